@@ -2,7 +2,6 @@
  *
  * scheduler/cache/cache.c - nodes, and what a sync does with the changed ones
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/backend/cache/cache.go (nodes, UpdateSnapshot).
  */
 #include "common/base/pages.h"
@@ -108,25 +107,21 @@ const struct bh_node_info *bh_cache_node(const struct bh_cache *c, bh_sym name)
     return ni && ni->rec ? ni : NULL;
 }
 
-/* Columns have room for as many rows from the start, and readers walk all of them: rows that never
- * held a node read as empty. */
-static void grow_rows(struct bh_cache *c)
-{
-    uint32_t old = c->cap_rows;
-
-    c->cap_rows = old ? old * 2 : 64;
-    c->rows = bh_pages_resize(c->rows, old * sizeof *c->rows, c->cap_rows * sizeof *c->rows);
-    c->row_changed = bh_pages_resize(c->row_changed, old, c->cap_rows);
-}
-
 static void take_row(struct bh_cache *c, struct bh_node_info *ni)
 {
     if (c->n_free) {
         ni->row = c->free_rows[--c->n_free];
     } else {
         ni->row = c->n_nodes; /* no free row: rows 0 .. n_nodes-1 are all taken */
-        if (ni->row == c->cap_rows)
-            grow_rows(c);
+        if (ni->row == c->cap_rows) {
+            /* Columns have room for as many rows from the start, and readers walk all of them:
+             * rows that never held a node read as empty. */
+            uint32_t old = c->cap_rows;
+            c->cap_rows = old ? old * 2 : 64;
+            c->rows =
+                bh_pages_resize(c->rows, old * sizeof *c->rows, c->cap_rows * sizeof *c->rows);
+            c->row_changed = bh_pages_resize(c->row_changed, old, c->cap_rows);
+        }
         bh_columns_reserve(&c->cols, ni->row + 1);
     }
     c->rows[ni->row] = ni;
@@ -135,19 +130,6 @@ static void take_row(struct bh_cache *c, struct bh_node_info *ni)
     c->n_affinity_pods += ni->n_affinity_pods;
     bh_claims_count_node(c, ni, true);
     bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, bh_cache_nominations(c, ni->name) != NULL);
-}
-
-static void leave_row(struct bh_cache *c, struct bh_node_info *ni)
-{
-    bh_cache_touch_row(c, ni->row, BH_ROW_NODE);
-    c->rows[ni->row] = NULL;
-    push(&c->free_rows, &c->n_free, &c->cap_free, ni->row);
-    bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, false);
-    c->n_nodes--;
-    c->membership++;
-    c->n_affinity_pods -= ni->n_affinity_pods;
-    bh_claims_count_node(c, ni, false);
-    ni->row = BH_ROW_NONE;
 }
 
 struct bh_node_info *bh_cache_get_info(struct bh_cache *c, bh_sym name)
@@ -198,7 +180,15 @@ void bh_cache_del_node(struct bh_cache *c, bh_sym name)
     bh_images_swap(c, ni->rec, NULL);
     if (c->keep_order)
         bh_order_update(c, ni->row, ni->rec, NULL);
-    leave_row(c, ni);
+    bh_cache_touch_row(c, ni->row, BH_ROW_NODE);
+    c->rows[ni->row] = NULL;
+    push(&c->free_rows, &c->n_free, &c->cap_free, ni->row);
+    bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, false);
+    c->n_nodes--;
+    c->membership++;
+    c->n_affinity_pods -= ni->n_affinity_pods;
+    bh_claims_count_node(c, ni, false);
+    ni->row = BH_ROW_NONE;
     free_rec(c, ni->rec);
     ni->rec = NULL;
     bh_node_info_forget_images(ni);
@@ -224,28 +214,23 @@ void bh_cache_rebuild_end(struct bh_cache *c)
 
 /* ---- sync ---- */
 
-/* The ring holds at least twice as many entries as there are rows: a reader that is further behind
- * would re-evaluate everything anyway. */
-static void grow_log(struct bh_cache *c)
-{
-    uint32_t cap = c->log_cap ? c->log_cap : 256;
-
-    while (cap < 2 * c->cols.cap_rows)
-        cap *= 2;
-    if (cap == c->log_cap)
-        return;
-    /* Positions stay, contents do not: every reader further back than this rebuilds. */
-    free_log(c);
-    c->log = bh_pages_new(cap * sizeof *c->log);
-    c->log_what = bh_pages_new(cap * sizeof *c->log_what);
-    c->log_cap = cap;
-    c->log_begin = c->log_end;
-}
-
 void bh_cache_sync(struct bh_cache *c)
 {
-    if (c->log_cap < 2 * c->cols.cap_rows)
-        grow_log(c);
+    if (c->log_cap < 2 * c->cols.cap_rows) {
+        /* The ring holds at least twice as many entries as there are rows: a reader that is
+         * further behind would re-evaluate everything anyway. */
+        uint32_t cap = c->log_cap ? c->log_cap : 256;
+        while (cap < 2 * c->cols.cap_rows)
+            cap *= 2;
+        if (cap != c->log_cap) {
+            /* Positions stay, contents do not: every reader further back than this rebuilds. */
+            free_log(c);
+            c->log = bh_pages_new(cap * sizeof *c->log);
+            c->log_what = bh_pages_new(cap * sizeof *c->log_what);
+            c->log_cap = cap;
+            c->log_begin = c->log_end;
+        }
+    }
     if (c->rebuilt && c->images_synced != c->images_version)
         bh_images_touch(c);
     for (uint32_t i = 0; i < c->n_changed; i++) {

@@ -5,7 +5,6 @@
  * Only claims that a pod names itself, as upstream: those of ephemeral volumes belong to one pod
  * anyway.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/backend/cache/snapshot.go (usedPVCSet).
  */
 #include "scheduler/cache/cache_int.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/cache/columns.c - arrays derived from the node infos
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/cache/columns.h"
 
@@ -63,22 +61,33 @@ const struct bh_scalar_column *bh_columns_scalar(const struct bh_columns *c, bh_
 
 static struct bh_scalar_column *scalar_column(struct bh_columns *c, bh_sym name)
 {
-    for (uint32_t i = 0; i < c->n_scalars; i++)
-        if (c->scalar[i].name == name)
-            return &c->scalar[i];
-    if (c->n_scalars == BH_COLUMNS_SCALARS)
-        return NULL;
-    struct bh_scalar_column *s = &c->scalar[c->n_scalars++];
+    struct bh_scalar_column *s = (struct bh_scalar_column *)(uintptr_t)bh_columns_scalar(c, name);
+
+    if (s || c->n_scalars == BH_COLUMNS_SCALARS)
+        return s;
+    s = &c->scalar[c->n_scalars++];
     s->name = name;
     s->alloc = grow(NULL, 0, c->cap_rows);
     s->used = grow(NULL, 0, c->cap_rows);
     return s;
 }
 
-static void refresh_scalars(struct bh_columns *c, uint32_t row, const struct bh_node_info *ni)
+void bh_columns_refresh(struct bh_columns *c, uint32_t row, const struct bh_node_info *ni)
 {
+    bh_assert(row < c->n_rows);
+    const struct bh_taint *t = ni ? bh_rec_at(ni->rec, ni->rec->taints, struct bh_taint) : NULL;
+    bool hard = false, soft = false;
+    for (uint32_t i = 0; ni && i < ni->rec->taints.n; i++) {
+        hard |= t[i].effect == BH_NO_SCHEDULE || t[i].effect == BH_NO_EXECUTE;
+        soft |= t[i].effect == BH_PREFER_NO_SCHEDULE;
+    }
+    bh_row_bit_set(c, BH_ROW_LIVE, row, ni != NULL);
+    bh_row_bit_set(c, BH_ROW_UNSCHEDULABLE, row, ni && ni->rec->flags & BH_NODE_UNSCHEDULABLE);
+    bh_row_bit_set(c, BH_ROW_HARD_TAINT, row, hard);
+    bh_row_bit_set(c, BH_ROW_SOFT_TAINT, row, soft);
+    bh_row_bit_set(c, BH_ROW_PORTS, row, ni && ni->n_ports > 0);
+    bh_row_bit_set(c, BH_ROW_IMAGES, row, ni && ni->n_images > 0);
     const struct bh_res *r = ni ? bh_rec_at(ni->rec, ni->rec->scalars, struct bh_res) : NULL;
-
     for (uint32_t i = 0; i < c->n_scalars; i++)
         c->scalar[i].alloc[row] = c->scalar[i].used[row] = 0;
     for (uint32_t i = 0; ni && i < ni->rec->scalars.n; i++) {
@@ -91,30 +100,6 @@ static void refresh_scalars(struct bh_columns *c, uint32_t row, const struct bh_
         if (s)
             s->used[row] = bh_sum_i64(ni->scalars[i].used);
     }
-}
-
-static void refresh_bits(struct bh_columns *c, uint32_t row, const struct bh_node_info *ni)
-{
-    const struct bh_taint *t = ni ? bh_rec_at(ni->rec, ni->rec->taints, struct bh_taint) : NULL;
-    bool hard = false, soft = false;
-
-    for (uint32_t i = 0; ni && i < ni->rec->taints.n; i++) {
-        hard |= t[i].effect == BH_NO_SCHEDULE || t[i].effect == BH_NO_EXECUTE;
-        soft |= t[i].effect == BH_PREFER_NO_SCHEDULE;
-    }
-    bh_row_bit_set(c, BH_ROW_LIVE, row, ni != NULL);
-    bh_row_bit_set(c, BH_ROW_UNSCHEDULABLE, row, ni && ni->rec->flags & BH_NODE_UNSCHEDULABLE);
-    bh_row_bit_set(c, BH_ROW_HARD_TAINT, row, hard);
-    bh_row_bit_set(c, BH_ROW_SOFT_TAINT, row, soft);
-    bh_row_bit_set(c, BH_ROW_PORTS, row, ni && ni->n_ports > 0);
-    bh_row_bit_set(c, BH_ROW_IMAGES, row, ni && ni->n_images > 0);
-}
-
-void bh_columns_refresh(struct bh_columns *c, uint32_t row, const struct bh_node_info *ni)
-{
-    bh_assert(row < c->n_rows);
-    refresh_bits(c, row, ni);
-    refresh_scalars(c, row, ni);
     if (!ni)
         return;
     c->alloc_cpu_milli[row] = ni->rec->alloc_cpu_milli;

@@ -7,7 +7,6 @@
  * its info was last refreshed, because upstream copies it when it clones the node into its
  * snapshot. With cache.rebuilt both are current: the node's own size, the count of now.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/backend/cache/cache.go (addNodeImageStates, removeNodeImageStates).
  */
 #include "scheduler/cache/cache_int.h"
@@ -18,17 +17,10 @@ static struct bh_image_total *total_of(const struct bh_cache *c, bh_sym name)
     return bh_umap_get(&c->images, name, &v) ? (struct bh_image_total *)(uintptr_t)v : NULL;
 }
 
-static bool listed_before(const struct bh_image *im, uint32_t i)
+/* Image i stands among those from `from` to `end` as well. */
+static bool listed(const struct bh_image *im, uint32_t from, uint32_t end, uint32_t i)
 {
-    for (uint32_t k = 0; k < i; k++)
-        if (im[k].name == im[i].name)
-            return true;
-    return false;
-}
-
-static bool listed_after(const struct bh_image *im, uint32_t n, uint32_t i)
-{
-    for (uint32_t k = i + 1; k < n; k++)
+    for (uint32_t k = from; k < end; k++)
         if (im[k].name == im[i].name)
             return true;
     return false;
@@ -41,7 +33,7 @@ void bh_images_swap(struct bh_cache *c, const struct bh_node_rec *old,
 
     c->images_version += (old && old->images.n) || (neu && neu->images.n);
     for (uint32_t i = 0; old && i < old->images.n; i++) {
-        if (listed_before(im, i))
+        if (listed(im, 0, i, i))
             continue;
         struct bh_image_total *t = total_of(c, im[i].name);
         if (--t->node_count == 0) {
@@ -51,7 +43,7 @@ void bh_images_swap(struct bh_cache *c, const struct bh_node_rec *old,
     }
     im = neu ? bh_rec_at(neu, neu->images, struct bh_image) : NULL;
     for (uint32_t i = 0; neu && i < neu->images.n; i++) {
-        if (listed_before(im, i))
+        if (listed(im, 0, i, i))
             continue;
         struct bh_image_total *t = total_of(c, im[i].name);
         if (!t) {
@@ -84,7 +76,7 @@ bool bh_images_freeze(struct bh_cache *c, struct bh_node_info *ni)
         ni->images = n ? bh_pool_alloc(ni->pool, n * sizeof *ni->images) : NULL;
         ni->cap_images = n;
         for (uint32_t i = n; i-- > 0;) /* of several sizes the last one listed is the node's */
-            if (!listed_after(im, n, i))
+            if (!listed(im, i + 1, n, i))
                 ni->images[ni->n_images++] =
                     (struct bh_image_state){.name = im[i].name, .size_bytes = im[i].size_bytes};
         if (ni->n_images)

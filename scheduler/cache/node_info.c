@@ -2,7 +2,6 @@
  *
  * scheduler/cache/node_info.c - sums over the pods of one node
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/types.go (NodeInfo.AddPodInfo, RemovePod, SnapshotNode).
  */
 #include "scheduler/cache/node_info.h"
@@ -41,18 +40,28 @@ void bh_node_info_fini(struct bh_node_info *ni)
     memset(ni, 0, sizeof *ni);
 }
 
-/* Index of name among the sorted scalars, or where it belongs. */
-static uint32_t scalar_at(const struct bh_node_info *ni, bh_sym name)
+/* Index of name in a list sorted by the names that its elements begin with, or where it belongs. */
+static inline uint32_t place_of(const void *v, uint32_t n, size_t size, bh_sym name)
 {
-    uint32_t lo = 0, hi = ni->n_scalars;
+    uint32_t lo = 0, hi = n;
+
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
-        if (ni->scalars[mid].name < name)
+        if (*(const bh_sym *)(const void *)((const char *)v + mid * size) < name)
             lo = mid + 1;
         else
             hi = mid;
     }
     return lo;
+}
+
+static uint32_t scalar_at(const struct bh_node_info *ni, bh_sym name)
+{
+    _Static_assert(offsetof(struct bh_scalar_sum, name) == 0 &&
+                       offsetof(struct bh_res, name) == 0 &&
+                       offsetof(struct bh_image_state, name) == 0,
+                   "lists are searched by what their elements begin with");
+    return place_of(ni->scalars, ni->n_scalars, sizeof *ni->scalars, name);
 }
 
 static void add_scalar(struct bh_node_info *ni, bh_sym name, bh_sum v)
@@ -81,16 +90,12 @@ static void add_requests(struct bh_node_info *ni, const struct bh_shape_rec *s, 
         add_scalar(ni, r[i].name, sign * (bh_sum)r[i].value);
 }
 
-static bool port_eq(const struct bh_host_port *a, const struct bh_host_port *b)
-{
-    return a->ip == b->ip && a->protocol == b->protocol && a->port == b->port;
-}
-
 static void set_port(struct bh_node_info *ni, const struct bh_host_port *p, bool used)
 {
     uint32_t i = 0;
 
-    while (i < ni->n_ports && !port_eq(&ni->ports[i], p))
+    while (i < ni->n_ports && (ni->ports[i].ip != p->ip || ni->ports[i].protocol != p->protocol ||
+                               ni->ports[i].port != p->port))
         i++;
     if (used && i == ni->n_ports) {
         ni->ports = grow(ni, ni->ports, ni->n_ports, &ni->cap_ports, sizeof *ni->ports);
@@ -157,20 +162,6 @@ static void *dup(struct bh_arena *a, const void *p, size_t n)
     return n ? bh_arena_memdup(a, p, n) : NULL;
 }
 
-struct bh_node_info *bh_node_info_fork(const struct bh_node_info *ni, struct bh_arena *a)
-{
-    struct bh_node_info *f = bh_arena_memdup(a, ni, sizeof *ni);
-
-    f->arena = a;
-    f->pods = dup(a, ni->pods, ni->n_pods * sizeof *ni->pods);
-    f->cap_pods = ni->n_pods;
-    f->scalars = dup(a, ni->scalars, ni->n_scalars * sizeof *ni->scalars);
-    f->cap_scalars = ni->n_scalars;
-    f->ports = dup(a, ni->ports, ni->n_ports * sizeof *ni->ports);
-    f->cap_ports = ni->n_ports;
-    return f;
-}
-
 struct bh_node_info *bh_node_info_sketch(const struct bh_node_info *ni, struct bh_arena *a)
 {
     struct bh_node_info *f = bh_arena_memdup(a, ni, sizeof *ni);
@@ -181,6 +172,17 @@ struct bh_node_info *bh_node_info_sketch(const struct bh_node_info *ni, struct b
     f->cap_pods = f->n_ports = f->cap_ports = 0;
     f->scalars = dup(a, ni->scalars, ni->n_scalars * sizeof *ni->scalars);
     f->cap_scalars = ni->n_scalars;
+    return f;
+}
+
+struct bh_node_info *bh_node_info_fork(const struct bh_node_info *ni, struct bh_arena *a)
+{
+    struct bh_node_info *f = bh_node_info_sketch(ni, a);
+
+    f->pods = dup(a, ni->pods, ni->n_pods * sizeof *ni->pods);
+    f->cap_pods = ni->n_pods;
+    f->ports = dup(a, ni->ports, ni->n_ports * sizeof *ni->ports);
+    f->n_ports = f->cap_ports = ni->n_ports;
     return f;
 }
 
@@ -196,48 +198,32 @@ bh_sum bh_node_info_used_scalar(const struct bh_node_info *ni, bh_sym name)
     return i < ni->n_scalars && ni->scalars[i].name == name ? ni->scalars[i].used : 0;
 }
 
-static const struct bh_res *find_res(const struct bh_res *r, uint32_t n, bh_sym name)
+static int64_t value_of(const struct bh_res *r, uint32_t n, bh_sym name, bool *ret_present)
 {
-    uint32_t lo = 0, hi = n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (r[mid].name < name)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < n && r[lo].name == name ? &r[lo] : NULL;
+    uint32_t i = place_of(r, n, sizeof *r, name);
+    bool present = i < n && r[i].name == name;
+
+    if (ret_present)
+        *ret_present = present;
+    return present ? r[i].value : 0;
 }
 
 int64_t bh_node_rec_scalar(const struct bh_node_rec *n, bh_sym name, bool *ret_present)
 {
-    const struct bh_res *r = find_res(bh_rec_at(n, n->scalars, struct bh_res), n->scalars.n, name);
-    if (ret_present)
-        *ret_present = r != NULL;
-    return r ? r->value : 0;
+    return value_of(bh_rec_at(n, n->scalars, struct bh_res), n->scalars.n, name, ret_present);
 }
 
 int64_t bh_requests_scalar(const void *rec, const struct bh_requests *q, bh_sym name,
                            bool *ret_present)
 {
-    const struct bh_res *r =
-        find_res(bh_rec_at(rec, q->scalars, struct bh_res), q->scalars.n, name);
-    if (ret_present)
-        *ret_present = r != NULL;
-    return r ? r->value : 0;
+    return value_of(bh_rec_at(rec, q->scalars, struct bh_res), q->scalars.n, name, ret_present);
 }
 
 const struct bh_image_state *bh_node_info_image(const struct bh_node_info *ni, bh_sym name)
 {
-    uint32_t lo = 0, hi = ni->n_images;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (ni->images[mid].name < name)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < ni->n_images && ni->images[lo].name == name ? &ni->images[lo] : NULL;
+    uint32_t i = place_of(ni->images, ni->n_images, sizeof *ni->images, name);
+
+    return i < ni->n_images && ni->images[i].name == name ? &ni->images[i] : NULL;
 }
 
 bool bh_ports_conflict(const struct bh_host_port *used, uint32_t n_used,

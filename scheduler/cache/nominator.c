@@ -4,7 +4,6 @@
  *
  * A nomination changes what the filters say about its node, so its row counts as changed.
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/backend/queue/nominator.go; differences: the nomination keeps the pod
  *             itself, so there are no stubs for pods that left the queue.
  */

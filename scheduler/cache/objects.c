@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/cache/objects.c - the newest object of every kind that is neither node nor pod
- *
- * Runs in: the engine's thread.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -138,16 +136,6 @@ static bool is_newer(enum bh_kind kind, const ProtobufCMessage *told, const Prot
     return kind == BH_KIND_RESOURCECLAIM ? number_of(now) > number_of(then) : !bh_streq(now, then);
 }
 
-/* ob replaces old: an assumed version that is not outdated goes along. */
-static void inherit(enum bh_kind kind, struct bh_object *ob, struct bh_object *old)
-{
-    if (!old->assumed || is_newer(kind, ob->told, old->assumed->msg))
-        return;
-    ob->assumed = old->assumed;
-    ob->msg = ob->assumed->msg;
-    old->assumed = NULL;
-}
-
 static struct bh_object *find_object(const struct bh_objects *o, enum bh_kind kind, const char *ns,
                                      const char *name)
 {
@@ -158,30 +146,14 @@ static struct bh_object *find_object(const struct bh_objects *o, enum bh_kind ki
     return bh_map_get(&o->by_name[kind], key.p, key.n);
 }
 
-static void set_assumed(struct bh_objects *o, enum bh_kind kind, struct bh_object *ob,
-                        const ProtobufCMessage *m)
-{
-    struct bh_assumed *a = bh_calloc(1, sizeof *a);
-
-    bh_arena_init(&a->arena, 0);
-    a->msg = bh_pb_copy(&a->arena, m);
-    free_assumed(ob->assumed);
-    ob->assumed = a;
-    ob->msg = a->msg;
-    unlink_object(o, kind, ob);
-    link_object(o, kind, ob);
-    changed(o, kind, ob);
-}
-
-static int assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m, bool create,
-                  struct bh_err *err)
+int bh_objects_assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m,
+                      bool create, struct bh_err *err)
 {
     const K8s__ObjectMeta *meta = bh_object_meta(m);
-    struct bh_object *ob;
 
     if (!meta || !*meta->name)
         return bh_err_set(err, -EINVAL, "object without name");
-    ob = find_object(o, kind, meta->namespace_, meta->name);
+    struct bh_object *ob = find_object(o, kind, meta->namespace_, meta->name);
     if (!ob && !create)
         return bh_err_set(err, -ENOENT, "%s \"%s\" not found", bh_kinds[kind].plural, meta->name);
     if (!ob) {
@@ -202,20 +174,16 @@ static int assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessag
                           meta->namespace_, *meta->namespace_ ? "/" : "", meta->name,
                           version_of(ob->told), meta->resourceversion);
     }
-    set_assumed(o, kind, ob, m);
+    struct bh_assumed *a = bh_calloc(1, sizeof *a);
+    bh_arena_init(&a->arena, 0);
+    a->msg = bh_pb_copy(&a->arena, m);
+    free_assumed(ob->assumed);
+    ob->assumed = a;
+    ob->msg = a->msg;
+    unlink_object(o, kind, ob);
+    link_object(o, kind, ob);
+    changed(o, kind, ob);
     return 0;
-}
-
-int bh_objects_assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m,
-                      struct bh_err *err)
-{
-    return assume(o, kind, m, false, err);
-}
-
-int bh_objects_assume_new(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m,
-                          struct bh_err *err)
-{
-    return assume(o, kind, m, true, err);
 }
 
 void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
@@ -263,8 +231,12 @@ int bh_objects_replace(struct bh_objects *o, enum bh_kind kind, const char *ns, 
     } else {
         old = bh_map_del(&o->by_name[kind], key.p, key.n);
     }
-    if (ob && old)
-        inherit(kind, ob, old);
+    if (ob && old && old->assumed && !is_newer(kind, ob->told, old->assumed->msg)) {
+        /* ob replaces old: an assumed version that is not outdated goes along. */
+        ob->assumed = old->assumed;
+        ob->msg = ob->assumed->msg;
+        old->assumed = NULL;
+    }
     if (old || ob)
         changed(o, kind, ob ? ob : old);
     if (old)

@@ -71,13 +71,10 @@ const ProtobufCMessage *bh_objects_get(const struct bh_objects *o, enum bh_kind 
 const ProtobufCMessage *bh_objects_told(const struct bh_objects *o, enum bh_kind kind,
                                         const char *ns, const char *name);
 /* From now on m, which is copied, counts for the object of its namespace and name. -ENOENT: not
- * known; -ESTALE: the API server tells another version than m was made of (ResourceClaims: a newer
- * one). */
+ * known, and not just created (create); -ESTALE: the API server tells another version than m was
+ * made of (ResourceClaims: a newer one). */
 int bh_objects_assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m,
-                      struct bh_err *err);
-/* The same for an object that was just created: it need not be known yet. */
-int bh_objects_assume_new(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m,
-                          struct bh_err *err);
+                      bool create, struct bh_err *err);
 /* What the API server told counts again, if what is assumed has this resourceVersion. */
 void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
                         const char *resource_version);

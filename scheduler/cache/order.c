@@ -6,7 +6,6 @@
  * appearance, nodes in order of arrival; a zone that empties is forgotten. The list is made anew
  * when a node came or went, not when a label moved a node to another zone: upstream does the same.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/backend/cache/node_tree.go, component-helpers/node/topology.
  */
 #include "scheduler/cache/cache_int.h"
@@ -21,22 +20,6 @@ void bh_cache_zone(const struct bh_cache *c, const struct bh_node_rec *n, bh_sym
         bh_labels_get(l, n->labels.n, c->sym.region, region);
     if (!bh_labels_get(l, n->labels.n, c->sym.zone_beta, zone))
         bh_labels_get(l, n->labels.n, c->sym.zone, zone);
-}
-
-static void add(struct bh_cache *c, uint32_t row, bh_sym region, bh_sym zone)
-{
-    struct bh_zone *z = NULL;
-
-    for (uint32_t i = 0; i < c->n_zones && !z; i++)
-        if (c->zones[i].region == region && c->zones[i].zone == zone)
-            z = &c->zones[i];
-    if (!z) {
-        BH_GROW(c->zones, c->n_zones, c->cap_zones);
-        z = &c->zones[c->n_zones++];
-        *z = (struct bh_zone){.region = region, .zone = zone};
-    }
-    BH_GROW(z->rows, z->n, z->cap);
-    z->rows[z->n++] = row;
 }
 
 static void remove_row(struct bh_cache *c, uint32_t row, bh_sym region, bh_sym zone)
@@ -71,8 +54,19 @@ void bh_order_update(struct bh_cache *c, uint32_t row, const struct bh_node_rec 
         return;
     if (old)
         remove_row(c, row, r0, z0);
-    if (neu)
-        add(c, row, r1, z1);
+    if (neu) {
+        struct bh_zone *z = NULL;
+        for (uint32_t i = 0; i < c->n_zones && !z; i++)
+            if (c->zones[i].region == r1 && c->zones[i].zone == z1)
+                z = &c->zones[i];
+        if (!z) {
+            BH_GROW(c->zones, c->n_zones, c->cap_zones);
+            z = &c->zones[c->n_zones++];
+            *z = (struct bh_zone){.region = r1, .zone = z1};
+        }
+        BH_GROW(z->rows, z->n, z->cap);
+        z->rows[z->n++] = row;
+    }
 }
 
 const uint32_t *bh_cache_order(struct bh_cache *c, uint32_t *ret_n)

@@ -2,7 +2,6 @@
  *
  * scheduler/cache/pods.c - pods on nodes: added, updated, assumed, forgotten
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/backend/cache/cache.go (AddPod, AssumePod, ForgetPod ...); differences:
  *             a pod that moves between nodes is moved, an update of an unknown pod adds it.
  */
@@ -29,16 +28,23 @@ static void count_affinity_shape(struct bh_cache *c, uint32_t shape, bool add)
     }
 }
 
+/* What is counted of the pods on nodes, after it came to its node or left it. */
+static void count(struct bh_cache *c, struct bh_cache_pod *p, bool add, enum bh_row_change what)
+{
+    if (p->node->row != BH_ROW_NONE) {
+        if (p->info.shape->flags & BH_SHAPE_USES_POD_AFFINITY)
+            c->n_affinity_pods += add ? 1u : -1u;
+        bh_claims_count(c, p->info.shape, add);
+    }
+    count_affinity_shape(c, p->info.shape_id, add);
+    bh_cache_touch(c, p->node, what);
+}
+
 static void place(struct bh_cache *c, struct bh_cache_pod *p, bh_sym node, enum bh_row_change what)
 {
     p->node = bh_cache_get_info(c, node);
     bh_node_info_add_pod(p->node, &p->info);
-    if (p->node->row != BH_ROW_NONE && p->info.shape->flags & BH_SHAPE_USES_POD_AFFINITY)
-        c->n_affinity_pods++;
-    if (p->node->row != BH_ROW_NONE)
-        bh_claims_count(c, p->info.shape, true);
-    count_affinity_shape(c, p->info.shape_id, true);
-    bh_cache_touch(c, p->node, what);
+    count(c, p, true, what);
 }
 
 static void displace(struct bh_cache *c, struct bh_cache_pod *p, enum bh_row_change what)
@@ -49,12 +55,7 @@ static void displace(struct bh_cache *c, struct bh_cache_pod *p, enum bh_row_cha
         bh_node_info_leave_out_pod(ni, &p->info);
     else
         bh_node_info_remove_pod(ni, &p->info);
-    if (ni->row != BH_ROW_NONE && p->info.shape->flags & BH_SHAPE_USES_POD_AFFINITY)
-        c->n_affinity_pods--;
-    if (ni->row != BH_ROW_NONE)
-        bh_claims_count(c, p->info.shape, false);
-    count_affinity_shape(c, p->info.shape_id, false);
-    bh_cache_touch(c, ni, what);
+    count(c, p, false, what);
     p->node = NULL;
     bh_cache_drop_ghost(c, ni);
 }
@@ -96,9 +97,8 @@ static void grow_pod_buckets(struct bh_cache *c)
 void bh_cache_hold(struct bh_cache *c, struct bh_pod_info *info, const struct bh_pod_rec *rec,
                    uint32_t shape, bh_sym node)
 {
-    struct bh_pod_rec *copy = bh_pool_alloc(&c->pool, rec->h.size);
+    struct bh_pod_rec *copy = bh_pool_memdup(&c->pool, rec, rec->h.size);
 
-    memcpy(copy, rec, rec->h.size);
     copy->node = node;
     copy->shape = shape;
     bh_shapes_ref(&c->shapes, shape);
@@ -140,8 +140,7 @@ static void remove_pod(struct bh_cache *c, struct bh_cache_pod *p)
         at = &(*at)->next;
     *at = p->next;
     c->n_pods--;
-    if (p->assumed)
-        c->n_assumed--;
+    c->n_assumed -= p->assumed;
     displace(c, p, BH_ROW_PODS);
     bh_cache_let_go(c, &p->info);
     bh_pool_free(&c->pool, p, sizeof *p);
@@ -167,10 +166,8 @@ void bh_cache_put_pod(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t
     bh_cache_let_go(c, &old);
     place(c, p, rec->node, what);
     p->mark = c->rebuild_mark;
-    if (p->assumed) {
-        p->assumed = false;
-        c->n_assumed--;
-    }
+    c->n_assumed -= p->assumed;
+    p->assumed = false;
 }
 
 int bh_cache_assume(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape, bh_sym node)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/cache/pool.c - memory for records that come and go
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/cache/pool.h"
 
@@ -32,21 +30,6 @@ void bh_pool_fini(struct bh_pool *p)
     memset(p, 0, sizeof *p);
 }
 
-/* Large pages when there is enough to fill them. */
-static void new_slab(struct bh_pool *p)
-{
-    bool small = p->n_slabs++ < BH_POOL_SMALL_SLABS;
-    char *memory = small ? bh_malloc(BH_POOL_SLAB_BYTES + BH_POOL_STEP) : NULL;
-    char *at =
-        small ? memory + (-(uintptr_t)memory & (BH_POOL_STEP - 1)) : bh_pages_new(BH_PAGES_LARGE);
-    struct bh_pool_slab *s = (struct bh_pool_slab *)(void *)at;
-
-    *s = (struct bh_pool_slab){.older = p->slabs, .memory = memory};
-    p->slabs = s;
-    p->cur = at + BH_POOL_STEP;
-    p->end = at + (small ? BH_POOL_SLAB_BYTES : BH_PAGES_LARGE);
-}
-
 void *bh_pool_alloc(struct bh_pool *p, size_t n)
 {
     size_t c = class_of(n ? n : 1);
@@ -58,8 +41,18 @@ void *bh_pool_alloc(struct bh_pool *p, size_t n)
         p->free[c] = *(void **)b;
         return b;
     }
-    if ((size_t)(p->end - p->cur) < c * BH_POOL_STEP)
-        new_slab(p);
+    if ((size_t)(p->end - p->cur) < c * BH_POOL_STEP) {
+        /* Large pages when there is enough to fill them. */
+        bool small = p->n_slabs++ < BH_POOL_SMALL_SLABS;
+        char *memory = small ? bh_malloc(BH_POOL_SLAB_BYTES + BH_POOL_STEP) : NULL;
+        char *at = small ? memory + (-(uintptr_t)memory & (BH_POOL_STEP - 1))
+                         : bh_pages_new(BH_PAGES_LARGE);
+        struct bh_pool_slab *s = (struct bh_pool_slab *)(void *)at;
+        *s = (struct bh_pool_slab){.older = p->slabs, .memory = memory};
+        p->slabs = s;
+        p->cur = at + BH_POOL_STEP;
+        p->end = at + (small ? BH_POOL_SLAB_BYTES : BH_PAGES_LARGE);
+    }
     void *b = p->cur;
     p->cur += c * BH_POOL_STEP;
     return b;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/cache/reservations.c - what Reserve took for pods that are not bound yet
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/cache/reservations.h"
 
@@ -43,6 +41,19 @@ struct bh_reservation *bh_reservation_for(struct bh_reservations *r, struct bh_s
     v->node = node;
     (void)bh_map_put(&r->by_pod, uid.p, uid.n, v);
     return v;
+}
+
+struct bh_write bh_write_of(enum bh_write_what what, enum bh_kind kind, const ProtobufCMessage *m)
+{
+    const K8s__ObjectMeta *meta = bh_object_meta(m);
+
+    return (struct bh_write){.what = what,
+                             .kind = kind,
+                             .namespace_ = meta->namespace_,
+                             .name = meta->name,
+                             .uid = meta->uid,
+                             .resource_version = meta->resourceversion,
+                             .object = m};
 }
 
 void bh_reservation_add(struct bh_reservation *v, const struct bh_write *w, const char *in_flight)

@@ -48,6 +48,8 @@ struct bh_reservation *bh_reservation_of(const struct bh_reservations *r, struct
 /* The pod's reservation; made when there is none. */
 struct bh_reservation *bh_reservation_for(struct bh_reservations *r, struct bh_str uid,
                                           bh_sym node);
+/* A write of the object, which is as it shall be but for its metadata's version. */
+struct bh_write bh_write_of(enum bh_write_what what, enum bh_kind kind, const ProtobufCMessage *m);
 /* w's object and texts live as long as the reservation (its arena). in_flight: key of the claim
  * that is in flight until the write is done, NULL = none. */
 void bh_reservation_add(struct bh_reservation *v, const struct bh_write *w, const char *in_flight);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/cache/shapes.c - pod shapes interned by content
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/cache/shapes.h"
 
@@ -23,61 +21,29 @@ void bh_shapes_fini(struct bh_shape_table *t)
     bh_shapes_init(t);
 }
 
-static void grow_buckets(struct bh_shape_table *t)
-{
-    uint32_t n = t->n_buckets ? t->n_buckets * 2 : 64;
-
-    free(t->bucket);
-    t->bucket = bh_malloc(n * sizeof *t->bucket);
-    t->n_buckets = n;
-    memset(t->bucket, 0xff, n * sizeof *t->bucket);
-    for (uint32_t i = 0; i < t->n; i++) {
-        if (!t->e[i].rec)
-            continue;
-        uint32_t b = (uint32_t)t->e[i].hash & (n - 1);
-        t->e[i].next = t->bucket[b];
-        t->bucket[b] = i;
-    }
-}
-
-static uint32_t new_id(struct bh_shape_table *t)
-{
-    if (t->free_head != NONE) {
-        uint32_t id = t->free_head;
-        t->free_head = t->e[id].next;
-        return id;
-    }
-    BH_GROW(t->e, t->n, t->cap);
-    return t->n++;
-}
-
 static void wipe(struct bh_shape_rec *r, struct bh_slice s, size_t size)
 {
     memset((char *)r + s.off, 0, s.n * size);
-}
-
-/* Volumes and claims are wiped where they stand, so that equal rests stay equal; shapes with
- * different numbers of them remain apart. */
-static struct bh_shape_rec *without_volumes(const struct bh_shape_rec *s)
-{
-    const struct bh_volume *v = bh_rec_at(s, s->volumes, struct bh_volume);
-    struct bh_shape_rec *r = bh_memdup(s, s->h.size);
-
-    for (uint32_t i = 0; i < s->volumes.n; i++)
-        wipe(r, v[i].monitors, sizeof(bh_sym));
-    wipe(r, s->volumes, sizeof(struct bh_volume));
-    wipe(r, s->claims, sizeof(struct bh_pod_claim));
-    r->volumes = r->claims = (struct bh_slice){0, 0};
-    r->flags &= ~(uint32_t)(BH_SHAPE_USES_VOLUMES | BH_SHAPE_USES_CLAIMS);
-    return r;
 }
 
 static uint32_t intern(struct bh_shape_table *t, const struct bh_shape_rec *s)
 {
     uint64_t hash = bh_rec_hash(s);
 
-    if (t->used >= t->n_buckets)
-        grow_buckets(t);
+    if (t->used >= t->n_buckets) {
+        uint32_t n = t->n_buckets ? t->n_buckets * 2 : 64;
+        free(t->bucket);
+        t->bucket = bh_malloc(n * sizeof *t->bucket);
+        t->n_buckets = n;
+        memset(t->bucket, 0xff, n * sizeof *t->bucket);
+        for (uint32_t i = 0; i < t->n; i++) {
+            if (!t->e[i].rec)
+                continue;
+            uint32_t b = (uint32_t)t->e[i].hash & (n - 1);
+            t->e[i].next = t->bucket[b];
+            t->bucket[b] = i;
+        }
+    }
     uint32_t *head = &t->bucket[(uint32_t)hash & (t->n_buckets - 1)];
     for (uint32_t i = *head; i != NONE; i = t->e[i].next) {
         if (t->e[i].hash == hash && t->e[i].rec->h.size == s->h.size &&
@@ -86,7 +52,13 @@ static uint32_t intern(struct bh_shape_table *t, const struct bh_shape_rec *s)
             return i;
         }
     }
-    uint32_t id = new_id(t);
+    uint32_t id = t->free_head;
+    if (id != NONE) {
+        t->free_head = t->e[id].next;
+    } else {
+        BH_GROW(t->e, t->n, t->cap);
+        id = t->n++;
+    }
     t->e[id] = (struct bh_shape_entry){
         .rec = bh_memdup(s, s->h.size),
         .hash = hash,
@@ -106,8 +78,17 @@ uint32_t bh_shapes_intern(struct bh_shape_table *t, const struct bh_shape_rec *s
     uint32_t id = intern(t, s);
 
     if (t->born != born && (s->volumes.n || s->claims.n)) {
-        struct bh_shape_rec *r = without_volumes(s);
-        uint32_t kept = intern(t, r);
+        /* Volumes and claims are wiped where they stand, so that equal rests stay equal; shapes
+         * with different numbers of them remain apart. */
+        const struct bh_volume *v = bh_rec_at(s, s->volumes, struct bh_volume);
+        struct bh_shape_rec *r = bh_memdup(s, s->h.size);
+        for (uint32_t i = 0; i < s->volumes.n; i++)
+            wipe(r, v[i].monitors, sizeof(bh_sym));
+        wipe(r, s->volumes, sizeof(struct bh_volume));
+        wipe(r, s->claims, sizeof(struct bh_pod_claim));
+        r->volumes = r->claims = (struct bh_slice){0, 0};
+        r->flags &= ~(uint32_t)(BH_SHAPE_USES_VOLUMES | BH_SHAPE_USES_CLAIMS);
+        uint32_t kept = intern(t, r); /* t->e may move */
         t->e[id].kept = kept;
         free(r);
     }
@@ -124,9 +105,7 @@ void bh_shapes_ref(struct bh_shape_table *t, uint32_t id)
 static void drop(struct bh_shape_table *t, uint32_t id)
 {
     struct bh_shape_entry *e = &t->e[id];
-    uint32_t *p = &t->bucket[(uint32_t)e->hash & (t->n_buckets - 1)];
-
-    uint32_t kept = e->kept;
+    uint32_t *p = &t->bucket[(uint32_t)e->hash & (t->n_buckets - 1)], kept = e->kept;
 
     while (*p != id)
         p = &t->e[*p].next;

@@ -2,7 +2,6 @@
  *
  * scheduler/engine/decision.c - from a reference cycle to a decision: PostFilter, texts, lists
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), framework/types.go (FitError).
  */
 #include "scheduler/engine/state.h"
@@ -37,22 +36,6 @@ static void sort_by_name(struct bh_engine *e, void *v, uint32_t n, size_t size)
     _Static_assert(offsetof(struct bh_node_score, node) == 0, "sorted by its first member");
     if (n > 1)
         qsort_r(v, n, size, by_name, e->tab);
-}
-
-static void list_rejected(struct bh_engine *e, const struct bh_reference *r, bool sorted,
-                          struct bh_decision *d)
-{
-    struct bh_node_verdict *v =
-        bh_arena_new_array(&e->arena, struct bh_node_verdict, e->cache.n_nodes + 1);
-    uint32_t n = 0;
-
-    for (uint32_t row = 0; row < r->n_rows; row++)
-        if (r->by_row[row])
-            v[n++] = (struct bh_node_verdict){e->cache.rows[row]->name, r->by_row[row]};
-    if (sorted)
-        sort_by_name(e, v, n, sizeof *v);
-    d->rejected = v;
-    d->n_rejected = n;
 }
 
 static const struct bh_plugin_score *
@@ -98,40 +81,6 @@ static void list_scores(struct bh_engine *e, const struct bh_reference *r, bool 
     d->scored = r->scored;
 }
 
-static void list_best(struct bh_engine *e, const struct bh_reference *r, bool sorted,
-                      struct bh_decision *d)
-{
-    bh_sym *v = bh_arena_new_array(&e->arena, bh_sym, r->n_best + 1);
-
-    for (uint32_t i = 0; i < r->n_best; i++)
-        v[i] = e->cache.rows[r->best[i]]->name;
-    if (sorted)
-        sort_by_name(e, v, r->n_best, sizeof *v);
-    d->best = v;
-    d->n_best = r->n_best;
-}
-
-static void list_notes(struct bh_engine *e, const struct bh_reference *r, struct bh_decision *d)
-{
-    const struct bh_framework *fw = r->cy.fw;
-    const struct bh_cycle_notes *notes = r->cy.notes;
-    const char **filters = bh_arena_new_array(&e->arena, const char *, fw->n_plugins + 1);
-    uint32_t n = 0;
-
-    bh_each_plugin(i, fw, BH_POINT_FILTER) {
-        if (!(r->cy.skip_filter >> i & 1))
-            filters[n++] = fw->plugins[i].plugin->name;
-    }
-    d->filter_plugins = filters;
-    d->n_filter_plugins = n;
-    d->pre_filters = notes->pre_filter;
-    d->n_pre_filters = notes->n_pre_filter;
-    d->pre_scores = notes->pre_score;
-    d->n_pre_scores = notes->n_pre_score;
-    d->post_filters = notes->post_filter;
-    d->n_post_filters = notes->n_post_filter;
-}
-
 static void explain(struct bh_engine *e, const struct bh_reference *r, bool sorted,
                     struct bh_decision *d)
 {
@@ -146,10 +95,40 @@ static void explain(struct bh_engine *e, const struct bh_reference *r, bool sort
         d->pre_filter_plugins =
             plugin_names(e, r->cy.fw, r->pf.narrowed_by, NULL, &d->n_pre_filter_plugins);
     }
-    list_rejected(e, r, sorted, d);
+    struct bh_node_verdict *v =
+        bh_arena_new_array(&e->arena, struct bh_node_verdict, e->cache.n_nodes + 1);
+    uint32_t n = 0;
+    for (uint32_t row = 0; row < r->n_rows; row++)
+        if (r->by_row[row])
+            v[n++] = (struct bh_node_verdict){e->cache.rows[row]->name, r->by_row[row]};
+    if (sorted)
+        sort_by_name(e, v, n, sizeof *v);
+    d->rejected = v;
+    d->n_rejected = n;
     list_scores(e, r, sorted, d);
-    list_best(e, r, sorted, d);
-    list_notes(e, r, d);
+    bh_sym *best = bh_arena_new_array(&e->arena, bh_sym, r->n_best + 1);
+    for (uint32_t i = 0; i < r->n_best; i++)
+        best[i] = e->cache.rows[r->best[i]]->name;
+    if (sorted)
+        sort_by_name(e, best, r->n_best, sizeof *best);
+    d->best = best;
+    d->n_best = r->n_best;
+    const struct bh_framework *fw = r->cy.fw;
+    const struct bh_cycle_notes *notes = r->cy.notes;
+    const char **filters = bh_arena_new_array(&e->arena, const char *, fw->n_plugins + 1);
+    n = 0;
+    bh_each_plugin(i, fw, BH_POINT_FILTER) {
+        if (!(r->cy.skip_filter >> i & 1))
+            filters[n++] = fw->plugins[i].plugin->name;
+    }
+    d->filter_plugins = filters;
+    d->n_filter_plugins = n;
+    d->pre_filters = notes->pre_filter;
+    d->n_pre_filters = notes->n_pre_filter;
+    d->pre_scores = notes->pre_score;
+    d->n_pre_scores = notes->n_pre_score;
+    d->post_filters = notes->post_filter;
+    d->n_post_filters = notes->n_post_filter;
 }
 
 /* ---- no node --------------------------------------------------------------------------------- */
@@ -190,25 +169,6 @@ static const char *fit_message(struct bh_engine *e, const struct bh_reference *r
     return bh_fit_error(&e->arena, e->cache.n_nodes, statuses, n, r->absent, pre);
 }
 
-static void no_fit(struct bh_engine *e, struct bh_reference *r, unsigned flags,
-                   struct bh_decision *d)
-{
-    d->kind = BH_NO_FIT;
-    d->reason = "Unschedulable";
-    d->unschedulable_plugins =
-        plugin_names(e, r->cy.fw, r->rejectors, bh_extend_rejector(r), &d->n_unschedulable_plugins);
-    d->pending_plugins = plugin_names(e, r->cy.fw, r->pending, NULL, &d->n_pending_plugins);
-    d->fit_message = fit_message(e, r);
-    d->post_filter_message = "";
-    if (!r->cy.fw->n_point[BH_POINT_POST_FILTER])
-        d->clear_nomination = true;
-    else if (!(flags & BH_NO_PREEMPTION))
-        run_post_filter(e, r, d);
-    d->message = d->fit_message;
-    if (*d->post_filter_message)
-        d->message = bh_arena_printf(&e->arena, "%s %s", d->fit_message, d->post_filter_message);
-}
-
 const struct bh_decision *bh_decide(struct bh_engine *e, struct bh_reference *r, uint32_t chosen,
                                     unsigned flags)
 {
@@ -226,7 +186,21 @@ const struct bh_decision *bh_decide(struct bh_engine *e, struct bh_reference *r,
         d->kind = BH_DECIDED;
         d->node = e->cache.rows[chosen]->name;
     } else {
-        no_fit(e, r, flags, d);
+        d->kind = BH_NO_FIT;
+        d->reason = "Unschedulable";
+        d->unschedulable_plugins = plugin_names(e, r->cy.fw, r->rejectors, bh_extend_rejector(r),
+                                                &d->n_unschedulable_plugins);
+        d->pending_plugins = plugin_names(e, r->cy.fw, r->pending, NULL, &d->n_pending_plugins);
+        d->fit_message = fit_message(e, r);
+        d->post_filter_message = "";
+        if (!r->cy.fw->n_point[BH_POINT_POST_FILTER])
+            d->clear_nomination = true;
+        else if (!(flags & BH_NO_PREEMPTION))
+            run_post_filter(e, r, d);
+        d->message = d->fit_message;
+        if (*d->post_filter_message)
+            d->message =
+                bh_arena_printf(&e->arena, "%s %s", d->fit_message, d->post_filter_message);
     }
     if (flags & BH_EXPLAIN)
         explain(e, r, !(flags & BH_RECORD), d);

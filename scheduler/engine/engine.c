@@ -2,7 +2,6 @@
  *
  * scheduler/engine/engine.c - the engine's API: state in, decisions out
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/scheduler.go, schedule_one.go, backend/cache; differences: see
  *           scheduler/engine/README.md.
  */
@@ -40,8 +39,8 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
         for (uint32_t k = 0; k < p->fw->n_plugins; k++)
             p->tracked |= (uint64_t)(p->fw->plugins[k].plugin->track != NULL) << k;
         for (uint32_t k = 0; k < p->fw->n_plugins; k++)
-            p->overlay |= (uint64_t)((p->fw->plugins[k].plugin->flags & BH_PLUGIN_OVERLAY) != 0)
-                          << k;
+            if (p->fw->plugins[k].plugin->flags & BH_PLUGIN_OVERLAY)
+                p->overlay |= (uint64_t)1 << k;
         p->fw->profile = i;
         p->fw->observer = e->opt.observer;
         e->n_profiles++;
@@ -223,10 +222,8 @@ static struct bh_pod_info info_of(const struct bh_engine *e, const struct bh_pen
 bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_pod_info *pod,
                     struct bh_cycle *cy)
 {
-    const struct bh_profile *prof;
-
     *pod = info_of(e, p);
-    prof = profile_of(e, pod->shape);
+    const struct bh_profile *prof = profile_of(e, pod->shape);
     bh_arena_reset(&e->aside);
     if (prof)
         bh_cycle_init(cy, prof->fw, &e->cache, &e->objects, pod, &e->aside, 0);
@@ -329,17 +326,16 @@ static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pen
     prof->cycles += bh_counts(flags);
     if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify || bh_extended(e, &pod))
         return decide_slowly(e, prof, &pod, flags, now_ns);
-    if (!bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f)) {
-        const struct bh_decision *d =
-            f.kept ? bh_fail_decide(e, prof, &pod, f.kept, flags, now_ns) : NULL;
-        if (!d)
-            return decide_slowly(e, prof, &pod, flags, now_ns);
-        e->stats.fast_cycles++;
-        prof->hinted += e->stats.shape_hits - hits;
-        return d;
-    }
+    const struct bh_decision *d = NULL;
+    bool fits = bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f);
+    if (!fits && f.kept)
+        d = bh_fail_decide(e, prof, &pod, f.kept, flags, now_ns);
+    if (!fits && !d)
+        return decide_slowly(e, prof, &pod, flags, now_ns);
     e->stats.fast_cycles++;
     prof->hinted += e->stats.shape_hits - hits;
+    if (d)
+        return d;
     uint32_t row = bh_fast_pick(e, &f, draw(e, f.n_best));
     bh_watch_fast(e, prof->fw);
     e->decision = (struct bh_decision){.kind = BH_DECIDED,

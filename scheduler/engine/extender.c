@@ -70,10 +70,8 @@ void bh_extend_begin(struct bh_engine *e, const struct bh_pod_info *pod, struct 
     r->extended = (r->cy.ext_interested & e->ext_deciding) != 0;
 }
 
-static struct bh_ext_pod pod_of(const struct bh_reference *r)
+static struct bh_ext_pod pod_of(const struct bh_pod_rec *rec)
 {
-    const struct bh_pod_rec *rec = r->cy.calls[0].pod->rec;
-
     return (struct bh_ext_pod){.namespace_ = bh_rec_text(rec, rec->namespace_),
                                .name = bh_rec_text(rec, rec->name),
                                .uid = bh_rec_text(rec, rec->uid)};
@@ -173,22 +171,6 @@ static const char *take_nodes(struct bh_engine *e, struct bh_reference *r, uint3
     return NULL;
 }
 
-static void take_failures(struct bh_engine *e, struct bh_reference *r,
-                          const struct bh_ext_filtered *f)
-{
-    for (uint32_t k = 0; k < f->n_failed; k++) {
-        const struct bh_ext_failed *x = &f->failed[k];
-        const struct bh_status *s = bh_status_new(
-            &e->arena, x->unresolvable ? BH_UNSCHEDULABLE_AND_UNRESOLVABLE : BH_UNSCHEDULABLE,
-            BH_EXTENDER_PLUGIN, "%s", x->reason);
-        uint32_t row = row_of(e, x->node);
-        if (row != BH_ROW_NONE)
-            r->by_row[row] = s;
-        else if (*x->node && e->ext_strangers.len < STRANGERS_MAX) /* counts in the text */
-            (void)bh_map_put(&e->ext_strangers, x->node, strlen(x->node), (void *)(uintptr_t)s);
-    }
-}
-
 /* One extender; NULL, or why the cycle fails. */
 static const char *filter_by(struct bh_engine *e, struct bh_reference *r, uint32_t i,
                              const struct bh_ext_pod *pod)
@@ -201,15 +183,24 @@ static const char *filter_by(struct bh_engine *e, struct bh_reference *r, uint32
         error = take_nodes(e, r, i, &f);
         if (error)
             bh_ext_complain(e->ext, i, BH_EXT_FILTER, error);
-        else
-            take_failures(e, r, &f);
+    }
+    for (uint32_t k = 0; !error && k < f.n_failed; k++) {
+        const struct bh_ext_failed *x = &f.failed[k];
+        const struct bh_status *s = bh_status_new(
+            &e->arena, x->unresolvable ? BH_UNSCHEDULABLE_AND_UNRESOLVABLE : BH_UNSCHEDULABLE,
+            BH_EXTENDER_PLUGIN, "%s", x->reason);
+        uint32_t row = row_of(e, x->node);
+        if (row != BH_ROW_NONE)
+            r->by_row[row] = s;
+        else if (*x->node && e->ext_strangers.len < STRANGERS_MAX) /* counts in the text */
+            (void)bh_map_put(&e->ext_strangers, x->node, strlen(x->node), (void *)(uintptr_t)s);
     }
     return bh_ext_ignorable(e->ext, i) ? NULL : error;
 }
 
 void bh_extend_filter(struct bh_engine *e, struct bh_reference *r)
 {
-    const struct bh_ext_pod pod = pod_of(r);
+    const struct bh_ext_pod pod = pod_of(r->cy.calls[0].pod->rec);
 
     for (uint32_t i = 0; i < bh_ext_count(e->ext) && r->n_feasible && !r->error; i++) {
         const char *error = NULL;
@@ -240,13 +231,13 @@ bool bh_extend_nominated(struct bh_engine *e, struct bh_reference *r)
 const struct bh_status *const *bh_extend_statuses(struct bh_engine *e, const struct bh_reference *r,
                                                   uint32_t *ret_n)
 {
-    const struct bh_status **v;
     struct bh_map_entry *m;
 
     *ret_n = r->n_rows;
     if (!r->cy.ext || !e->ext_strangers.len)
         return r->by_row;
-    v = bh_arena_new_array(&e->arena, const struct bh_status *, r->n_rows + e->ext_strangers.len);
+    const struct bh_status **v =
+        bh_arena_new_array(&e->arena, const struct bh_status *, r->n_rows + e->ext_strangers.len);
     memcpy(v, r->by_row, r->n_rows * sizeof *v);
     for (size_t it = 0; (m = bh_map_next(&e->ext_strangers, &it));)
         v[(*ret_n)++] = m->value;
@@ -269,62 +260,42 @@ static int64_t scaled(int64_t score, int64_t weight)
     return bh_sum_i64(v * SCALE);
 }
 
-static void add_list(struct bh_engine *e, const struct bh_ext_scores *s, int64_t weight,
-                     int64_t *by_row, bool *listed)
-{
-    for (uint32_t k = 0; k < s->n; k++) {
-        uint32_t row = row_of(e, s->hosts[k].host);
-        if (row == BH_ROW_NONE)
-            continue;
-        by_row[row] = bh_add_sat(by_row[row], scaled(s->hosts[k].score, weight));
-        listed[row] = true;
-    }
-}
-
-/* What one extender gave, for explanations. */
-static void keep_scores(struct bh_engine *e, struct bh_reference *r, uint32_t i,
-                        const int64_t *by_row)
-{
-    struct bh_extender_score *x = &r->ext_scores[r->n_ext_scores++];
-
-    x->name = bh_ext_name(e->ext, i);
-    x->weight = bh_ext_weight(e->ext, i);
-    x->weighted = bh_arena_new_array(&e->arena, int64_t, r->n_feasible);
-    for (uint32_t k = 0; k < r->n_feasible; k++)
-        x->weighted[k] = by_row[r->feasible[k]];
-}
-
-/* An extender without the verb lists every node with score 0. */
-static bool add_all(struct bh_engine *e, struct bh_reference *r, const struct bh_ext_scores *got,
-                    uint64_t asked, bool keep, bool *listed)
-{
-    int64_t *by_row = bh_arena_new_array(&e->arena, int64_t, r->n_rows + 1);
-    bool all = (r->cy.ext_interested & ~asked) != 0;
-
-    for (uint32_t i = 0; i < bh_ext_count(e->ext); i++) {
-        if (!(asked >> i & 1) || got[i].error)
-            continue;
-        memset(by_row, 0, r->n_rows * sizeof *by_row);
-        add_list(e, &got[i], bh_ext_weight(e->ext, i), by_row, listed);
-        for (uint32_t k = 0; k < r->n_feasible; k++)
-            r->total[k] = bh_add_sat(r->total[k], by_row[r->feasible[k]]);
-        if (keep)
-            keep_scores(e, r, i, by_row);
-    }
-    return all;
-}
-
 void bh_extend_scores(struct bh_engine *e, struct bh_reference *r, unsigned flags)
 {
     struct bh_ext_scores got[BH_EXT_MAX];
-    const struct bh_ext_pod pod = pod_of(r);
+    const struct bh_ext_pod pod = pod_of(r->cy.calls[0].pod->rec);
     uint64_t asked = r->cy.ext_interested & bh_ext_with(e->ext, 1u << BH_EXT_PRIORITIZE);
     bool *listed = bh_arena_new_array(&e->arena, bool, r->n_rows + 1);
 
     if (asked)
         bh_ext_prioritize(e->ext, asked, &pod, nodes_of(e, r), r->n_feasible, got);
     r->ext_scores = bh_arena_new_array(&e->arena, struct bh_extender_score, BH_EXT_MAX);
-    if (!add_all(e, r, got, asked, flags & BH_EXPLAIN, listed))
+    int64_t *by_row = bh_arena_new_array(&e->arena, int64_t, r->n_rows + 1);
+    for (uint32_t i = 0; i < bh_ext_count(e->ext); i++) {
+        if (!(asked >> i & 1) || got[i].error)
+            continue;
+        memset(by_row, 0, r->n_rows * sizeof *by_row);
+        const struct bh_ext_scores *s = &got[i];
+        int64_t weight = bh_ext_weight(e->ext, i);
+        for (uint32_t k = 0; k < s->n; k++) {
+            uint32_t row = row_of(e, s->hosts[k].host);
+            if (row == BH_ROW_NONE)
+                continue;
+            by_row[row] = bh_add_sat(by_row[row], scaled(s->hosts[k].score, weight));
+            listed[row] = true;
+        }
+        for (uint32_t k = 0; k < r->n_feasible; k++)
+            r->total[k] = bh_add_sat(r->total[k], by_row[r->feasible[k]]);
+        if (flags & BH_EXPLAIN) {
+            struct bh_extender_score *x = &r->ext_scores[r->n_ext_scores++];
+            x->name = bh_ext_name(e->ext, i);
+            x->weight = bh_ext_weight(e->ext, i);
+            x->weighted = bh_arena_new_array(&e->arena, int64_t, r->n_feasible);
+            for (uint32_t k = 0; k < r->n_feasible; k++)
+                x->weighted[k] = by_row[r->feasible[k]];
+        }
+    }
+    if (!(r->cy.ext_interested & ~asked)) /* one without the verb lists every node with score 0 */
         r->ext_listed = listed;
 }
 
@@ -413,10 +384,7 @@ void bh_engine_extender_bind(struct bh_engine *e, const struct bh_pending *p, bh
                              bh_ext_done_fn *done, void *arg, uint64_t id)
 {
     const struct bh_shape_rec *s = bh_shapes_rec(&e->cache.shapes, p->shape);
-    const struct bh_pod_rec *rec = p->pod;
-    const struct bh_ext_pod pod = {.namespace_ = bh_rec_text(rec, rec->namespace_),
-                                   .name = bh_rec_text(rec, rec->name),
-                                   .uid = bh_rec_text(rec, rec->uid)};
+    const struct bh_ext_pod pod = pod_of(p->pod);
 
     bh_ext_bind(e->ext, bh_ext_interest(e->ext, pod.uid, s, e->tab), &pod,
                 bh_sym_text(e->tab, node), done, arg, id);

@@ -5,7 +5,6 @@
  * Events wait in the queue for longer than objects live, so they carry symbols and bits, no
  * messages.
  *
- * Runs in:    the engine's thread.
  * Upstream:   the hints of
  *             pkg/scheduler/framework/plugins/{volumebinding,volumezone,nodevolumelimits,
  *             dynamicresources}.
@@ -37,34 +36,20 @@ static uint32_t class_changes(const K8s__StorageClass *old, const K8s__StorageCl
     return bits | (old && !same ? BH_CLASS_TOPOLOGIES : 0);
 }
 
-/* Of duplicates the last wins, as everywhere. false: no limit. */
-static bool limit_of(const K8s__CSINode *n, const char *driver, int32_t *ret)
-{
-    *ret = 0;
-    for (size_t i = n->spec ? n->spec->n_drivers : 0; i > 0; i--) {
-        const K8s__CSINodeDriver *d = n->spec->drivers[i - 1];
-        if (!bh_streq(d->name, driver) || !d->allocatable || !d->allocatable->has_count)
-            continue;
-        *ret = d->allocatable->count;
-        return true;
-    }
-    return false;
-}
-
 static bool limits_grew(const K8s__CSINode *old, const K8s__CSINode *neu)
 {
     int32_t before, after;
 
     for (size_t i = 0; neu->spec && i < neu->spec->n_drivers; i++) {
         const char *driver = neu->spec->drivers[i]->name;
-        (void)limit_of(old, driver, &before);
-        (void)limit_of(neu, driver, &after);
+        (void)bh_attach_limit(old, driver, &before);
+        (void)bh_attach_limit(neu, driver, &after);
         if (after > before)
             return true;
     }
     for (size_t i = 0; old->spec && i < old->spec->n_drivers; i++) /* upstream misses these */
-        if (limit_of(old, old->spec->drivers[i]->name, &before) &&
-            !limit_of(neu, old->spec->drivers[i]->name, &after))
+        if (bh_attach_limit(old, old->spec->drivers[i]->name, &before) &&
+            !bh_attach_limit(neu, old->spec->drivers[i]->name, &after))
             return true;
     return false;
 }
@@ -81,26 +66,6 @@ static uint32_t csi_node_changes(const K8s__CSINode *old, const K8s__CSINode *ne
     if (!bh_streq(a ? a : "", b ? b : ""))
         bits |= BH_CSI_NODE_MIGRATION;
     return bits | (limits_grew(old, neu) ? BH_CSI_NODE_LIMIT_GREW : 0);
-}
-
-static bool looks_at_capacity(const K8s__CSIDriver *d)
-{
-    return d->spec && d->spec->has_storagecapacity && d->spec->storagecapacity;
-}
-
-static bool limit(const K8s__CSIStorageCapacity *s, bh_nano *ret)
-{
-    const K8s__Quantity *q = s->maximumvolumesize ? s->maximumvolumesize : s->capacity;
-
-    return q && q->string && bh_quantity_parse(q->string, strlen(q->string), ret) == 0;
-}
-
-static uint32_t capacity_changes(const K8s__CSIStorageCapacity *old,
-                                 const K8s__CSIStorageCapacity *neu)
-{
-    bh_nano a, b;
-
-    return old && limit(neu, &b) && (!limit(old, &a) || b > a) ? BH_CAPACITY_GREW : 0;
 }
 
 /* Upstream compares the lists it would make constraints of; comparing the texts wakes a
@@ -165,10 +130,15 @@ static uint32_t changes(enum bh_kind kind, const void *old, const void *neu)
     case BH_KIND_CSINODE:
         return csi_node_changes(old, neu);
     case BH_KIND_CSIDRIVER:
-        return old && looks_at_capacity(old) && !looks_at_capacity(neu) ? BH_CSI_DRIVER_UNCHECKED
-                                                                        : 0;
-    case BH_KIND_CSISTORAGECAPACITY:
-        return capacity_changes(old, neu);
+        return old && bh_driver_tells_capacity(old) && !bh_driver_tells_capacity(neu)
+                   ? BH_CSI_DRIVER_UNCHECKED
+                   : 0;
+    case BH_KIND_CSISTORAGECAPACITY: {
+        bh_nano a, b;
+        return old && bh_capacity_limit(neu, &b) && (!bh_capacity_limit(old, &a) || b > a)
+                   ? BH_CAPACITY_GREW
+                   : 0;
+    }
     case BH_KIND_PERSISTENTVOLUME:
         return volume_changes(old, neu);
     case BH_KIND_RESOURCECLAIM:

@@ -3,7 +3,6 @@
  * scheduler/engine/observe.c - what the engine tells about its work: durations for an observer,
  * counts at all
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/schedule_one.go, framework/runtime/framework.go (where it observes).
  */
 #include "scheduler/engine/state.h"
@@ -109,14 +108,6 @@ bool bh_engine_profile_stats(const struct bh_engine *e, uint32_t i, struct bh_pr
     return true;
 }
 
-static bool enabled_at(const struct bh_framework *fw, enum bh_point pt, uint32_t plugin)
-{
-    for (uint32_t i = 0; i < fw->n_point[pt]; i++)
-        if (fw->point[pt][i] == plugin)
-            return true;
-    return false;
-}
-
 void bh_engine_each_plugin(const struct bh_engine *e,
                            void (*fn)(void *arg, const struct bh_plugin_stats *s), void *arg)
 {
@@ -128,10 +119,10 @@ void bh_engine_each_plugin(const struct bh_engine *e,
                 .plugin = p->name,
                 .profile = bh_sym_text(e->tab, e->profile[i].name),
                 .n = fw->evaluations[k],
-                .at_pre_filter = enabled_at(fw, BH_POINT_PRE_FILTER, k),
-                .at_filter = enabled_at(fw, BH_POINT_FILTER, k),
-                .at_pre_score = enabled_at(fw, BH_POINT_PRE_SCORE, k),
-                .at_score = enabled_at(fw, BH_POINT_SCORE, k),
+                .at_pre_filter = bh_framework_runs(fw, BH_POINT_PRE_FILTER, k),
+                .at_filter = bh_framework_runs(fw, BH_POINT_FILTER, k),
+                .at_pre_score = bh_framework_runs(fw, BH_POINT_PRE_SCORE, k),
+                .at_score = bh_framework_runs(fw, BH_POINT_SCORE, k),
             };
             s.filters_alone = s.at_filter && !p->filter_rows;
             s.scores_alone = s.at_score && !p->score_rows;

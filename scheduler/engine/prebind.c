@@ -3,7 +3,6 @@
  * scheduler/engine/prebind.c - what Reserve took: the writes, their outcome, undoing, and standing
  * in for the API server and its controllers in simulations
  *
- * Runs in:  the engine's thread.
  * Upstream: PreBind of pkg/scheduler/framework/plugins/{volumebinding,dynamicresources}, split into
  *           writes that a binder does and checks of what came of them.
  */
@@ -12,6 +11,7 @@
 
 #include "common/k8s/codec.h"
 #include "scheduler/engine/state.h"
+#include "scheduler/plugins/volumebinding/storage.h"
 
 const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct bh_str uid,
                                               uint32_t *ret_n)
@@ -20,16 +20,6 @@ const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct 
 
     *ret_n = r ? r->n : 0;
     return r && r->n ? r->v : NULL;
-}
-
-/* Unless a newer one is known. One that is not known at all was deleted before its answer came, if it
- * was not just created: it must not come back, it would never be deleted again. */
-static void learn(struct bh_engine *e, const ProtobufCMessage *m, bool created)
-{
-    if (created)
-        (void)bh_objects_assume_new(&e->objects, BH_KIND_RESOURCECLAIM, m, NULL);
-    else
-        (void)bh_objects_assume(&e->objects, BH_KIND_RESOURCECLAIM, m, NULL);
 }
 
 int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i,
@@ -47,8 +37,11 @@ int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i
     if (!meta || !*meta->name)
         return bh_err_set(err, -EINVAL, "%s without name", bh_kinds[r->v[i].kind].kind_name);
     r->state[i].written = m;
+    /* Unless a newer one is known. One that is not known at all was deleted before its answer came,
+     * if it was not just created: it must not come back, it would never be deleted again. */
     if (r->v[i].kind == BH_KIND_RESOURCECLAIM)
-        learn(e, m, r->v[i].what == BH_WRITE_NEW_CLAIM);
+        (void)bh_objects_assume(&e->objects, BH_KIND_RESOURCECLAIM, m,
+                                r->v[i].what == BH_WRITE_NEW_CLAIM, NULL);
     if (r->state[i].in_flight)
         bh_in_flight_del(&e->reserved, r->state[i].in_flight);
     r->state[i].in_flight = NULL;
@@ -65,7 +58,7 @@ int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, 
     bh_arena_reset(&e->aside);
     int rc = bh_pb_unpack(&e->aside, bh_kinds[kind].desc, object, n, &m, err);
     if (rc == 0)
-        learn(e, m, created);
+        (void)bh_objects_assume(&e->objects, kind, m, created, NULL);
     return rc;
 }
 
@@ -129,20 +122,6 @@ static void put(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *
     bh_buf_fini(&b);
 }
 
-static void annotate(struct bh_arena *a, K8s__ObjectMeta *m, const char *key, const char *value)
-{
-    K8s__StringEntry **v = bh_arena_new_array(a, K8s__StringEntry *, m->n_annotations + 1);
-    K8s__StringEntry *s = bh_arena_new(a, K8s__StringEntry);
-
-    k8s__string_entry__init(s);
-    s->key = bh_arena_strdup(a, key);
-    s->value = bh_arena_strdup(a, value);
-    if (m->n_annotations)
-        memcpy(v, m->annotations, m->n_annotations * sizeof *v);
-    v[m->n_annotations++] = s;
-    m->annotations = v;
-}
-
 /* The volume controller's part: the claim gets the volume that names it. */
 static void bind_claim(struct bh_engine *e, struct bh_arena *a, const K8s__PersistentVolume *v)
 {
@@ -154,38 +133,11 @@ static void bind_claim(struct bh_engine *e, struct bh_arena *a, const K8s__Persi
     if (!c || !c->spec)
         return;
     c->spec->volumename = v->metadata->name;
-    annotate(a, c->metadata, "pv.kubernetes.io/bind-completed", "yes");
-    if (!c->status) {
-        c->status = bh_arena_new(a, K8s__PersistentVolumeClaimStatus);
-        k8s__persistent_volume_claim_status__init(c->status);
-    }
+    bh_annotate(a, c->metadata, "pv.kubernetes.io/bind-completed", "yes");
+    if (!c->status)
+        c->status = bh_pb_new(a, &k8s__persistent_volume_claim_status__descriptor);
     c->status->phase = bh_arena_strdup(a, "Bound");
     put(e, BH_KIND_PERSISTENTVOLUMECLAIM, &c->base);
-}
-
-static void commit_volume(struct bh_engine *e, struct bh_arena *a, const ProtobufCMessage *m)
-{
-    K8s__PersistentVolume *v = (void *)bh_pb_copy(a, m);
-
-    if (!v->status) {
-        v->status = bh_arena_new(a, K8s__PersistentVolumeStatus);
-        k8s__persistent_volume_status__init(v->status);
-    }
-    v->status->phase = bh_arena_strdup(a, "Bound");
-    bind_claim(e, a, v);
-    put(e, BH_KIND_PERSISTENTVOLUME, &v->base);
-}
-
-/* The server's part: a name that no other pod's claim has. */
-static void commit_new_claim(struct bh_engine *e, struct bh_arena *a, const struct bh_write *w,
-                             struct bh_str uid)
-{
-    K8s__ResourceClaim *c = (void *)bh_pb_copy(a, w->object);
-
-    c->metadata->name = bh_arena_printf(a, "%s%05" PRIx64, c->metadata->generatename,
-                                        bh_hash(uid.p, uid.n, 0) & 0xfffff);
-    c->metadata->uid = c->metadata->name;
-    put(e, BH_KIND_RESOURCECLAIM, &c->base);
 }
 
 void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid)
@@ -194,11 +146,23 @@ void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid)
 
     for (uint32_t i = 0; r && i < r->n; i++) {
         const struct bh_write *w = &r->v[i];
-        if (w->what == BH_WRITE_VOLUME_CLAIM)
-            commit_volume(e, &r->arena, w->object);
-        else if (w->what == BH_WRITE_NEW_CLAIM)
-            commit_new_claim(e, &r->arena, w, uid);
-        else
+        if (w->what == BH_WRITE_VOLUME_CLAIM) {
+            struct bh_arena *a = &r->arena;
+            K8s__PersistentVolume *v = (void *)bh_pb_copy(a, w->object);
+            if (!v->status)
+                v->status = bh_pb_new(a, &k8s__persistent_volume_status__descriptor);
+            v->status->phase = bh_arena_strdup(a, "Bound");
+            bind_claim(e, a, v);
+            put(e, BH_KIND_PERSISTENTVOLUME, &v->base);
+        } else if (w->what == BH_WRITE_NEW_CLAIM) {
+            /* The server's part: a name that no other pod's claim has. */
+            K8s__ResourceClaim *c = (void *)bh_pb_copy(&r->arena, w->object);
+            c->metadata->name =
+                bh_arena_printf(&r->arena, "%s%05" PRIx64, c->metadata->generatename,
+                                bh_hash(uid.p, uid.n, 0) & 0xfffff);
+            c->metadata->uid = c->metadata->name;
+            put(e, BH_KIND_RESOURCECLAIM, &c->base);
+        } else
             put(e, w->kind, w->object);
     }
     bh_reservation_drop(&e->reserved, uid);

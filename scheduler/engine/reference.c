@@ -2,7 +2,6 @@
  *
  * scheduler/engine/reference.c - one scheduling cycle, node by node
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, prioritizeNodes);
  *             differences: every node is looked at unless a percentage is configured; sampling
  *             visits the nodes one after the other (parallelism 1); ties: see engine.h.
@@ -86,11 +85,7 @@ static uint32_t *candidate_rows(struct bh_engine *e, const struct bh_reference *
     const uint32_t *order = ordered ? bh_cache_order(&e->cache, &n_order) : NULL;
 
     if (!r->pf.nodes.all) {
-        for (uint32_t i = 0; i < r->pf.nodes.n; i++) {
-            const struct bh_node_info *ni = bh_cache_node(&e->cache, r->pf.nodes.names[i]);
-            if (ni)
-                rows[n++] = ni->row;
-        }
+        n = bh_fast_narrowed(&e->cache, &r->pf.nodes, rows);
     } else if (ordered) {
         memcpy(rows, order, n_order * sizeof *rows);
         n = n_order;
@@ -99,16 +94,6 @@ static uint32_t *candidate_rows(struct bh_engine *e, const struct bh_reference *
     }
     *ret_n = n;
     return rows;
-}
-
-/* An error ends the cycle at once, except when every node is to be explained. */
-static void search_all(struct search *s, unsigned flags)
-{
-    struct bh_reference *r = s->r;
-
-    for (uint32_t i = 0; i < s->n && (!r->error || flags & BH_EXPLAIN); i++)
-        if (visit(s, s->rows[i]))
-            r->feasible[r->n_feasible++] = s->rows[i];
 }
 
 /* Stops at the first feasible node beyond the wanted number; the next pod starts there. */
@@ -138,7 +123,6 @@ static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, un
 {
     static const struct bh_status unspecified = {.code = BH_UNSCHEDULABLE_AND_UNRESOLVABLE};
     struct search s = {.e = e, .r = r};
-
     uint64_t t = bh_watch_now(e);
 
     r->absent = &unspecified;
@@ -163,8 +147,10 @@ static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, un
     t = bh_watch_now(e);
     if (r->cy.fw->sampling && s.n)
         search_sampled(&s);
-    else
-        search_all(&s, flags);
+    else /* an error ends the cycle at once, except when every node is to be explained */
+        for (uint32_t i = 0; i < s.n && (!r->error || flags & BH_EXPLAIN); i++)
+            if (visit(&s, s.rows[i]))
+                r->feasible[r->n_feasible++] = s.rows[i];
     bh_watch_point(e, r->cy.fw, BH_SEEN_FILTER, r->error ? BH_ERROR : BH_SUCCESS, &t);
     if (r->extended && !r->error) {
         uint32_t before = r->n_feasible;
@@ -211,17 +197,6 @@ static void prioritize(struct bh_engine *e, struct bh_reference *r, unsigned fla
         bh_extend_best(r);
 }
 
-static void take_notes(struct bh_engine *e, struct bh_cycle *cy)
-{
-    uint32_t n = cy->fw->n_plugins + 1;
-    struct bh_cycle_notes *notes = bh_arena_new(&e->arena, struct bh_cycle_notes);
-
-    notes->pre_filter = bh_arena_new_array(&e->arena, struct bh_plugin_note, n);
-    notes->pre_score = bh_arena_new_array(&e->arena, struct bh_plugin_note, n);
-    notes->post_filter = bh_arena_new_array(&e->arena, struct bh_plugin_note, n);
-    cy->notes = notes;
-}
-
 void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                       unsigned flags, int64_t now_ns, struct bh_reference *r)
 {
@@ -238,8 +213,14 @@ void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh
     r->feasible = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
     r->best = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
     e->stats.reference_cycles++;
-    if (flags & BH_EXPLAIN)
-        take_notes(e, &r->cy);
+    if (flags & BH_EXPLAIN) {
+        uint32_t most = p->fw->n_plugins + 1;
+        struct bh_cycle_notes *notes = bh_arena_new(&e->arena, struct bh_cycle_notes);
+        notes->pre_filter = bh_arena_new_array(&e->arena, struct bh_plugin_note, most);
+        notes->pre_score = bh_arena_new_array(&e->arena, struct bh_plugin_note, most);
+        notes->post_filter = bh_arena_new_array(&e->arena, struct bh_plugin_note, most);
+        r->cy.notes = notes;
+    }
     if (e->ext && !(flags & BH_WITHOUT_EXTENDERS))
         bh_extend_begin(e, pod, r);
     if (!find_feasible(e, pod, flags, r) || r->error || !r->n_feasible)

@@ -12,12 +12,6 @@
 
 #include "scheduler/engine/fast/fast.h"
 
-static const char *name_of(const struct bh_engine *e, uint32_t row)
-{
-    const struct bh_node_info *ni = e->cache.rows[row];
-    return ni ? bh_sym_text(e->tab, ni->name) : "(no node)";
-}
-
 BH_NORETURN static void differ(struct bh_engine *e, const struct bh_reference *r, const char *what,
                                const char *field, uint32_t row, int64_t ref, int64_t fast)
 {
@@ -31,8 +25,10 @@ BH_NORETURN static void differ(struct bh_engine *e, const struct bh_reference *r
             "  %s: reference %" PRId64 ", fast %" PRId64 "\n",
             what, e->stats.cycles, (int)ns.n, ns.p, (int)name.n, name.p, pod->shape_id,
             e->cache.n_nodes, field, ref, fast);
+    const struct bh_node_info *ni = row != BH_ROW_NONE ? e->cache.rows[row] : NULL;
     if (row != BH_ROW_NONE)
-        fprintf(stderr, "  node %s (row %u): %s\n", name_of(e, row), row,
+        fprintf(stderr, "  node %s (row %u): %s\n",
+                ni ? bh_sym_text(e->tab, ni->name) : "(no node)", row,
                 r->by_row[row] ? bh_status_message(&e->arena, r->by_row[row]) : "feasible");
     abort();
 }
@@ -75,25 +71,19 @@ static void compare(struct bh_engine *e, const struct bh_reference *r, const str
         differ(e, r, what, "best nodes", BH_ROW_NONE, r->n_best, f->n_best);
 }
 
-/* The shape whose results were not used for the longest time has the most changes to catch up with.
- * A pod stands in for it, so it has to be of the pod's namespace: plugins look claims up by it. */
-static struct bh_shape_cache *other_shape(const struct bh_engine *e, const struct bh_pod_info *pod)
+static void compare_other_shape(struct bh_engine *e, const struct bh_reference *r,
+                                const struct bh_pod_info *pod, int64_t now_ns)
 {
+    /* The shape whose results were not used for the longest time has the most changes to catch
+     * up with. A pod stands in for it, so it has to be of the pod's namespace: plugins look
+     * claims up by it. */
     struct bh_str ns = bh_rec_text(pod->rec, pod->rec->namespace_);
     struct bh_shape_cache *sc = e->oldest;
-
     while (sc &&
            (sc->born != e->cache.shapes.e[sc->shape].born ||
             !bh_str_eqc(
                 ns, bh_sym_text(e->tab, bh_shapes_rec(&e->cache.shapes, sc->shape)->namespace_))))
         sc = sc->newer;
-    return sc;
-}
-
-static void compare_other_shape(struct bh_engine *e, const struct bh_reference *r,
-                                const struct bh_pod_info *pod, int64_t now_ns)
-{
-    struct bh_shape_cache *sc = other_shape(e, pod);
     struct bh_pod_info other = *pod;
     struct bh_fast once, kept;
 
@@ -122,15 +112,6 @@ static void compare_other_shape(struct bh_engine *e, const struct bh_reference *
                    have[row]);
 }
 
-/* What was used last has its size right, so that the budget means what it says. */
-static void check_bytes(const struct bh_engine *e)
-{
-    const struct bh_shape_cache *sc = e->newest;
-
-    bh_assert(!sc || sc->bytes == sizeof *sc + bh_kept_bytes(sc) + bh_track_bytes(sc) +
-                                      bh_cells_bytes(&sc->cells) + bh_fail_bytes(sc));
-}
-
 void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                const struct bh_reference *r, int64_t now_ns)
 {
@@ -150,7 +131,10 @@ void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_in
         differ(e, r, "kept results with overlays", "feasible nodes", BH_ROW_NONE, r->n_feasible, 0);
     }
     compare_other_shape(e, r, pod, now_ns);
-    check_bytes(e);
+    /* What was used last has its size right, so that the budget means what it says. */
+    const struct bh_shape_cache *sc = e->newest;
+    bh_assert(!sc || sc->bytes == sizeof *sc + bh_kept_bytes(sc) + bh_track_bytes(sc) +
+                                      bh_cells_bytes(&sc->cells) + bh_fail_bytes(sc));
     e->stats.verified++;
 }
 

@@ -3,10 +3,11 @@
  * scheduler/framework/events.c - which cluster events concern which plugin, and what changed in an
  * object
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/events.go, framework/types.go (ClusterEvent.Match).
  */
 #include "scheduler/framework/framework.h"
+
+const struct bh_event_reg bh_no_events[] = {{.actions = 0}};
 
 bool bh_event_matches(const struct bh_event_reg *reg, const struct bh_cluster_event *ev)
 {
@@ -31,10 +32,12 @@ bool bh_event_matches(const struct bh_event_reg *reg, const struct bh_cluster_ev
 
 /* A plugin that waits for new nodes but not for taints: upstream registers taint updates for it,
  * because a node may have been added with a taint that its first update removes. */
-static bool taint_implied(const struct bh_plugin *p)
+static bool wakes_implied(const struct bh_plugin *p, const struct bh_cluster_event *ev)
 {
     bool add = false, taint = false;
 
+    if (ev->resource != BH_EV_NODE || ev->action != BH_EV_NODE_TAINT)
+        return false;
     for (const struct bh_event_reg *r = p->events; r && r->actions; r++) {
         if (r->on != BH_ON_NODE)
             continue;
@@ -42,11 +45,6 @@ static bool taint_implied(const struct bh_plugin *p)
         taint |= (r->actions & BH_EV_NODE_TAINT) != 0;
     }
     return add && !taint;
-}
-
-static bool wakes_implied(const struct bh_plugin *p, const struct bh_cluster_event *ev)
-{
-    return ev->resource == BH_EV_NODE && ev->action == BH_EV_NODE_TAINT && taint_implied(p);
 }
 
 enum bh_hint bh_plugin_hint(const struct bh_plugin *p, const struct bh_hint_call *call)
@@ -71,19 +69,11 @@ bool bh_plugin_interested(const struct bh_plugin *p, const struct bh_cluster_eve
 
 /* ---- diffs ----------------------------------------------------------------------------------- */
 
-static bool slice_differs(const void *a, struct bh_slice sa, const void *b, struct bh_slice sb,
-                          size_t size)
+bool bh_slice_differs(const void *a, struct bh_slice sa, const void *b, struct bh_slice sb,
+                      size_t size)
 {
     return sa.n != sb.n ||
            (sa.n && memcmp((const char *)a + sa.off, (const char *)b + sb.off, sa.n * size) != 0);
-}
-
-static bool allocatable_differs(const struct bh_node_rec *a, const struct bh_node_rec *b)
-{
-    return a->alloc_cpu_milli != b->alloc_cpu_milli ||
-           a->alloc_memory_bytes != b->alloc_memory_bytes ||
-           a->alloc_ephemeral_bytes != b->alloc_ephemeral_bytes || a->alloc_pods != b->alloc_pods ||
-           slice_differs(a, a->scalars, b, b->scalars, sizeof(struct bh_res));
 }
 
 unsigned bh_node_diff(const struct bh_node_rec *old, const struct bh_node_rec *neu, uint32_t out[8])
@@ -92,17 +82,21 @@ unsigned bh_node_diff(const struct bh_node_rec *old, const struct bh_node_rec *n
 
     if (old->flags & BH_NODE_UNSCHEDULABLE && !(neu->flags & BH_NODE_UNSCHEDULABLE))
         out[n++] = BH_EV_NODE_TAINT;
-    if (allocatable_differs(old, neu))
+    if (old->alloc_cpu_milli != neu->alloc_cpu_milli ||
+        old->alloc_memory_bytes != neu->alloc_memory_bytes ||
+        old->alloc_ephemeral_bytes != neu->alloc_ephemeral_bytes ||
+        old->alloc_pods != neu->alloc_pods ||
+        bh_slice_differs(old, old->scalars, neu, neu->scalars, sizeof(struct bh_res)))
         out[n++] = BH_EV_NODE_ALLOCATABLE;
-    if (slice_differs(old, old->labels, neu, neu->labels, sizeof(struct bh_kv)))
+    if (bh_slice_differs(old, old->labels, neu, neu->labels, sizeof(struct bh_kv)))
         out[n++] = BH_EV_NODE_LABEL;
-    if (slice_differs(old, old->taints, neu, neu->taints, sizeof(struct bh_taint)))
+    if (bh_slice_differs(old, old->taints, neu, neu->taints, sizeof(struct bh_taint)))
         out[n++] = BH_EV_NODE_TAINT;
     if (old->conditions_hash != neu->conditions_hash)
         out[n++] = BH_EV_NODE_CONDITION;
     if (old->annotations_hash != neu->annotations_hash)
         out[n++] = BH_EV_NODE_ANNOTATION;
-    if (slice_differs(old, old->features, neu, neu->features, sizeof(bh_sym)))
+    if (bh_slice_differs(old, old->features, neu, neu->features, sizeof(bh_sym)))
         out[n++] = BH_EV_NODE_FEATURE;
     return n;
 }
@@ -130,8 +124,8 @@ unsigned bh_pod_diff(const struct bh_pod_rec *old, const struct bh_shape_rec *ol
 {
     unsigned n = 0;
 
-    if (slice_differs(old_shape, old_shape->labels, new_shape, new_shape->labels,
-                      sizeof(struct bh_kv)))
+    if (bh_slice_differs(old_shape, old_shape->labels, new_shape, new_shape->labels,
+                         sizeof(struct bh_kv)))
         out[n++] = BH_EV_POD_LABEL;
     if (scaled_down(old_shape, new_shape))
         out[n++] = BH_EV_POD_SCALE_DOWN;
@@ -140,8 +134,8 @@ unsigned bh_pod_diff(const struct bh_pod_rec *old, const struct bh_shape_rec *ol
     if (old_shape->tolerations.n != new_shape->tolerations.n)
         out[n++] = BH_EV_POD_TOLERATION;
     if (old->extended_claim_hash != neu->extended_claim_hash ||
-        slice_differs(old, old->claim_statuses, neu, neu->claim_statuses,
-                      sizeof(struct bh_claim_status)))
+        bh_slice_differs(old, old->claim_statuses, neu, neu->claim_statuses,
+                         sizeof(struct bh_claim_status)))
         out[n++] = BH_EV_POD_CLAIM;
     if (!n)
         out[n++] = BH_EV_UPDATE;

@@ -2,7 +2,6 @@
  *
  * scheduler/framework/fit_error.c - the text that says why no node fits
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/types.go (FitError.Error).
  */
 #include "scheduler/framework/framework.h"
@@ -29,14 +28,7 @@ static void count(struct histogram *h, const char *reason, uint32_t times)
         for (i = 0; i < h->n && !bh_streq(h->v[i].reason, reason);)
             i++;
     if (i == h->n) {
-        if (h->n == h->cap) {
-            uint32_t cap = h->cap ? 2 * h->cap : 16;
-            struct reason_count *v = bh_arena_new_array(h->a, struct reason_count, cap);
-            if (h->n)
-                memcpy(v, h->v, h->n * sizeof *v);
-            h->v = v;
-            h->cap = cap;
-        }
+        BH_ARENA_GROW(h->a, h->v, h->n, h->cap);
         h->v[h->n++] = (struct reason_count){.reason = reason};
     }
     h->v[i].n += times;

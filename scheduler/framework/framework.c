@@ -2,7 +2,6 @@
  *
  * scheduler/framework/framework.c - a profile's plugin instances and a pod's cycle
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/runtime/framework.go (NewFramework); differences: MultiPoint is
  *           already expanded by scheduler/config, plugins are made in configuration order.
  */
@@ -10,22 +9,13 @@
 
 #include "scheduler/framework/framework.h"
 
-static int find_instance(const struct bh_framework *fw, const char *name)
-{
-    for (uint32_t i = 0; i < fw->n_plugins; i++)
-        if (bh_streq(fw->plugins[i].plugin->name, name))
-            return (int)i;
-    return -1;
-}
-
 static int add_instance(struct bh_framework *fw, const char *name, const struct bh_plugin_env *env,
                         struct bh_err *err)
 {
     const struct bh_plugin *p = bh_plugin_find(name);
-    int at = find_instance(fw, name);
-
-    if (at >= 0)
-        return at;
+    for (uint32_t i = 0; i < fw->n_plugins; i++)
+        if (bh_streq(fw->plugins[i].plugin->name, name))
+            return (int)i;
     if (!p)
         return bh_err_set(err, -EINVAL, "plugin \"%s\" does not exist", name);
     bh_assert(p->abi == BH_PLUGIN_ABI && p->size == sizeof *p);
@@ -64,28 +54,12 @@ static int add_points(struct bh_framework *fw, const struct bh_plugin_env *env, 
     return 0;
 }
 
-static bool has(const struct bh_framework *fw, enum bh_point pt, unsigned plugin)
+bool bh_framework_runs(const struct bh_framework *fw, enum bh_point pt, uint32_t plugin)
 {
     for (uint32_t i = 0; i < fw->n_point[pt]; i++)
         if (fw->point[pt][i] == plugin)
             return true;
     return false;
-}
-
-/* What about the plugins does not change from cycle to cycle. */
-static void look_at_plugins(struct bh_framework *fw)
-{
-    for (unsigned i = 0; i < fw->n_plugins; i++) {
-        struct bh_plugin_instance *in = &fw->plugins[i];
-        in->no_pre_filter = in->plugin->pre_filter && !has(fw, BH_POINT_PRE_FILTER, i) &&
-                            (has(fw, BH_POINT_FILTER, i) || has(fw, BH_POINT_SCORE, i));
-        in->no_pre_score =
-            in->plugin->pre_score && has(fw, BH_POINT_SCORE, i) && !has(fw, BH_POINT_PRE_SCORE, i);
-        if (has(fw, BH_POINT_PRE_FILTER, i) && (in->plugin->add_pod || in->plugin->remove_pod))
-            fw->extending |= (uint64_t)1 << i;
-        if (has(fw, BH_POINT_FILTER, i) && !(in->plugin->flags & BH_PLUGIN_READS_SUMS))
-            fw->looking |= (uint64_t)1 << i;
-    }
 }
 
 int bh_framework_new(const struct bh_profile_config *config, int32_t default_percentage,
@@ -108,7 +82,20 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
         bh_framework_free(fw);
         return rc;
     }
-    look_at_plugins(fw);
+    /* What about the plugins does not change from cycle to cycle. */
+    for (unsigned i = 0; i < fw->n_plugins; i++) {
+        struct bh_plugin_instance *in = &fw->plugins[i];
+        in->no_pre_filter =
+            in->plugin->pre_filter && !bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) &&
+            (bh_framework_runs(fw, BH_POINT_FILTER, i) || bh_framework_runs(fw, BH_POINT_SCORE, i));
+        in->no_pre_score = in->plugin->pre_score && bh_framework_runs(fw, BH_POINT_SCORE, i) &&
+                           !bh_framework_runs(fw, BH_POINT_PRE_SCORE, i);
+        if (bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) && in->plugin->change_pod)
+            fw->extending |= (uint64_t)1 << i;
+        if (bh_framework_runs(fw, BH_POINT_FILTER, i) &&
+            !(in->plugin->flags & BH_PLUGIN_READS_SUMS))
+            fw->looking |= (uint64_t)1 << i;
+    }
     fw->evaluations =
         bh_arena_new_array(&fw->arena, struct bh_evaluations, fw->n_plugins ? fw->n_plugins : 1);
     *ret = fw;

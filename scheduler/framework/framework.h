@@ -48,7 +48,7 @@ struct bh_framework {
     bool extended;      /* some extender filters or prioritises */
     int32_t percentage; /* with sampling: 1..100 */
     uint32_t profile;   /* index in the configuration */
-    uint64_t extending; /* plugins at PreFilter that have add_pod or remove_pod; bit i: plugin i */
+    uint64_t extending; /* plugins at PreFilter that have change_pod; bit i: plugin i */
     uint64_t looking;   /* plugins at Filter without BH_PLUGIN_READS_SUMS */
     const struct bh_engine_observer *observer; /* NULL: nothing is timed */
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
@@ -62,6 +62,11 @@ struct bh_framework {
 int bh_framework_new(const struct bh_profile_config *config, int32_t default_percentage,
                      const struct bh_plugin_env *env, struct bh_framework **ret,
                      struct bh_err *err);
+/* Lists of two records, of elements of a size. */
+bool bh_slice_differs(const void *a, struct bh_slice sa, const void *b, struct bh_slice sb,
+                      size_t size);
+/* Does the profile run the plugin at the point? */
+bool bh_framework_runs(const struct bh_framework *fw, enum bh_point pt, uint32_t plugin);
 void bh_framework_free(struct bh_framework *fw);
 
 /* One pod's way through the points. calls[i] belongs to fw->plugins[i]. */
@@ -146,10 +151,9 @@ const struct bh_status *bh_run_filter_with(struct bh_cycle *cy, const struct bh_
 /* Is the pod nominated to a node one of these? */
 bool bh_nominated_counts(const struct bh_cycle *cy, const struct bh_pod_info *pod,
                          const struct bh_pod_info *nominated);
-const struct bh_status *bh_run_add_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
-                                       const struct bh_node_info *ni);
-const struct bh_status *bh_run_remove_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
-                                          const struct bh_node_info *ni);
+/* by: 1 = AddPod, -1 = RemovePod. */
+const struct bh_status *bh_run_change_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *ni, int by);
 /* status: what PostFilter as a whole said; its message is upstream's PostFilterMsg. */
 const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret);
@@ -158,6 +162,9 @@ const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *ro
  * profile, plugin by plugin; skipped plugins are left alone. */
 const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, uint32_t n,
                                      int64_t *ret_total, int64_t *ret_raw, int64_t *ret_weighted);
+/* The error when a plugin says what it may not say at the point. */
+const struct bh_status *bh_run_failed(struct bh_cycle *cy, const char *point,
+                                      const struct bh_plugin *p, const struct bh_status *s);
 const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node);
 void bh_run_unreserve(struct bh_cycle *cy, bh_sym node);
 const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns);

@@ -30,6 +30,9 @@
 #include "scheduler/framework/waiting.h"
 
 #define BH_PLUGIN_ABI 1u
+/* What every descriptor begins with. */
+#define BH_PLUGIN_HEAD(name_)                                                                      \
+    .abi = BH_PLUGIN_ABI, .size = sizeof(struct bh_plugin), .name = (name_)
 
 #define BH_POINT_BIT(p) (1u << (p))
 
@@ -140,6 +143,7 @@ struct bh_hint_call {
     const struct bh_cluster_event *ev;
 };
 typedef enum bh_hint bh_hint_fn(const struct bh_hint_call *c);
+int bh_by_sym(const void *a, const void *b); /* for qsort and bsearch */
 static inline enum bh_hint bh_hint_if(bool worth)
 {
     return worth ? BH_QUEUE : BH_QUEUE_SKIP;
@@ -151,6 +155,14 @@ struct bh_event_reg {
     uint32_t actions;  /* bits of enum bh_event_action; 0 ends the list */
     bh_hint_fn *hint;  /* NULL: always worth another try */
 };
+static inline struct bh_str bh_rec_uid(const struct bh_pod_rec *p)
+{
+    return bh_rec_text(p, p->uid);
+}
+static inline const char *bh_rec_namespace(const struct bh_pod_rec *p)
+{
+    return bh_rec_text(p, p->namespace_).p;
+}
 static inline bool bh_same_pod(const struct bh_pod_rec *a, const struct bh_pod_rec *b)
 {
     return a && b && bh_str_eq(bh_rec_text(a, a->uid), bh_rec_text(b, b->uid));
@@ -224,7 +236,7 @@ struct bh_track_ops {
  * - filter's verdict on a row depends neither on which other rows were asked, nor on their order:
  *   rows that another plugin rejects are not asked, and with ALL no row is.
  * - ask() is about nodes as they are. Rows with nominated pods are asked through filter, with
- *   add_pod, by the engine, unless it said ALWAYS. With that the plugin has no part in preemption's
+ *   change_pod, by the engine, unless it said ALWAYS. With that the plugin has no part in preemption's
  *   dry runs either.
  * - Where filter could answer an Error for some live node, which ends the cycle, ask() says FAILS:
  *   an Error of a row that another plugin rejects would go unseen otherwise.
@@ -248,6 +260,7 @@ struct bh_overlay_ops {
     bool (*scores)(struct bh_call *c);
 };
 
+extern const struct bh_event_reg bh_no_events[];
 struct bh_plugin {
     uint32_t abi, size;
     const char *name; /* upstream's registered name */
@@ -262,7 +275,7 @@ struct bh_plugin {
     int (*args_new)(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
                     struct bh_err *err);
     void (*args_free)(void *args);     /* for what is not in env->arena */
-    const struct bh_event_reg *events; /* NULL: woken by everything */
+    const struct bh_event_reg *events; /* NULL: woken by everything; bh_no_events: by nothing */
 
     /* ---- queue ---- */
     const struct bh_status *(*pre_enqueue)(struct bh_call *c);
@@ -271,11 +284,10 @@ struct bh_plugin {
     /* ---- filtering ---- */
     /* NULL, Skip, Unschedulable, U&U, or Error. */
     const struct bh_status *(*pre_filter)(struct bh_call *c, struct bh_node_set *ret_nodes);
-    /* Change the state in place; it is a clone when the change is for one node's evaluation. */
-    const struct bh_status *(*add_pod)(struct bh_call *c, const struct bh_pod_info *pod,
-                                       const struct bh_node_info *node);
-    const struct bh_status *(*remove_pod)(struct bh_call *c, const struct bh_pod_info *pod,
-                                          const struct bh_node_info *node);
+    /* AddPod (by 1) and RemovePod (-1). Changes the state in place; it is a clone when the change is
+     * for one node's evaluation. */
+    const struct bh_status *(*change_pod)(struct bh_call *c, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *node, int by);
     void *(*clone_state)(struct bh_call *c); /* of pre_filter_state; NULL: nothing changes it */
     const struct bh_status *(*filter)(struct bh_call *c, const struct bh_node_info *node);
     /* What stands for Filter's answer where the profile leaves the plugin's PreFilter out, and for
@@ -288,7 +300,7 @@ struct bh_plugin {
     const struct bh_status *(*pre_score)(struct bh_call *c, const uint32_t *rows, uint32_t n);
     const struct bh_status *(*score)(struct bh_call *c, const struct bh_node_info *node,
                                      int64_t *ret);
-    /* In place over the scores of all feasible nodes. NULL: scores are final. */
+    /* In place over the scores of all feasible nodes. NULL: as `normal` below says. */
     void (*normalize)(struct bh_call *c, int64_t *scores, uint32_t n);
 
     /* ---- after a node was chosen ---- */

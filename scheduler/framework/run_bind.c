@@ -2,7 +2,6 @@
  *
  * scheduler/framework/run_bind.c - Reserve to PostBind
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/runtime/framework.go; differences: the Bind point yields an
  *             order for a binder process instead of writing to the API server.
  */
@@ -10,8 +9,8 @@
 
 #define PERMIT_TIMEOUT_MAX_NS ((int64_t)15 * 60 * 1000000000)
 
-static const struct bh_status *error_of(struct bh_cycle *cy, const char *point,
-                                        const struct bh_plugin *p, const struct bh_status *s)
+const struct bh_status *bh_run_failed(struct bh_cycle *cy, const char *point,
+                                      const struct bh_plugin *p, const struct bh_status *s)
 {
     return bh_status_new(cy->arena, BH_ERROR, p->name, "running %s plugin \"%s\": %s", point,
                          p->name, bh_status_message(cy->arena, s));
@@ -27,7 +26,7 @@ const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node)
         const struct bh_status *s = p->reserve(&cy->calls[i], node);
         bh_sample_end(cy, i, BH_SEEN_RESERVE, bh_status_code(s), t);
         if (bh_status_code(s) != BH_SUCCESS)
-            return bh_status_rejected(s) ? s : error_of(cy, "Reserve", p, s);
+            return bh_status_rejected(s) ? s : bh_run_failed(cy, "Reserve", p, s);
     }
     return NULL;
 }
@@ -40,14 +39,6 @@ void bh_run_unreserve(struct bh_cycle *cy, bh_sym node)
         unsigned i = fw->point[BH_POINT_RESERVE][k];
         fw->plugins[i].plugin->unreserve(&cy->calls[i], node);
     }
-}
-
-static void enter(struct bh_cycle *cy, const struct bh_plugin *p, int64_t timeout_ns)
-{
-    const struct bh_pod_rec *pod = cy->calls[0].pod->rec;
-
-    if (cy->fw->waiting)
-        bh_waiting_add(cy->fw->waiting, bh_rec_text(pod, pod->uid), p->name, timeout_ns);
 }
 
 const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns)
@@ -65,10 +56,12 @@ const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t 
             timeout_ns = BH_MIN(timeout_ns, PERMIT_TIMEOUT_MAX_NS);
             if (!wait || timeout_ns < *ret_timeout_ns)
                 *ret_timeout_ns = timeout_ns;
-            enter(cy, p, timeout_ns);
+            const struct bh_pod_rec *pod = cy->calls[0].pod->rec;
+            if (cy->fw->waiting)
+                bh_waiting_add(cy->fw->waiting, bh_rec_text(pod, pod->uid), p->name, timeout_ns);
             wait = s;
         } else if (bh_status_code(s) != BH_SUCCESS) {
-            return bh_status_rejected(s) ? s : error_of(cy, "Permit", p, s);
+            return bh_status_rejected(s) ? s : bh_run_failed(cy, "Permit", p, s);
         }
     }
     return wait;
@@ -85,7 +78,7 @@ const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_
         if (bh_status_code(s) == BH_WAIT)
             wait = s;
         else if (bh_status_code(s) != BH_SUCCESS)
-            return bh_status_rejected(s) ? s : error_of(cy, "PreBind", p, s);
+            return bh_status_rejected(s) ? s : bh_run_failed(cy, "PreBind", p, s);
     }
     return wait;
 }
@@ -100,7 +93,7 @@ const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_
         if (bh_status_code(s) == BH_SKIP)
             continue;
         if (bh_status_code(s) != BH_SUCCESS && !bh_status_rejected(s))
-            return error_of(cy, "Bind", p, s);
+            return bh_run_failed(cy, "Bind", p, s);
         return s;
     }
     return &bh_status_skip;

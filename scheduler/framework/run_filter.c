@@ -3,7 +3,6 @@
  * scheduler/framework/run_filter.c - PreEnqueue, PreFilter, Filter (with nominated pods),
  * PostFilter
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins,
  *           RunFilterPluginsWithNominatedPods, RunPostFilterPlugins).
  */
@@ -30,7 +29,7 @@ const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy)
     return NULL;
 }
 
-static int by_sym(const void *a, const void *b)
+int bh_by_sym(const void *a, const void *b)
 {
     bh_sym x = *(const bh_sym *)a, y = *(const bh_sym *)b;
     return x < y ? -1 : x > y;
@@ -45,7 +44,7 @@ static void intersect(struct bh_arena *a, struct bh_node_set *into, const struct
     bh_sym *both = bh_arena_new_array(a, bh_sym, into->n ? into->n : 1);
     uint32_t n = 0;
     for (uint32_t i = 0; i < into->n; i++)
-        if (bsearch(&into->names[i], with->names, with->n, sizeof *with->names, by_sym))
+        if (bsearch(&into->names[i], with->names, with->n, sizeof *with->names, bh_by_sym))
             both[n++] = into->names[i];
     *into = (struct bh_node_set){.n = n, .names = both};
 }
@@ -123,9 +122,7 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
             }
             break;
         default:
-            ret->status =
-                bh_status_new(cy->arena, BH_ERROR, p->name, "running PreFilter plugin \"%s\": %s",
-                              p->name, bh_status_message(cy->arena, s));
+            ret->status = bh_run_failed(cy, "PreFilter", p, s);
             return;
         }
     }
@@ -160,36 +157,24 @@ const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_
     return NULL;
 }
 
-static const struct bh_status *run_extension(struct bh_cycle *cy, const struct bh_pod_info *pod,
-                                             const struct bh_node_info *ni, bool add)
+const struct bh_status *bh_run_change_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *ni, int by)
 {
     const struct bh_framework *fw = cy->fw;
 
     bh_each_plugin(i, fw, BH_POINT_PRE_FILTER) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
-        if (skipped(cy->skip_filter, i) || !(add ? p->add_pod : p->remove_pod))
+        if (skipped(cy->skip_filter, i) || !p->change_pod)
             continue;
         uint64_t t = bh_sample_begin(cy);
-        const struct bh_status *s = (add ? p->add_pod : p->remove_pod)(&cy->calls[i], pod, ni);
-        bh_sample_end(cy, i, add ? BH_SEEN_ADD_POD : BH_SEEN_REMOVE_POD, bh_status_code(s), t);
+        const struct bh_status *s = p->change_pod(&cy->calls[i], pod, ni, by);
+        bh_sample_end(cy, i, by > 0 ? BH_SEEN_ADD_POD : BH_SEEN_REMOVE_POD, bh_status_code(s), t);
         if (bh_status_code(s) != BH_SUCCESS)
             return bh_status_new(
                 cy->arena, BH_ERROR, p->name, "running %s on PreFilter plugin \"%s\": %s",
-                add ? "AddPod" : "RemovePod", p->name, bh_status_message(cy->arena, s));
+                by > 0 ? "AddPod" : "RemovePod", p->name, bh_status_message(cy->arena, s));
     }
     return NULL;
-}
-
-const struct bh_status *bh_run_add_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
-                                       const struct bh_node_info *ni)
-{
-    return run_extension(cy, pod, ni, true);
-}
-
-const struct bh_status *bh_run_remove_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
-                                          const struct bh_node_info *ni)
-{
-    return run_extension(cy, pod, ni, false);
 }
 
 bool bh_nominated_counts(const struct bh_cycle *cy, const struct bh_pod_info *pod,
@@ -198,25 +183,6 @@ bool bh_nominated_counts(const struct bh_cycle *cy, const struct bh_pod_info *po
     return nominated->shape->priority >= pod->shape->priority &&
            (cy->for_shape || !bh_str_eq(bh_rec_text(nominated->rec, nominated->rec->uid),
                                         bh_rec_text(pod->rec, pod->rec->uid)));
-}
-
-/* For plugins that read sums only. */
-static const struct bh_status *filter_sketched(struct bh_cycle *cy, const struct bh_node_info *ni,
-                                               const struct bh_nomination *nom, int *ret_plugin,
-                                               bool *ret_any)
-{
-    const struct bh_pod_info *pod = cy->calls[0].pod;
-    struct bh_node_info *with = NULL;
-
-    for (; nom; nom = nom->next_on_node) {
-        if (!bh_nominated_counts(cy, pod, &nom->info))
-            continue;
-        if (!with)
-            with = bh_node_info_sketch(ni, cy->arena);
-        bh_node_info_sketch_pod(with, nom->info.shape, true);
-    }
-    *ret_any = with != NULL;
-    return with ? bh_run_filter(cy, with, ret_plugin) : NULL;
 }
 
 const struct bh_status *bh_run_filter_with(struct bh_cycle *cy, const struct bh_node_info *ni,
@@ -228,23 +194,28 @@ const struct bh_status *bh_run_filter_with(struct bh_cycle *cy, const struct bh_
     struct bh_node_info *with = NULL;
     struct bh_cycle clone;
 
+    bool sketch = nom && bh_cycle_sketches(cy); /* all plugins read sums only */
+
     *ret_any = false;
-    if (nom && bh_cycle_sketches(cy))
-        return filter_sketched(cy, ni, nom, ret_plugin, ret_any);
     for (; nom; nom = nom->next_on_node) {
         if (!bh_nominated_counts(cy, pod, &nom->info))
             continue;
         if (!with) {
-            with = bh_node_info_fork(ni, cy->arena);
-            bh_cycle_clone(&clone, cy, cy->arena);
+            with = sketch ? bh_node_info_sketch(ni, cy->arena) : bh_node_info_fork(ni, cy->arena);
+            if (!sketch)
+                bh_cycle_clone(&clone, cy, cy->arena);
+        }
+        if (sketch) {
+            bh_node_info_sketch_pod(with, nom->info.shape, true);
+            continue;
         }
         bh_node_info_add_pod(with, (struct bh_pod_info *)(uintptr_t)&nom->info);
-        const struct bh_status *s = bh_run_add_pod(&clone, &nom->info, with);
+        const struct bh_status *s = bh_run_change_pod(&clone, &nom->info, with, 1);
         if (s)
             return s;
     }
     *ret_any = with != NULL;
-    return with ? bh_run_filter(&clone, with, ret_plugin) : NULL;
+    return with ? bh_run_filter(sketch ? cy : &clone, with, ret_plugin) : NULL;
 }
 
 const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,

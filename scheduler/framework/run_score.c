@@ -2,7 +2,6 @@
  *
  * scheduler/framework/run_score.c - PreScore, Score, Normalize, weights
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunScorePlugins),
  *           plugins/helper/normalize_score.go.
  */
@@ -28,8 +27,7 @@ const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *ro
         if (bh_status_code(s) == BH_SKIP)
             cy->skip_score |= (uint64_t)1 << i;
         else if (bh_status_code(s) != BH_SUCCESS)
-            return bh_status_new(cy->arena, BH_ERROR, p->name, "running PreScore plugin \"%s\": %s",
-                                 p->name, bh_status_message(cy->arena, s));
+            return bh_run_failed(cy, "PreScore", p, s);
     }
     return NULL;
 }
@@ -85,9 +83,12 @@ const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, 
             return s;
         if (ret_raw)
             memcpy(ret_raw + (size_t)k * n, scores, n * sizeof *scores);
-        if (p->normalize) {
+        if (p->normalize || p->normal != BH_NORMAL_NONE) {
             uint64_t t = bh_sample_begin(cy);
-            p->normalize(&cy->calls[i], scores, n);
+            if (p->normalize)
+                p->normalize(&cy->calls[i], scores, n);
+            else
+                bh_default_normalize(scores, n, p->normal == BH_NORMAL_MAX_REVERSE);
             bh_sample_end(cy, i, BH_SEEN_NORMALIZE, BH_SUCCESS, t);
         }
         for (uint32_t j = 0; j < n; j++) {

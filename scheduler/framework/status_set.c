@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/framework/status_set.c - statuses, each once
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/framework/status_set.h"
 
@@ -29,17 +27,6 @@ static bool same(const struct bh_status_entry *e, const struct bh_status *s, int
     return e->by == by && bh_status_equal(&e->status, s);
 }
 
-static uint32_t add(struct bh_status_set *set, const struct bh_status *s, int by)
-{
-    const char **reasons = bh_arena_new_array(&set->arena, const char *, s->n_reasons + 1);
-
-    for (uint32_t i = 0; i < s->n_reasons; i++)
-        reasons[i] = bh_arena_strdup(&set->arena, s->reasons[i]);
-    set->v[set->n] = (struct bh_status_entry){.status = *s, .by = by};
-    set->v[set->n].status.reasons = reasons;
-    return set->n++;
-}
-
 uint32_t bh_status_set_find(struct bh_status_set *set, const struct bh_status *s, int by)
 {
     uint32_t i = 0;
@@ -51,6 +38,12 @@ uint32_t bh_status_set_find(struct bh_status_set *set, const struct bh_status *s
         i++;
     if (i == BH_STATUS_SET_MAX)
         return BH_STATUS_SET_NONE;
-    set->last = i < set->n ? i : add(set, s, by);
-    return set->last;
+    if (i == set->n) {
+        const char **reasons = bh_arena_new_array(&set->arena, const char *, s->n_reasons + 1);
+        for (uint32_t k = 0; k < s->n_reasons; k++)
+            reasons[k] = bh_arena_strdup(&set->arena, s->reasons[k]);
+        set->v[set->n] = (struct bh_status_entry){.status = *s, .by = by};
+        set->v[set->n++].status.reasons = reasons;
+    }
+    return set->last = i;
 }

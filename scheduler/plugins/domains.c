@@ -37,15 +37,6 @@ static void link_row(struct bh_domains *d, uint32_t row)
     d->head[id] = row;
 }
 
-static void unlink_row(struct bh_domains *d, uint32_t row)
-{
-    uint32_t next = d->next[row], prev = d->prev[row];
-
-    if (next != BH_DOMAIN_END)
-        d->prev[next] = prev;
-    *(prev != BH_DOMAIN_END ? &d->next[prev] : &d->head[d->of_row[row]]) = next;
-}
-
 static void link_from(struct bh_domains *d, uint32_t row)
 {
     d->next = bh_reallocarray(d->next, d->cap_rows, sizeof *d->next);
@@ -87,8 +78,12 @@ void bh_domains_set(struct bh_domains *d, uint32_t row, const struct bh_node_rec
     }
     if (d->of_row[row] == id)
         return;
-    if (d->linked)
-        unlink_row(d, row);
+    if (d->linked) {
+        uint32_t next = d->next[row], prev = d->prev[row];
+        if (next != BH_DOMAIN_END)
+            d->prev[next] = prev;
+        *(prev != BH_DOMAIN_END ? &d->next[prev] : &d->head[d->of_row[row]]) = next;
+    }
     d->of_row[row] = (uint32_t)id;
     if (d->linked)
         link_row(d, row);

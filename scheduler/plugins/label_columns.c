@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/label_columns.c - the nodes' values of a few label keys, by row
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/label_columns.h"
 
@@ -23,42 +21,29 @@ static void read_row(struct bh_label_column *k, const struct bh_cache *c, uint32
                             k->key, &k->value[row]);
 }
 
-static void read_all(struct bh_label_column *k, const struct bh_cache *c)
-{
-    if (k->cap < c->cols.cap_rows) {
-        k->cap = c->cols.cap_rows;
-        free(k->value);
-        k->value = bh_reallocarray(NULL, k->cap, sizeof *k->value);
-    }
-    for (uint32_t row = 0; row < c->cols.n_rows; row++)
-        read_row(k, c, row);
-    k->log_pos = c->log_end;
-}
-
-/* The key's column; of others that of the least recently used key. */
-static struct bh_label_column *place_of(struct bh_label_columns *l, bh_sym key)
-{
-    struct bh_label_column *oldest = &l->column[0];
-
-    for (unsigned i = 0; i < BH_LABEL_COLUMNS; i++) {
-        if (l->column[i].value && l->column[i].key == key)
-            return &l->column[i];
-        if (l->column[i].used < oldest->used)
-            oldest = &l->column[i];
-    }
-    return oldest;
-}
-
 const bh_sym *bh_label_column(struct bh_label_columns *l, const struct bh_cache *c, bh_sym key)
 {
-    struct bh_label_column *k = place_of(l, key);
+    struct bh_label_column *k = &l->column[0], *x = k;
+
+    /* The key's column; of others that of the least recently used key. */
+    for (; x < l->column + BH_LABEL_COLUMNS && !(x->value && x->key == key); x++)
+        k = x->used < k->used ? x : k;
+    k = x < l->column + BH_LABEL_COLUMNS ? x : k;
     bool anew = !k->value || k->key != key || k->log_pos < c->log_begin ||
                 k->cap < c->cols.cap_rows || c->log_end - k->log_pos > c->cols.n_rows;
 
     k->key = key;
     k->used = ++l->clock;
-    if (anew)
-        read_all(k, c);
+    if (anew) {
+        if (k->cap < c->cols.cap_rows) {
+            k->cap = c->cols.cap_rows;
+            free(k->value);
+            k->value = bh_reallocarray(NULL, k->cap, sizeof *k->value);
+        }
+        for (uint32_t row = 0; row < c->cols.n_rows; row++)
+            read_row(k, c, row);
+        k->log_pos = c->log_end;
+    }
     for (; k->log_pos < c->log_end; k->log_pos++) {
         uint32_t i = k->log_pos & (c->log_cap - 1);
         if (c->log_what[i] == BH_ROW_NODE)

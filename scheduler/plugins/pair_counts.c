@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/pair_counts.c - counts by (topology key, topology value)
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/pair_counts.h"
 
@@ -20,22 +18,17 @@ static struct bh_pair_count *probe(struct bh_pair_count *slot, uint32_t cap, bh_
     return &slot[i];
 }
 
-static void grow(struct bh_pair_counts *t)
-{
-    uint32_t cap = t->cap ? t->cap * 2 : FIRST_CAP;
-    struct bh_pair_count *slot = bh_arena_new_array(t->a, struct bh_pair_count, cap);
-
-    for (uint32_t i = 0; i < t->cap; i++)
-        if (t->slot[i].taken)
-            *probe(slot, cap, t->slot[i].key, t->slot[i].value) = t->slot[i];
-    t->slot = slot;
-    t->cap = cap;
-}
-
 void bh_pair_counts_add(struct bh_pair_counts *t, bh_sym key, bh_sym value, int64_t n)
 {
-    if (t->used >= t->cap - t->cap / 4)
-        grow(t);
+    if (t->used >= t->cap - t->cap / 4) {
+        uint32_t cap = t->cap ? t->cap * 2 : FIRST_CAP;
+        struct bh_pair_count *slot = bh_arena_new_array(t->a, struct bh_pair_count, cap);
+        for (uint32_t i = 0; i < t->cap; i++)
+            if (t->slot[i].taken)
+                *probe(slot, cap, t->slot[i].key, t->slot[i].value) = t->slot[i];
+        t->slot = slot;
+        t->cap = cap;
+    }
     struct bh_pair_count *p = probe(t->slot, t->cap, key, value);
     if (!p->taken) {
         *p = (struct bh_pair_count){.key = key, .value = value, .taken = true};

@@ -15,9 +15,8 @@ void bh_budgets_list(struct bh_budgets *out, const struct bh_objects *o, struct 
 {
     uint32_t n = 0;
 
-    bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET) {
+    bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET)
         n++;
-    }
 
     *out = (struct bh_budgets){.v = bh_arena_new_array(a, struct bh_budget, n ? n : 1)};
     bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET) {

@@ -56,37 +56,19 @@ static void sort_pods(struct bh_pod_info **pods, uint32_t n, int64_t now_ns)
     bh_go_sort(&(struct bh_go_sort){more_important, swap_pods, &r}, (int32_t)n);
 }
 
-static const struct bh_status *take_off(struct dry *d, struct bh_pod_info *pod)
+/* Puts the pod on the node, or takes it off. */
+static const struct bh_status *move_pod(struct dry *d, struct bh_pod_info *pod, bool on)
 {
     if (d->sketch) {
-        bh_node_info_sketch_pod(d->ni, pod->shape, false);
+        bh_node_info_sketch_pod(d->ni, pod->shape, on);
         return NULL;
+    }
+    if (on) {
+        bh_node_info_add_pod(d->ni, pod);
+        return bh_run_change_pod(d->cy, pod, d->ni, 1);
     }
     bh_node_info_remove_pod(d->ni, pod);
-    return bh_run_remove_pod(d->cy, pod, d->ni);
-}
-
-static const struct bh_status *put_back(struct dry *d, struct bh_pod_info *pod)
-{
-    if (d->sketch) {
-        bh_node_info_sketch_pod(d->ni, pod->shape, true);
-        return NULL;
-    }
-    bh_node_info_add_pod(d->ni, pod);
-    return bh_run_add_pod(d->cy, pod, d->ni);
-}
-
-/* Back on the node if the incoming pod then still fits. */
-static const struct bh_status *reprieve(struct dry *d, struct bh_pod_info *pod, bool *ret_kept)
-{
-    int by;
-    const struct bh_status *s = put_back(d, pod);
-
-    if (s)
-        return s;
-    s = bh_run_filter_nominated(d->cy, d->ni, &by);
-    *ret_kept = s == NULL;
-    return s ? take_off(d, pod) : NULL;
+    return bh_run_change_pod(d->cy, pod, d->ni, -1);
 }
 
 static struct bh_pod_info **lower_pods(const struct bh_node_info *ni, int32_t priority,
@@ -108,15 +90,6 @@ static struct bh_pod_info **lower_pods(const struct bh_node_info *ni, int32_t pr
     return v;
 }
 
-/* Some have started, others not: how they rank may change with the time. */
-static bool is_mixed(struct bh_pod_info *const *pool, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++)
-        if (!pool[i]->rec->start_ns != !pool[0]->rec->start_ns)
-            return true;
-    return false;
-}
-
 /* Two rounds over the pool: pods that break a budget are spared first. */
 static const struct bh_status *spare(struct bh_attempt *at, struct dry *d,
                                      struct bh_pod_info **pool, uint32_t n,
@@ -131,14 +104,19 @@ static const struct bh_status *spare(struct bh_attempt *at, struct dry *d,
     out->victims = bh_arena_alloc(a, n * sizeof(struct bh_pod_info *));
     for (unsigned round = at->budgets.n ? 0 : 1; round < 2; round++) {
         for (uint32_t i = 0; i < n; i++) {
-            bool kept = false;
+            int by;
             if (violating[i] != (round == 0))
                 continue;
             n_violating += violating[i];
-            const struct bh_status *s = reprieve(d, pool[i], &kept);
+            /* Back on the node if the incoming pod then still fits. */
+            const struct bh_status *s = move_pod(d, pool[i], true), *unfit = NULL;
+            if (!s)
+                unfit = bh_run_filter_nominated(d->cy, d->ni, &by);
+            if (unfit)
+                s = move_pod(d, pool[i], false);
             if (s)
                 return s;
-            if (!kept) {
+            if (unfit) {
                 out->victims[out->n_victims++] = pool[i];
                 out->violating += violating[i];
             }
@@ -147,19 +125,6 @@ static const struct bh_status *spare(struct bh_attempt *at, struct dry *d,
     if (n_violating && n_violating < n)
         sort_pods(out->victims, out->n_victims, at->c->now_ns);
     return NULL;
-}
-
-static void begin(struct bh_attempt *at, const struct bh_node_info *node, struct bh_cycle *copy,
-                  struct dry *d)
-{
-    struct bh_arena *a = at->cy->scratch;
-
-    if (at->sketcher) {
-        *d = (struct dry){.cy = at->sketcher, .ni = bh_node_info_sketch(node, a), .sketch = true};
-        return;
-    }
-    bh_cycle_clone(copy, at->cy, a);
-    *d = (struct dry){.cy = copy, .ni = bh_node_info_fork(node, a)};
 }
 
 const struct bh_status *bh_dry_run(struct bh_attempt *at, const struct bh_node_info *node,
@@ -173,10 +138,17 @@ const struct bh_status *bh_dry_run(struct bh_attempt *at, const struct bh_node_i
     struct bh_pod_info **pool = lower_pods(node, at->c->pod->shape->priority, at->cy->scratch, &n);
     if (!n)
         return &bh_no_victims;
-    out->mixed = is_mixed(pool, n);
-    begin(at, node, &copy, &d);
+    /* Some have started, others not: how they rank may change with the time. */
+    for (uint32_t i = 1; i < n && !out->mixed; i++)
+        out->mixed = !pool[i]->rec->start_ns != !pool[0]->rec->start_ns;
+    if (at->sketcher) {
+        d = (struct dry){at->sketcher, bh_node_info_sketch(node, at->cy->scratch), true};
+    } else {
+        bh_cycle_clone(&copy, at->cy, at->cy->scratch);
+        d = (struct dry){&copy, bh_node_info_fork(node, at->cy->scratch), false};
+    }
     for (uint32_t i = 0; i < n; i++) {
-        const struct bh_status *s = take_off(&d, pool[i]);
+        const struct bh_status *s = move_pod(&d, pool[i], false);
         if (s)
             return s;
     }

@@ -41,22 +41,6 @@ static struct bh_ext_victims *to_victims(struct bh_call *c, const struct bh_cand
     return v;
 }
 
-static struct bh_pod_info *pod_on(const struct bh_node_info *ni, struct bh_str uid)
-{
-    for (uint32_t i = 0; i < ni->n_pods; i++)
-        if (bh_str_eq(bh_rec_text(ni->pods[i]->rec, ni->pods[i]->rec->uid), uid))
-            return ni->pods[i];
-    return NULL;
-}
-
-static bool is_listed(const struct bh_candidate *cand, const struct bh_pod_info *p)
-{
-    for (uint32_t i = 0; i < cand->n_victims; i++)
-        if (cand->victims[i] == p)
-            return true;
-    return false;
-}
-
 /* One node of a reply; NULL, or what is wrong with it. */
 static const char *to_candidate(struct bh_call *c, uint32_t i, const struct bh_ext_victims *v,
                                 struct bh_candidate *ret)
@@ -70,10 +54,16 @@ static const char *to_candidate(struct bh_call *c, uint32_t i, const struct bh_e
     *ret = (struct bh_candidate){.row = ni->row, .violating = v->violations};
     ret->victims = bh_arena_new_array(c->arena, struct bh_pod_info *, ni->n_pods + 1);
     for (uint32_t k = 0; k < v->n_pods; k++) {
-        struct bh_pod_info *p = pod_on(ni, v->pods[k].uid);
+        struct bh_pod_info *p = NULL;
+        bool listed = false;
+        for (uint32_t j = 0; j < ni->n_pods && !p; j++)
+            if (bh_str_eq(bh_rec_text(ni->pods[j]->rec, ni->pods[j]->rec->uid), v->pods[k].uid))
+                p = ni->pods[j];
         if (!p)
             return bh_ext_no_victim(c->cycle->ext, i, v->pods[k].uid, v->node);
-        if (!is_listed(ret, p))
+        for (uint32_t j = 0; j < ret->n_victims; j++)
+            listed |= ret->victims[j] == p;
+        if (!listed)
             ret->victims[ret->n_victims++] = p;
     }
     return NULL;

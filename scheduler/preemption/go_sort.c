@@ -30,13 +30,6 @@ static int bit_length(uint32_t n)
     return n ? 32 - __builtin_clz(n) : 0;
 }
 
-static void insertion_sort(const struct bh_go_sort *s, int32_t a, int32_t b)
-{
-    for (int32_t i = a + 1; i < b; i++)
-        for (int32_t j = i; j > a && less(s, j, j - 1); j--)
-            swap(s, j, j - 1);
-}
-
 /* ---- heap sort, when too many pivots were bad ---- */
 
 static void sift_down(const struct bh_go_sort *s, int32_t root, int32_t n, int32_t first)
@@ -116,12 +109,6 @@ static void break_patterns(const struct bh_go_sort *s, int32_t a, int32_t b)
         int32_t other = (int32_t)(r & mask);
         swap(s, at - 1 + i, a + (other >= n ? other - n : other));
     }
-}
-
-static void reverse(const struct bh_go_sort *s, int32_t a, int32_t b)
-{
-    for (int32_t i = a, j = b - 1; i < j; i++, j--)
-        swap(s, i, j);
 }
 
 /* ---- partitions ---- */
@@ -206,7 +193,8 @@ static void sort_range(const struct bh_go_sort *s, struct range r)
         }
         int32_t pivot = choose_pivot(s, r.a, r.b, &hint);
         if (hint == DECREASING) {
-            reverse(s, r.a, r.b);
+            for (int32_t i = r.a, j = r.b - 1; i < j; i++, j--)
+                swap(s, i, j);
             pivot = r.b - 1 - (pivot - r.a);
             hint = INCREASING;
         }
@@ -227,10 +215,13 @@ static void sort_range(const struct bh_go_sort *s, struct range r)
             r.b = mid;
         }
     }
-    if (r.b - r.a <= MAX_INSERTION)
-        insertion_sort(s, r.a, r.b);
-    else
+    if (r.b - r.a <= MAX_INSERTION) {
+        for (int32_t i = r.a + 1; i < r.b; i++)
+            for (int32_t j = i; j > r.a && less(s, j, j - 1); j--)
+                swap(s, j, j - 1);
+    } else {
         heap_sort(s, r.a, r.b);
+    }
 }
 
 void bh_go_sort(const struct bh_go_sort *s, int32_t n)

@@ -74,15 +74,6 @@ static const struct bh_status *keep_status(struct bh_arena *a, const struct bh_s
     return k;
 }
 
-/* How many candidates are enough. */
-static uint32_t wanted(const struct bh_preemption_args *args, uint32_t m)
-{
-    int64_t n = (int64_t)m * args->min_candidates_percentage / 100;
-
-    n = BH_MAX(n, args->min_candidates_absolute);
-    return (uint32_t)BH_MIN(n, (int64_t)m);
-}
-
 /* Candidates without budget violation first, then the others; returns how many. At most `want` of
  * either kind: further ones are forgotten. */
 static uint32_t find_candidates(struct bh_attempt *at, const uint32_t *rows, uint32_t m,
@@ -117,14 +108,6 @@ static uint32_t find_candidates(struct bh_attempt *at, const uint32_t *rows, uin
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Upstream's dry runs are parallel, so its list of errors has no order. Ours must not depend on the
- * rows that the nodes happen to have. */
-static const char *errors_text(struct bh_field_errors *e)
-{
-    qsort(e->v, e->n, sizeof *e->v, by_text);
-    return bh_field_errors_text(e);
 }
 
 static struct bh_str keep_text(struct bh_arena *a, const struct bh_pod_rec *r, struct bh_slice s)
@@ -212,7 +195,9 @@ const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption
         rows = bh_arena_new_array(c->arena, uint32_t, d->n_rows ? d->n_rows : 1);
         m = potential_rows(c, d, rows);
     }
-    uint32_t want = wanted(args, m);
+    int64_t enough =
+        BH_MAX((int64_t)m * args->min_candidates_percentage / 100, args->min_candidates_absolute);
+    uint32_t want = (uint32_t)BH_MIN(enough, (int64_t)m);
     uint32_t offset = at.cy->rand && m ? (uint32_t)bh_rand_below(at.cy->rand, m) : 0;
     if (bh_cycle_sketches(at.cy) && m)
         at.sketcher = new_sketcher(at.cy);
@@ -230,8 +215,12 @@ const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption
     uint32_t n = find_candidates(&at, rows, m, want, offset, cand);
     if (n)
         return choose(&at, cand, n, ret);
-    if (at.errors.n)
-        return bh_status_new(c->arena, BH_ERROR, NULL, "%s", errors_text(&at.errors));
+    if (at.errors.n) {
+        /* Upstream's dry runs are parallel, so its list of errors has no order. Ours must not
+         * depend on the rows that the nodes happen to have. */
+        qsort(at.errors.v, at.errors.n, sizeof *at.errors.v, by_text);
+        return bh_status_new(c->arena, BH_ERROR, NULL, "%s", bh_field_errors_text(&at.errors));
+    }
     *ret = (struct bh_post_filter_result){.override_nomination = true};
     return bh_status_new(c->arena, BH_UNSCHEDULABLE, NULL, "%s",
                          bh_fit_error(c->arena, c->cache->n_nodes, at.status, d->n_rows,

@@ -13,21 +13,11 @@ int64_t bh_pod_start_ns(const struct bh_pod_info *p, int64_t now_ns)
     return p->rec->start_ns ? p->rec->start_ns : now_ns;
 }
 
-/* The earliest start among the victims of the highest priority. */
-static int64_t earliest_start(const struct bh_candidate *c, int64_t now_ns)
-{
-    int64_t start = bh_pod_start_ns(c->victims[0], now_ns);
-
-    for (uint32_t i = 1; i < c->n_victims; i++)
-        if (c->victims[i]->shape->priority == c->victims[0]->shape->priority)
-            start = BH_MIN(start, bh_pod_start_ns(c->victims[i], now_ns));
-    return start;
-}
-
 /* How bad the candidate is in one respect; the least bad ones stay. */
 static bh_sum badness(const struct bh_candidate *c, unsigned respect, int64_t now_ns)
 {
     bh_sum sum = 0;
+    int64_t start;
 
     switch (respect) {
     case 0:
@@ -40,8 +30,12 @@ static bh_sum badness(const struct bh_candidate *c, unsigned respect, int64_t no
         return sum;
     case 3:
         return c->n_victims;
-    default:
-        return -(bh_sum)earliest_start(c, now_ns);
+    default: /* the earliest start among the victims of the highest priority */
+        start = bh_pod_start_ns(c->victims[0], now_ns);
+        for (uint32_t i = 1; i < c->n_victims; i++)
+            if (c->victims[i]->shape->priority == c->victims[0]->shape->priority)
+                start = BH_MIN(start, bh_pod_start_ns(c->victims[i], now_ns));
+        return -(bh_sum)start;
     }
 }
 

@@ -133,8 +133,8 @@ static void look_at_block(struct bh_cells *x, uint16_t id, uint32_t block)
     x->cell[id].stale = true;
 }
 
-/* A row's base when it joins the block's rows of the cell. */
-static void join_block(struct bh_cells *x, uint16_t id, uint32_t row)
+/* A row with its base joins the cell. */
+static void join(struct bh_cells *x, uint16_t id, uint32_t row)
 {
     size_t at = (size_t)id * x->n_blocks + (row >> x->shift);
 
@@ -143,6 +143,8 @@ static void join_block(struct bh_cells *x, uint16_t id, uint32_t row)
         x->n_best[at] = 0;
     }
     x->n_best[at] = (uint16_t)(x->n_best[at] + (x->base[row] == x->best[at]));
+    x->cell[id].n++;
+    x->cell[id].row = row;
     x->cell[id].stale = true;
 }
 
@@ -219,11 +221,8 @@ static bool place(struct bh_shape_cache *sc, const struct bh_cache *c, uint32_t 
     }
     x->of_row[row] = id;
     x->base[row] = base;
-    if (id != BH_CELL_NONE) {
-        x->cell[id].n++;
-        x->cell[id].row = row;
-        join_block(x, id, row);
-    }
+    if (id != BH_CELL_NONE)
+        join(x, id, row);
     return true;
 }
 
@@ -271,47 +270,23 @@ void bh_cells_update(struct bh_shape_cache *sc, const struct bh_cache *c, const 
     }
 }
 
-static void reserve(struct bh_cells *x, uint32_t rows)
-{
-    if (rows <= x->cap_rows)
-        return;
-    uint64_t plugins = x->plugins, builds = x->builds;
-    bh_cells_fini(x);
-    x->plugins = plugins;
-    x->builds = builds;
-    x->cap_rows = rows;
-    x->shift = rows > 100000 ? 8 : 6;
-    x->n_blocks = (rows + (1u << x->shift) - 1) >> x->shift;
-    x->max = BH_MIN(BH_CELLS_MAX, BH_MAX(16u, BLOCKS_MAX / x->n_blocks));
-    x->of_row = bh_reallocarray(NULL, rows, sizeof *x->of_row);
-    x->base = bh_reallocarray(NULL, rows, sizeof *x->base);
-    x->slot = bh_reallocarray(NULL, SLOTS, sizeof *x->slot);
-}
-
-static bool fill(struct bh_shape_cache *sc, const struct bh_cache *c)
-{
-    struct bh_cells *x = &sc->cells;
-
-    for (uint32_t row = 0; row < c->cols.n_rows; row++) {
-        uint16_t id;
-        if (!find_cell(sc, c, row, &id, &x->base[row]))
-            return false;
-        x->of_row[row] = id;
-        if (id == BH_CELL_NONE)
-            continue;
-        x->cell[id].n++;
-        x->cell[id].row = row;
-        join_block(x, id, row);
-    }
-    return true;
-}
-
 static bool build(struct bh_shape_cache *sc, const struct bh_cache *c)
 {
     struct bh_cells *x = &sc->cells;
-    uint32_t words[WORDS_MAX];
-
-    reserve(x, c->cols.cap_rows);
+    uint32_t rows = c->cols.cap_rows, words[WORDS_MAX];
+    if (rows > x->cap_rows) {
+        uint64_t plugins = x->plugins, builds = x->builds;
+        bh_cells_fini(x);
+        x->plugins = plugins;
+        x->builds = builds;
+        x->cap_rows = rows;
+        x->shift = rows > 100000 ? 8 : 6;
+        x->n_blocks = (rows + (1u << x->shift) - 1) >> x->shift;
+        x->max = BH_MIN(BH_CELLS_MAX, BH_MAX(16u, BLOCKS_MAX / x->n_blocks));
+        x->of_row = bh_reallocarray(NULL, rows, sizeof *x->of_row);
+        x->base = bh_reallocarray(NULL, rows, sizeof *x->base);
+        x->slot = bh_reallocarray(NULL, SLOTS, sizeof *x->slot);
+    }
     uint32_t n_words = kind_of(sc, c, 0, words);
     if (!n_words)
         return false;
@@ -322,7 +297,15 @@ static bool build(struct bh_shape_cache *sc, const struct bh_cache *c)
     memset(x->of_row, 0xff, x->cap_rows * sizeof *x->of_row);
     memset(x->base, 0, x->cap_rows * sizeof *x->base);
     memset(x->slot, 0xff, SLOTS * sizeof *x->slot);
-    return fill(sc, c);
+    for (uint32_t row = 0; row < c->cols.n_rows; row++) {
+        uint16_t id;
+        if (!find_cell(sc, c, row, &id, &x->base[row]))
+            return false;
+        x->of_row[row] = id;
+        if (id != BH_CELL_NONE)
+            join(x, id, row);
+    }
+    return true;
 }
 
 bool bh_cells_ensure(struct bh_shape_cache *sc, const struct bh_cache *c, uint64_t plugins)
@@ -361,32 +344,6 @@ static uint32_t one_of_each(struct bh_cells *x, uint32_t *rows)
     return n;
 }
 
-static uint32_t choose(struct bh_cells *x, const uint32_t *rows, const int64_t *score, uint32_t n)
-{
-    int64_t max = INT64_MIN;
-    uint32_t n_best = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        struct bh_cell *c = &x->cell[x->of_row[rows[i]]];
-        if (c->stale)
-            look_at_cell(x, x->of_row[rows[i]]);
-        c->score = score[i];
-        if (c->score + c->best > max) {
-            max = c->score + c->best;
-            n_best = 0;
-        }
-        n_best += c->score + c->best == max ? c->n_best : 0;
-    }
-    x->n_winners = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct bh_cell *c = &x->cell[x->of_row[rows[i]]];
-        c->wins = c->score + c->best == max;
-        if (c->wins)
-            x->winner[x->n_winners++] = x->of_row[rows[i]];
-    }
-    return n_best;
-}
-
 bool bh_cells_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                   struct bh_fast *ret)
 {
@@ -407,20 +364,27 @@ bool bh_cells_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugi
         memset(e->values, 0, n * sizeof *e->values);
         bh_track_score(e, sc, plugins, rows, stands_for, n, e->values);
         ret->cells = x;
-        ret->n_best = choose(x, rows, e->values, n);
+        int64_t max = INT64_MIN;
+        for (uint32_t i = 0; i < n; i++) {
+            struct bh_cell *c = &x->cell[x->of_row[rows[i]]];
+            if (c->stale)
+                look_at_cell(x, x->of_row[rows[i]]);
+            c->score = e->values[i];
+            if (c->score + c->best > max) {
+                max = c->score + c->best;
+                ret->n_best = 0;
+            }
+            ret->n_best += c->score + c->best == max ? c->n_best : 0;
+        }
+        x->n_winners = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            struct bh_cell *c = &x->cell[x->of_row[rows[i]]];
+            c->wins = c->score + c->best == max;
+            if (c->wins)
+                x->winner[x->n_winners++] = x->of_row[rows[i]];
+        }
     }
     return feasible > 0;
-}
-
-static uint32_t winners_in(const struct bh_cells *x, uint32_t block)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < x->n_winners; i++) {
-        size_t at = (size_t)x->winner[i] * x->n_blocks + block;
-        n += x->best[at] == x->cell[x->winner[i]].best ? x->n_best[at] : 0;
-    }
-    return n;
 }
 
 static bool wins(const struct bh_cells *x, uint32_t row)
@@ -434,7 +398,11 @@ uint32_t bh_cells_pick(const struct bh_cells *x, const struct bh_cache *c, bool 
     uint32_t found = BH_ROW_NONE;
 
     for (uint32_t b = 0; b < x->n_blocks; b++) {
-        uint32_t n = winners_in(x, b);
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < x->n_winners; i++) {
+            size_t at = (size_t)x->winner[i] * x->n_blocks + b;
+            n += x->best[at] == x->cell[x->winner[i]].best ? x->n_best[at] : 0;
+        }
         if (!n || (!first && k >= n)) {
             k -= first ? 0 : n;
             continue;

@@ -88,21 +88,6 @@ void bh_fail_touch(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static struct bh_fail *new_fail(struct bh_engine *e, struct bh_shape_cache *sc)
-{
-    struct bh_fail *f = bh_calloc(1, sizeof *f);
-
-    f->n_rows = sc->index.rows;
-    f->id = bh_calloc(f->n_rows, sizeof *f->id);
-    f->by_row = bh_calloc(f->n_rows, sizeof *f->by_row);
-    f->unschedulable = bh_calloc(words(f->n_rows), sizeof *f->unschedulable);
-    f->touched = bh_memdup(e->cache.cols.bits[BH_ROW_LIVE], words(f->n_rows) * sizeof *f->touched);
-    f->lower = bh_calloc(words(f->n_rows), sizeof *f->lower);
-    bh_status_set_init(&f->set);
-    bh_kept_count(e, sc, bytes_of(f), 0);
-    return f;
-}
-
 /* id: 0 = no node. */
 static void set_row(struct bh_fail *f, uint32_t row, uint32_t id)
 {
@@ -165,15 +150,14 @@ static uint32_t ask(struct bh_fail *f, struct bh_cycle *cy, uint32_t row)
     return some_before(cy->fw, f->tracked, by) ? 0 : id_of(f, s, by);
 }
 
-static void note_lower(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t row)
+static bool is_lower(const struct bh_engine *e, const struct bh_shape_cache *sc, uint32_t row)
 {
     const struct bh_node_info *ni = e->cache.rows[row];
-    uint64_t bit = (uint64_t)1 << (row % 64), *word = &sc->fail->lower[row / 64];
 
-    *word &= ~bit;
-    for (uint32_t i = 0; i < ni->n_pods && !(*word & bit); i++)
+    for (uint32_t i = 0; i < ni->n_pods; i++)
         if (ni->pods[i]->shape->priority < sc->pod.shape->priority)
-            *word |= bit;
+            return true;
+    return false;
 }
 
 static bool settle_row(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t row)
@@ -188,31 +172,13 @@ static bool settle_row(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t 
     if (live && !id)
         return false;
     set_row(f, row, id);
-    if (f->tracked && live)
-        note_lower(e, sc, row);
+    if (f->tracked && live) {
+        uint64_t bit = (uint64_t)1 << (row % 64), *word = &f->lower[row / 64];
+        *word = is_lower(e, sc, row) ? *word | bit : *word & ~bit;
+    }
     if (f->dry_runs)
         bh_dry_runs_forget(f->dry_runs, row);
     return true;
-}
-
-/* Other plugins have a say, or cells have other rows: none is what it was. */
-static void begin_anew(struct bh_engine *e, struct bh_shape_cache *sc)
-{
-    struct bh_fail *f = sc->fail;
-
-    f->tracked = sc->tracked;
-    f->builds = sc->cells.builds;
-    memset(f->of_cell, 0, sizeof f->of_cell);
-    for (size_t w = 0; w < words(e->cache.cols.n_rows); w++)
-        f->touched[w] |= e->cache.cols.bits[BH_ROW_LIVE][w];
-}
-
-static void set_cells(struct bh_fail *f, const struct bh_cells *x, const bool *changed,
-                      uint32_t n_rows)
-{
-    for (uint32_t row = 0; row < n_rows; row++)
-        if (x->of_row[row] != BH_CELL_NONE && changed[x->of_row[row]])
-            set_row(f, row, f->of_cell[x->of_row[row]]);
 }
 
 /* One row of each cell is asked. */
@@ -222,8 +188,14 @@ static bool settle_cells(struct bh_engine *e, struct bh_shape_cache *sc)
     struct bh_fail *f = sc->fail;
     bool changed[BH_CELLS_MAX] = {false}, any = false;
 
-    if (f->tracked != sc->tracked || f->builds != x->builds)
-        begin_anew(e, sc);
+    if (f->tracked != sc->tracked || f->builds != x->builds) {
+        /* Other plugins have a say, or cells have other rows: none is what it was. */
+        f->tracked = sc->tracked;
+        f->builds = sc->cells.builds;
+        memset(f->of_cell, 0, sizeof f->of_cell);
+        for (size_t w = 0; w < words(e->cache.cols.n_rows); w++)
+            f->touched[w] |= e->cache.cols.bits[BH_ROW_LIVE][w];
+    }
     for (uint32_t i = 0; f->tracked && i < x->n; i++) {
         struct bh_arena_mark mark = bh_arena_mark(&e->arena);
         int by = -1;
@@ -239,8 +211,12 @@ static bool settle_cells(struct bh_engine *e, struct bh_shape_cache *sc)
         any |= changed[i];
         f->of_cell[i] = (uint8_t)id;
     }
-    if (any)
-        set_cells(f, x, changed, e->cache.cols.n_rows);
+    if (any) {
+        uint32_t n_rows = e->cache.cols.n_rows;
+        for (uint32_t row = 0; row < n_rows; row++)
+            if (x->of_row[row] != BH_CELL_NONE && changed[x->of_row[row]])
+                set_row(f, row, f->of_cell[x->of_row[row]]);
+    }
     return true;
 }
 
@@ -267,8 +243,19 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
 
     if (sc->fail_never || (sc->tracked && (!sc->cells.built || sc->cells.plugins != sc->tracked)))
         return NULL;
-    if (fresh)
-        sc->fail = new_fail(e, sc);
+    if (fresh) {
+        struct bh_fail *f = bh_calloc(1, sizeof *f);
+        f->n_rows = sc->index.rows;
+        f->id = bh_calloc(f->n_rows, sizeof *f->id);
+        f->by_row = bh_calloc(f->n_rows, sizeof *f->by_row);
+        f->unschedulable = bh_calloc(words(f->n_rows), sizeof *f->unschedulable);
+        f->touched =
+            bh_memdup(e->cache.cols.bits[BH_ROW_LIVE], words(f->n_rows) * sizeof *f->touched);
+        f->lower = bh_calloc(words(f->n_rows), sizeof *f->lower);
+        bh_status_set_init(&f->set);
+        bh_kept_count(e, sc, bytes_of(f), 0);
+        sc->fail = f;
+    }
     if (settle(e, sc)) {
         if (fresh)
             bh_fast_keep_within_budget(e);
@@ -283,29 +270,6 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
 }
 
 /* ---- the decision ---------------------------------------------------------------------------- */
-
-static void order_by_name(struct bh_engine *e)
-{
-    if (e->by_name_membership == e->cache.membership)
-        return;
-    e->by_name = bh_reallocarray(e->by_name, e->cache.n_nodes + 1, sizeof *e->by_name);
-    bh_cache_sort_by_name(&e->cache, e->by_name, bh_live_rows(&e->cache, e->by_name));
-    e->by_name_membership = e->cache.membership;
-}
-
-static const char *fit_text(struct bh_engine *e, struct bh_fail *f)
-{
-    if (!f->text_right || f->text_nodes != e->cache.n_nodes) {
-        const char *text = bh_fit_error_counted(&e->arena, e->cache.n_nodes, &f->set, f->n, NULL);
-        size_t n = strlen(text) + 1;
-        if (n > f->text_cap)
-            f->text = bh_realloc(f->text, f->text_cap = 2 * n);
-        memcpy(f->text, text, n);
-        f->text_nodes = e->cache.n_nodes;
-        f->text_right = true;
-    }
-    return bh_arena_strdup(&e->arena, f->text);
-}
 
 static void fill_reference(struct bh_engine *e, struct bh_fail *f, struct bh_reference *r)
 {
@@ -323,7 +287,16 @@ static void fill_reference(struct bh_engine *e, struct bh_fail *f, struct bh_ref
         if (s->status.code == BH_PENDING)
             r->pending |= (uint64_t)1 << s->by;
     }
-    r->fit_message = fit_text(e, f);
+    if (!f->text_right || f->text_nodes != e->cache.n_nodes) {
+        const char *text = bh_fit_error_counted(&e->arena, e->cache.n_nodes, &f->set, f->n, NULL);
+        size_t n = strlen(text) + 1;
+        if (n > f->text_cap)
+            f->text = bh_realloc(f->text, f->text_cap = 2 * n);
+        memcpy(f->text, text, n);
+        f->text_nodes = e->cache.n_nodes;
+        f->text_right = true;
+    }
+    r->fit_message = bh_arena_strdup(&e->arena, f->text);
 }
 
 static const struct bh_kept_diagnosis *diagnosis(struct bh_engine *e, struct bh_shape_cache *sc,
@@ -338,7 +311,11 @@ static const struct bh_kept_diagnosis *diagnosis(struct bh_engine *e, struct bh_
         bh_fast_keep_within_budget(e);
     }
     if (e->opt.tie_break == BH_TIE_FIRST) {
-        order_by_name(e);
+        if (e->by_name_membership != e->cache.membership) {
+            e->by_name = bh_reallocarray(e->by_name, e->cache.n_nodes + 1, sizeof *e->by_name);
+            bh_cache_sort_by_name(&e->cache, e->by_name, bh_live_rows(&e->cache, e->by_name));
+            e->by_name_membership = e->cache.membership;
+        }
         k->by_name = e->by_name;
     }
     k->unschedulable = f->unschedulable;
@@ -348,15 +325,6 @@ static const struct bh_kept_diagnosis *diagnosis(struct bh_engine *e, struct bh_
     k->elsewhere = f->tracked != 0;
     k->verify = e->opt.verify;
     return k;
-}
-
-/* Some dry run will ask what a node is without pods of lower priority. */
-static bool may_preempt(const struct bh_fail *f)
-{
-    for (size_t w = 0; w < words(f->n_rows); w++)
-        if (f->unschedulable[w] & f->lower[w])
-            return true;
-    return false;
 }
 
 /* PostFilter gets a cycle of the pod's own, as its plugins may look at the pod. Plugins that keep
@@ -373,7 +341,10 @@ static bool begin(struct bh_engine *e, struct bh_profile *p, const struct bh_pod
     r->cy.left_out = sc->idle;
     for (uint32_t k = 0; k < p->fw->n_point[BH_POINT_POST_FILTER]; k++)
         r->cy.left_out &= ~((uint64_t)1 << p->fw->point[BH_POINT_POST_FILTER][k]);
-    if (sc->tracked && !may_preempt(sc->fail))
+    bool may_preempt = false; /* some dry run will ask what a node is without lower pods */
+    for (size_t w = 0; sc->tracked && !may_preempt && w < words(sc->fail->n_rows); w++)
+        may_preempt = sc->fail->unschedulable[w] & sc->fail->lower[w];
+    if (sc->tracked && !may_preempt)
         r->cy.left_out |= sc->tracked;
     r->cy.skip_filter = r->cy.left_out;
     bh_run_pre_filter(&r->cy, &r->pf);
@@ -420,32 +391,6 @@ const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile 
     return d;
 }
 
-static bool same(const struct bh_status *a, const struct bh_status *b)
-{
-    return a && b ? bh_status_equal(a, b) : a == b;
-}
-
-/* As for any pod of the shape; the plugins that keep track start from nothing. */
-static void whole_cycle(struct bh_engine *e, const struct bh_shape_cache *sc, struct bh_cycle *cy)
-{
-    struct bh_pre_filter_result pf;
-
-    bh_cycle_init(cy, sc->cy.fw, &e->cache, &e->objects, &sc->pod, &e->arena, 0);
-    cy->left_out = cy->skip_filter = sc->cy.left_out & ~sc->tracked;
-    cy->for_shape = true;
-    bh_run_pre_filter(cy, &pf);
-}
-
-static bool is_lower(const struct bh_engine *e, const struct bh_shape_cache *sc, uint32_t row)
-{
-    const struct bh_node_info *ni = e->cache.rows[row];
-
-    for (uint32_t i = 0; i < ni->n_pods; i++)
-        if (ni->pods[i]->shape->priority < sc->pod.shape->priority)
-            return true;
-    return false;
-}
-
 void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
                     const struct bh_reference *r)
 {
@@ -456,8 +401,14 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
 
     if (!f)
         return;
-    if (!r)
-        whole_cycle(e, sc, &cy);
+    if (!r) {
+        /* As for any pod of the shape; the plugins that keep track start from nothing. */
+        struct bh_pre_filter_result pf;
+        bh_cycle_init(&cy, sc->cy.fw, &e->cache, &e->objects, &sc->pod, &e->arena, 0);
+        cy.left_out = cy.skip_filter = sc->cy.left_out & ~sc->tracked;
+        cy.for_shape = true;
+        bh_run_pre_filter(&cy, &pf);
+    }
     for (uint32_t row = 0; row < f->n_rows; row++) {
         const struct bh_status *want = NULL, *have = f->by_row[row];
         if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row)) {
@@ -465,7 +416,7 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
             bh_assert(!f->tracked ||
                       is_lower(e, sc, row) == (f->lower[row / 64] >> (row % 64) & 1));
         }
-        if (row != own && !same(want, have)) {
+        if (row != own && !(want && have ? bh_status_equal(want, have) : want == have)) {
             fprintf(stderr,
                     "verify: why a node is not feasible differs, row %u, shape %u:\n %s\n %s\n",
                     row, sc->shape, bh_status_message(&e->arena, want),

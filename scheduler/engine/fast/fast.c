@@ -170,6 +170,22 @@ bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint3
 
 /* ---- once: evaluate, answer, forget ---------------------------------------------------------- */
 
+void bh_fast_add_scores(enum bh_normal how, int64_t weight, const int64_t *raw, uint32_t n,
+                        int64_t *total)
+{
+    int64_t max = 0;
+
+    for (uint32_t r = 0; r < n && how != BH_NORMAL_NONE; r++)
+        max = BH_MAX(max, raw[r]);
+    if (max == 0 && how == BH_NORMAL_MAX_REVERSE) {
+        for (uint32_t r = 0; r < n; r++)
+            total[r] += 100 * weight;
+    } else {
+        for (uint32_t r = 0; r < n; r++)
+            total[r] += weight * bh_normalized(how, raw[r], max);
+    }
+}
+
 static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t *rows, uint32_t n,
                        int64_t *total)
 {
@@ -180,21 +196,12 @@ static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t 
     if (fw->n_point[BH_POINT_SCORE] && bh_run_pre_score(cy, rows, n))
         return false;
     bh_each_plugin(i, fw, BH_POINT_SCORE) {
-        enum bh_normal how = fw->plugins[i].plugin->normal;
-        int64_t weight = fw->plugins[i].weight, max = 0, *raw = e->values2;
         if (cy->skip_score >> i & 1)
             continue;
-        if (!bh_fast_scores(cy, i, rows, n, raw))
+        if (!bh_fast_scores(cy, i, rows, n, e->values2))
             return false;
-        for (uint32_t r = 0; r < n && how != BH_NORMAL_NONE; r++)
-            max = BH_MAX(max, raw[r]);
-        if (max == 0 && how == BH_NORMAL_MAX_REVERSE) {
-            for (uint32_t r = 0; r < n; r++)
-                total[r] += 100 * weight;
-        } else {
-            for (uint32_t r = 0; r < n; r++)
-                total[r] += weight * bh_normalized(how, raw[r], max);
-        }
+        bh_fast_add_scores(fw->plugins[i].plugin->normal, fw->plugins[i].weight, e->values2, n,
+                           total);
     }
     return true;
 }
@@ -462,12 +469,6 @@ static size_t budget(const struct bh_engine *e)
     return BH_MAX(e->cache_bytes_max, (size_t)e->cache.cols.cap_rows * BUDGET_ROW_BYTES);
 }
 
-/* At the first sight of a shape: when another visit to all rows would cost more than the memory. */
-static bool worth_keeping(const struct bh_engine *e)
-{
-    return e->cache.cols.n_rows >= MANY_ROWS && e->cache_bytes < budget(e) / 2;
-}
-
 void bh_fast_keep_within_budget(struct bh_engine *e)
 {
     size_t max = budget(e);
@@ -547,29 +548,27 @@ static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
     return true;
 }
 
-static struct bh_shape_slot *slot_of(struct bh_engine *e, struct bh_profile *p, uint32_t shape)
+/* The shape's kept results, current; NULL: reference path, or *once: evaluate without keeping. */
+static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
+                                   const struct bh_pod_info *pod, enum bh_fast_mode mode,
+                                   bool *once)
 {
+    uint32_t shape = pod->shape_id;
     if (shape >= p->n_slots) {
         uint32_t n = BH_MAX(64u, e->cache.shapes.cap);
         p->slot = bh_reallocarray(p->slot, n, sizeof *p->slot);
         memset(p->slot + p->n_slots, 0, (n - p->n_slots) * sizeof *p->slot);
         p->n_slots = n;
     }
-    return &p->slot[shape];
-}
-
-/* The shape's kept results, current; NULL: reference path, or *once: evaluate without keeping. */
-static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
-                                   const struct bh_pod_info *pod, enum bh_fast_mode mode,
-                                   bool *once)
-{
-    struct bh_shape_slot *s = slot_of(e, p, pod->shape_id);
+    struct bh_shape_slot *s = &p->slot[shape];
     uint64_t born = e->cache.shapes.e[pod->shape_id].born;
     bool narrowed = false;
 
     if (s->cache && s->cache->born != born)
         drop(e, s->cache);
-    if (!s->cache && s->seen != born && mode == BH_FAST_AUTO && !worth_keeping(e)) {
+    /* At the first sight kept when another visit to all rows would cost more than the memory. */
+    if (!s->cache && s->seen != born && mode == BH_FAST_AUTO &&
+        (e->cache.cols.n_rows < MANY_ROWS || e->cache_bytes >= budget(e) / 2)) {
         s->seen = born;
         *once = true;
         return NULL;
@@ -589,8 +588,7 @@ static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
     }
     e->stats.shape_misses++;
     struct bh_shape_cache *sc = new_cache(e, p, pod);
-    bool built = build(e, sc, &narrowed);
-    if (!built) {
+    if (!build(e, sc, &narrowed)) {
         drop(e, sc);
         *once = narrowed;
         return NULL;
@@ -655,13 +653,13 @@ static struct takers takers_of(struct bh_engine *e, const struct bh_profile *p,
     return t;
 }
 
-bool bh_fast_indexed(const struct bh_engine *e, const struct bh_shape_cache *sc,
-                     struct bh_fast *ret)
+bool bh_fast_indexed(const struct bh_engine *e, struct bh_shape_cache *sc, struct bh_fast *ret)
 {
     *ret = (struct bh_fast){.n_feasible = sc->n_feasible,
                             .evaluated = e->cache.n_nodes,
                             .n_best = bh_index_count(&sc->index),
-                            .index = &sc->index};
+                            .index = &sc->index,
+                            .kept = sc};
     return sc->n_feasible > 0;
 }
 
@@ -706,9 +704,7 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
         return bh_track_run(e, sc, tracked, ret);
     if (promised != BH_ROW_NONE && bh_index_total(&sc->index, promised) >= 0)
         return false; /* it is for others only */
-    bool any = bh_fast_indexed(e, sc, ret);
-    ret->kept = sc;
-    return any;
+    return bh_fast_indexed(e, sc, ret);
 }
 
 uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32_t k)

@@ -172,6 +172,9 @@ enum bh_fast_mode {
 /* false: this pod needs the reference path. */
 bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                  enum bh_fast_mode mode, int64_t now_ns, struct bh_fast *ret);
+/* Raw scores of one plugin, normalised as it does, on top of the totals. */
+void bh_fast_add_scores(enum bh_normal how, int64_t weight, const int64_t *raw, uint32_t n,
+                        int64_t *total);
 uint32_t bh_fast_best(const int64_t *totals, uint32_t n); /* how many have the highest; n > 0 */
 uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32_t k);
 bool bh_fast_eligible(const struct bh_framework *fw);
@@ -216,8 +219,7 @@ bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_
 bool bh_overlay_run(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
                     uint64_t plugins, uint64_t tracked, int64_t now_ns, struct bh_fast *ret);
 /* The kept results alone. false: nothing is feasible. */
-bool bh_fast_indexed(const struct bh_engine *e, const struct bh_shape_cache *sc,
-                     struct bh_fast *ret);
+bool bh_fast_indexed(const struct bh_engine *e, struct bh_shape_cache *sc, struct bh_fast *ret);
 
 /* ---- fast/kept.c ---- */
 void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc); /* index and norm, of no rows */

@@ -8,7 +8,6 @@
  * larger they are: a tree that is in no cache costs more than a scan now and then.
  *
  * Invariants: node[i].best = max(node[2i].best, node[2i+1].best); leaves of no rows are -1.
- * Runs in:    the engine's thread.
  */
 #include "common/base/pages.h"
 #include "scheduler/engine/fast/fast.h"
@@ -89,28 +88,22 @@ static void scan_named(struct bh_index *x, const struct bh_cache *c, uint32_t bl
         count = (uint32_t)n;                                                                       \
     } while (0)
 
-/* BH_PACKED_PAD rows; their best as it is stored, see bh_index_total. */
-static struct bh_best scan(const struct bh_index *x, size_t from)
-{
-    int64_t best;
-    uint32_t count;
-
-    if (x->total.width == 2)
-        SCAN(uint16_t);
-    else if (x->total.width == 4)
-        SCAN(uint32_t);
-    else
-        SCAN(int64_t);
-    return (struct bh_best){.best = best, .aux = count};
-}
-
 static void scan_block(struct bh_index *x, uint32_t block)
 {
     size_t from = (size_t)block << x->shift, end = from + ((size_t)1 << x->shift);
     struct bh_best win = {0};
 
     for (; from < end; from += BH_PACKED_PAD) {
-        struct bh_best b = scan(x, from);
+        /* BH_PACKED_PAD rows; their best as it is stored, see bh_index_total. */
+        int64_t best;
+        uint32_t count;
+        if (x->total.width == 2)
+            SCAN(uint16_t);
+        else if (x->total.width == 4)
+            SCAN(uint32_t);
+        else
+            SCAN(int64_t);
+        struct bh_best b = (struct bh_best){.best = best, .aux = count};
         if (b.best > win.best)
             win = b;
         else if (b.best == win.best)
@@ -118,14 +111,6 @@ static void scan_block(struct bh_index *x, uint32_t block)
     }
     x->node[x->cap + block].best = win.best - 1;
     x->node[x->cap + block].aux = win.best ? win.aux : 0;
-}
-
-static void refresh(struct bh_index *x, const struct bh_cache *c, uint32_t block)
-{
-    if (x->first)
-        scan_named(x, c, block);
-    else
-        scan_block(x, block);
 }
 
 /* ---- tree ------------------------------------------------------------------------------------ */
@@ -146,20 +131,6 @@ static void combine(struct bh_index *x, const struct bh_cache *c, uint32_t i)
             name_less(c, x->node[r].aux, x->node[l].aux) ? x->node[r].aux : x->node[l].aux;
 }
 
-/* The leaf of a row that had another total before. Few changes concern the block's best, and of
- * these only the last one at it that goes makes a scan of the block necessary. */
-static void adjust(struct bh_index *x, uint32_t row, int64_t before, int64_t total)
-{
-    struct bh_best *leaf = &x->node[x->cap + (row >> x->shift)];
-
-    if (total > leaf->best)
-        *leaf = (struct bh_best){.best = total, .aux = 1};
-    else if (total == leaf->best)
-        leaf->aux += total != INFEASIBLE && before != total;
-    else if (before == leaf->best && --leaf->aux == 0)
-        scan_block(x, row >> x->shift);
-}
-
 /* Whatever is above a node that stays as it was stays as well. But for names: the row may have got
  * another node. */
 void bh_index_move(struct bh_index *x, const struct bh_cache *c, uint32_t row, int64_t total)
@@ -171,8 +142,17 @@ void bh_index_move(struct bh_index *x, const struct bh_cache *c, uint32_t row, i
     bh_index_set_leaf(x, row, total);
     if (x->first)
         scan_named(x, c, row >> x->shift);
-    else
-        adjust(x, row, before, total);
+    else {
+        /* The leaf of a row that had another total before. Few changes concern the block's best,
+         * and of these only the last one at it that goes makes a scan of the block necessary. */
+        struct bh_best *leaf = &x->node[x->cap + (row >> x->shift)];
+        if (total > leaf->best)
+            *leaf = (struct bh_best){.best = total, .aux = 1};
+        else if (total == leaf->best)
+            leaf->aux += total != INFEASIBLE && before != total;
+        else if (before == leaf->best && --leaf->aux == 0)
+            scan_block(x, row >> x->shift);
+    }
     while (x->first || x->node[i].best != best || x->node[i].aux != aux) {
         i /= 2;
         if (i == 0)
@@ -185,8 +165,12 @@ void bh_index_move(struct bh_index *x, const struct bh_cache *c, uint32_t row, i
 
 void bh_index_rebuild(struct bh_index *x, const struct bh_cache *c)
 {
-    for (uint32_t b = 0; (uint64_t)b << x->shift < x->rows; b++)
-        refresh(x, c, b);
+    for (uint32_t b = 0; (uint64_t)b << x->shift < x->rows; b++) {
+        if (x->first)
+            scan_named(x, c, b);
+        else
+            scan_block(x, b);
+    }
     for (uint32_t i = x->cap - 1; i > 0; i--)
         combine(x, c, i);
 }

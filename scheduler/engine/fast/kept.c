@@ -93,21 +93,6 @@ static void count_max(struct bh_normalized_score *nm, int64_t raw)
     }
 }
 
-/* The last row at the maximum went: find the next one among those that have a total. */
-static void find_max(const struct bh_shape_cache *sc, struct bh_normalized_score *nm)
-{
-    const struct bh_packed *raw = &nm->raw;
-
-    nm->max = nm->n_max = 0;
-    for (uint32_t block = 0; block < raw->n; block += BH_PACKED_PAD) {
-        if (!bh_packed_any(raw, block))
-            continue;
-        for (uint32_t row = block; row < BH_MIN(block + BH_PACKED_PAD, raw->n); row++)
-            if (bh_index_total(&sc->index, row) != INFEASIBLE)
-                count_max(nm, bh_packed_get(raw, row));
-    }
-}
-
 #define DELTAS 256u /* of raw scores below that: no division for each row */
 
 /* Rows whose raw score is 0 have the same share whatever the maximum is, and most of them are such:
@@ -143,7 +128,16 @@ static bool settle_maxima(struct bh_shape_cache *sc, const uint32_t *rows, uint3
         for (uint32_t r = 0; r < n && nm->raw.width; r++)
             count_max(nm, bh_kept_raw(nm, rows[r]));
         if (nm->max > 0 && nm->n_max == 0) {
-            find_max(sc, nm);
+            /* The last row at the maximum went: find the next one among those that have a total. */
+            const struct bh_packed *raw = &nm->raw;
+            nm->max = nm->n_max = 0;
+            for (uint32_t block = 0; block < raw->n; block += BH_PACKED_PAD) {
+                if (!bh_packed_any(raw, block))
+                    continue;
+                for (uint32_t row = block; row < BH_MIN(block + BH_PACKED_PAD, raw->n); row++)
+                    if (bh_index_total(&sc->index, row) != INFEASIBLE)
+                        count_max(nm, bh_packed_get(raw, row));
+            }
             for (uint32_t r = 0; r < n; r++)
                 count_max(nm, bh_kept_raw(nm, rows[r]));
         }

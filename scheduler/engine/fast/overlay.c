@@ -26,15 +26,6 @@ struct overlay {
     uint32_t n_restricted;
 };
 
-static void begin(struct overlay *o, struct bh_engine *e, const struct bh_shape_cache *sc,
-                  const struct bh_pod_info *pod, uint64_t plugins, int64_t now_ns)
-{
-    bh_cycle_init(&o->cy, sc->cy.fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
-    o->cy.left_out = o->cy.skip_filter = o->cy.skip_score = ~plugins;
-    o->cy.samples = e->watch.samples;
-    bh_run_pre_filter(&o->cy, &o->pf);
-}
-
 /* What can be said without asking every row. false: some filter may fail. */
 static bool ask(struct overlay *o, struct bh_engine *e)
 {
@@ -118,16 +109,6 @@ static uint32_t candidates(const struct overlay *o, const struct bh_engine *e,
     return m;
 }
 
-/* Rows with nominated pods are asked by all of them, the others by those that are not certain. */
-static uint32_t filter(struct overlay *o, struct bh_engine *e, uint32_t n)
-{
-    if (!o->asks && !o->nominated)
-        return n;
-    o->cy.skip_filter |= o->nominated ? o->always : o->certain;
-    n = bh_fast_filter(&o->cy, e->rows, n, e->rows2);
-    return o->cy.filter_failed ? 0 : n;
-}
-
 static bool add_scores(struct overlay *o, struct bh_engine *e, const uint32_t *rows, uint32_t n)
 {
     const struct bh_framework *fw = o->cy.fw;
@@ -156,18 +137,23 @@ bool bh_overlay_run(struct bh_engine *e, struct bh_shape_cache *sc, const struct
     struct overlay o = {0};
     uint32_t evaluated;
 
-    begin(&o, e, sc, pod, plugins, now_ns);
+    bh_cycle_init(&o.cy, sc->cy.fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    o.cy.left_out = o.cy.skip_filter = o.cy.skip_score = ~plugins;
+    o.cy.samples = e->watch.samples;
+    bh_run_pre_filter(&o.cy, &o.pf);
     if (o.pf.status || !ask(&o, e) || !ask_scores(&o))
         return false;
     if (!o.asks && !o.scorers && o.pf.nodes.all && !o.nominated) {
         sc->always = o.always;
-        if (tracked)
-            return bh_track_run(e, sc, tracked, ret);
-        bool any = bh_fast_indexed(e, sc, ret);
-        ret->kept = sc;
-        return any;
+        return tracked ? bh_track_run(e, sc, tracked, ret) : bh_fast_indexed(e, sc, ret);
     }
-    uint32_t n = filter(&o, e, candidates(&o, e, sc, &evaluated));
+    uint32_t n = candidates(&o, e, sc, &evaluated);
+    if (o.asks || o.nominated) {
+        /* Rows with nominated pods are asked by all, the others by those that are not certain. */
+        o.cy.skip_filter |= o.nominated ? o.always : o.certain;
+        n = bh_fast_filter(&o.cy, e->rows, n, e->rows2);
+        n = o.cy.filter_failed ? 0 : n;
+    }
     n = bh_track_filter(sc, tracked, e->rows, n);
     bh_watch_phase(e, BH_WATCH_SCORE);
     *ret = (struct bh_fast){.n_feasible = n, .evaluated = evaluated, .n_best = 1, .rows = e->rows};

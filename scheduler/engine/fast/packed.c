@@ -8,11 +8,6 @@
 
 #include "common/base/pages.h"
 
-static uint32_t padded(uint32_t n)
-{
-    return (n + BH_PACKED_PAD - 1) / BH_PACKED_PAD * BH_PACKED_PAD;
-}
-
 void bh_packed_init(struct bh_packed *a, uint32_t n, uint8_t width)
 {
     *a = (struct bh_packed){.n = n, .width = width};
@@ -28,7 +23,7 @@ void bh_packed_fini(struct bh_packed *a)
 
 size_t bh_packed_bytes(const struct bh_packed *a)
 {
-    return (size_t)padded(a->n) * a->width;
+    return (size_t)((a->n + BH_PACKED_PAD - 1) / BH_PACKED_PAD * BH_PACKED_PAD) * a->width;
 }
 
 void bh_packed_widen(struct bh_packed *a, int64_t x)

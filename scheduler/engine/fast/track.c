@@ -9,7 +9,6 @@
  * that pass everything.
  *
  * Invariants: a tracker has seen every change before its shape cache's log_pos.
- * Runs in:    the engine's thread.
  */
 #include "scheduler/engine/fast/fast.h"
 
@@ -99,14 +98,17 @@ uint32_t bh_kept_rows(const struct bh_shape_cache *sc, uint32_t n_rows, uint32_t
     return n;
 }
 
-/* The pods nominated to the row's node that count for this pod; in the cycle's arena. */
+/* The pods nominated to the row's node, if any, that count for this pod; in the cycle's arena. */
 static uint32_t nominated_pods(const struct bh_cycle *cy, uint32_t row,
                                const struct bh_pod_info ***ret)
 {
     const struct bh_cache *c = cy->calls[0].cache;
-    const struct bh_nomination *first = bh_cache_nominations(c, c->rows[row]->name);
     uint32_t n = 0;
 
+    *ret = NULL;
+    if (!bh_row_bit(&c->cols, BH_ROW_NOMINATED, row))
+        return 0;
+    const struct bh_nomination *first = bh_cache_nominations(c, c->rows[row]->name);
     for (const struct bh_nomination *nom = first; nom; nom = nom->next_on_node)
         n += bh_nominated_counts(cy, cy->calls[0].pod, &nom->info);
     *ret = n ? bh_arena_new_array(cy->arena, const struct bh_pod_info *, n) : NULL;
@@ -128,14 +130,11 @@ static const struct bh_status *why_by(const struct bh_shape_cache *sc, const str
 static uint32_t filter_nominated(struct bh_shape_cache *sc, const struct bh_tracker *t,
                                  uint32_t *rows, uint32_t n)
 {
-    struct bh_call *call = &sc->cy.calls[t->plugin];
     const struct bh_pod_info **pods;
     uint32_t m = 0;
 
     for (uint32_t r = 0; r < n; r++) {
-        uint32_t k = bh_row_bit(&call->cache->cols, BH_ROW_NOMINATED, rows[r])
-                         ? nominated_pods(&sc->cy, rows[r], &pods)
-                         : 0;
+        uint32_t k = nominated_pods(&sc->cy, rows[r], &pods);
         if (!k || !why_by(sc, t, rows[r], pods, k))
             rows[m++] = rows[r];
     }
@@ -146,10 +145,8 @@ const struct bh_status *bh_track_why(struct bh_shape_cache *sc, uint64_t plugins
                                      int *ret_by)
 {
     const struct bh_framework *fw = sc->cy.fw;
-    const struct bh_pod_info **pods = NULL;
-    uint32_t n = bh_row_bit(&sc->cy.calls[0].cache->cols, BH_ROW_NOMINATED, row)
-                     ? nominated_pods(&sc->cy, row, &pods)
-                     : 0;
+    const struct bh_pod_info **pods;
+    uint32_t n = nominated_pods(&sc->cy, row, &pods);
 
     for (unsigned with = n ? 2 : 1; with-- > 0; n = 0) { /* with them, then without */
         bh_each_plugin(i, fw, BH_POINT_FILTER) {
@@ -182,29 +179,16 @@ uint32_t bh_track_filter(struct bh_shape_cache *sc, uint64_t plugins, uint32_t *
     return n;
 }
 
-static void add_normalized(const struct bh_normalized_score *nm, const uint32_t *rows, uint32_t n,
-                           int64_t *total)
-{
-    int64_t max = 0;
-
-    for (uint32_t r = 0; r < n; r++)
-        max = BH_MAX(max, bh_kept_raw(nm, rows[r]));
-    if (max == 0 && nm->how == BH_NORMAL_MAX_REVERSE) {
-        for (uint32_t r = 0; r < n; r++)
-            total[r] += 100 * nm->weight;
-        return;
-    }
-    for (uint32_t r = 0; r < n && max; r++)
-        total[r] += nm->weight * bh_normalized(nm->how, bh_kept_raw(nm, rows[r]), max);
-}
-
 void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                     const uint32_t *rows, const uint32_t *stands_for, uint32_t n, int64_t *total)
 {
     const struct bh_framework *fw = sc->cy.fw;
 
-    for (uint32_t k = 0; k < sc->n_norm; k++)
-        add_normalized(&sc->norm[k], rows, n, total);
+    for (uint32_t k = 0; k < sc->n_norm; k++) {
+        for (uint32_t r = 0; r < n; r++)
+            e->values2[r] = bh_kept_raw(&sc->norm[k], rows[r]);
+        bh_fast_add_scores(sc->norm[k].how, sc->norm[k].weight, e->values2, n, total);
+    }
     bh_each_plugin(i, fw, BH_POINT_SCORE) {
         if (!(plugins >> i & 1))
             continue;
@@ -226,23 +210,6 @@ void bh_track_totals(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
     bh_track_score(e, sc, plugins, rows, NULL, n, total);
 }
 
-static bool scan(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
-                 struct bh_fast *ret)
-{
-    uint32_t n = bh_kept_rows(sc, e->cache.cols.n_rows, e->rows);
-
-    n = bh_track_filter(sc, plugins, e->rows, n);
-    bh_watch_phase(e, BH_WATCH_SCORE);
-    *ret = (struct bh_fast){
-        .n_feasible = n, .evaluated = e->cache.n_nodes, .n_best = 1, .rows = e->rows};
-    if (n > 1) {
-        bh_track_totals(e, sc, plugins, e->rows, n, e->values);
-        ret->totals = e->values;
-        ret->n_best = bh_fast_best(e->values, n);
-    }
-    return n > 0;
-}
-
 bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                   struct bh_fast *ret)
 {
@@ -257,5 +224,15 @@ bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugi
         return false;
     }
     bh_watch_rows(e, e->cache.n_nodes);
-    return scan(e, sc, plugins, ret);
+    uint32_t n = bh_kept_rows(sc, e->cache.cols.n_rows, e->rows);
+    n = bh_track_filter(sc, plugins, e->rows, n);
+    bh_watch_phase(e, BH_WATCH_SCORE);
+    *ret = (struct bh_fast){
+        .n_feasible = n, .evaluated = e->cache.n_nodes, .n_best = 1, .rows = e->rows};
+    if (n > 1) {
+        bh_track_totals(e, sc, plugins, e->rows, n, e->values);
+        ret->totals = e->values;
+        ret->n_best = bh_fast_best(e->values, n);
+    }
+    return n > 0;
 }

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/defaultbinder/default_binder.c - every pod is bound by a Binding of its own
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go; differences: describes
  *           the Binding, a binder process posts it.
  */
@@ -21,9 +20,7 @@ static const struct bh_status *bind_order(struct bh_call *c, bh_sym node, struct
 }
 
 const struct bh_plugin bh_plugin_default_binder = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "DefaultBinder",
+    BH_PLUGIN_HEAD("DefaultBinder"),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .bind = bind_order,
 };

@@ -3,7 +3,6 @@
  * scheduler/plugins/defaultpreemption/default_preemption.c - evict pods of lower priority when
  * nothing fits
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/defaultpreemption; differences: none.
  */
 #include <inttypes.h>
@@ -87,9 +86,7 @@ static const struct bh_field schema[] = {
 };
 
 const struct bh_plugin bh_plugin_default_preemption = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "DefaultPreemption",
+    BH_PLUGIN_HEAD("DefaultPreemption"),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .args_schema = schema,
     .args_check = args_check,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/disklimits/disk_limits.c - how many in-tree cloud disks a node can attach
- *
- * Runs in: the engine's thread.
  */
 #include <errno.h>
 
@@ -92,25 +90,9 @@ static const char *disk_of(const K8s__PersistentVolume *v, enum bh_in_tree kind)
     }
 }
 
-/* The class that the claim names in its spec, not in the old annotation, makes such disks. */
-static bool provisions(struct bh_call *c, const K8s__PersistentVolumeClaim *claim)
-{
-    const struct args *a = c->args;
-    const char *name = claim->spec ? claim->spec->storageclassname : NULL;
-    const K8s__StorageClass *sc = name ? bh_find_class(c->objects, name) : NULL;
-
-    return sc && bh_streq(sc->provisioner, bh_in_tree_info[a->kind->in_tree].name);
-}
-
-static const struct bh_status *error_of(struct bh_call *c, const char *text)
-{
-    const struct args *a = c->args;
-    return bh_status_new(c->arena, BH_ERROR, a->kind->plugin, "%s", text);
-}
-
 /* A claim that has no volume yet, or whose volume is gone, counts as the disk it will be. */
-static bool id_of_claim(struct bh_call *c, const K8s__PersistentVolumeClaim *claim, const char *ns,
-                        const char *name, bh_sym *ret)
+static bool id_of_claim(struct bh_call *c, const struct bh_pod_rec *pod, const struct bh_volume *of,
+                        const K8s__PersistentVolumeClaim *claim, bh_sym *ret)
 {
     const struct args *a = c->args;
     const char *volume = bh_claim_volume_name(claim);
@@ -121,35 +103,18 @@ static bool id_of_claim(struct bh_call *c, const K8s__PersistentVolumeClaim *cla
         *ret = disk ? bh_sym_internc(c->tab, disk) : BH_SYM_NONE;
         return disk != NULL;
     }
-    if (!provisions(c, claim))
+    /* The class that the claim names in its spec, not in the old annotation, makes such disks. */
+    const char *class = claim->spec ? claim->spec->storageclassname : NULL;
+    const K8s__StorageClass *sc = class ? bh_find_class(c->objects, class) : NULL;
+    if (!sc || !bh_streq(sc->provisioner, bh_in_tree_info[a->kind->in_tree].name))
         return false;
-    *ret = bh_sym_internc(c->tab, bh_arena_printf(c->arena, UNBOUND_PREFIX "%s/%s", ns, name));
+    *ret = bh_sym_internc(c->tab,
+                          bh_arena_printf(c->arena, UNBOUND_PREFIX "%s/%s", bh_rec_namespace(pod),
+                                          bh_claim_name(c->arena, c->tab, pod, of)));
     return true;
 }
 
 /* is_new: the pod is being scheduled, its claims have to exist. */
-static const struct bh_status *add_claim(struct bh_call *c, const struct bh_pod_info *pod,
-                                         const struct bh_volume *v, bool is_new, struct ids *out)
-{
-    const struct args *a = c->args;
-    const char *ns = bh_rec_text(pod->rec, pod->rec->namespace_).p;
-    const char *name = bh_claim_name(c->arena, c->tab, pod->rec, v);
-
-    if (!*name)
-        return error_of(c, "PersistentVolumeClaim had no name");
-    const K8s__PersistentVolumeClaim *claim = bh_find_claim(c->objects, ns, name);
-    if (!claim && is_new)
-        return bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, a->kind->plugin,
-                             "looking up PVC %s/%s: %s", ns, name,
-                             bh_not_found(c->arena, "persistentvolumeclaim", name));
-    if (!claim)
-        return NULL;
-    if (v->type == BH_VOL_EPHEMERAL && !bh_claim_is_owned(claim, pod->rec))
-        return error_of(c, bh_not_owned(c->arena, claim, pod->rec));
-    out->n += id_of_claim(c, claim, ns, name, &out->v[out->n]);
-    return NULL;
-}
-
 static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *pod,
                                        bool is_new, struct ids *out)
 {
@@ -158,9 +123,12 @@ static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_in
 
     for (uint32_t i = 0; i < pod->shape->volumes.n; i++) {
         if (bh_uses_claim(&v[i])) {
-            const struct bh_status *s = add_claim(c, pod, &v[i], is_new, out);
+            const K8s__PersistentVolumeClaim *claim;
+            const struct bh_status *s =
+                bh_claim_of(c, a->kind->plugin, pod->rec, &v[i], is_new, &claim);
             if (s)
                 return s;
+            out->n += claim && id_of_claim(c, pod->rec, &v[i], claim, &out->v[out->n]);
         } else if (bh_in_tree_inline(&v[i]) == a->kind->in_tree) {
             out->v[out->n++] = v[i].type == BH_VOL_AZURE_DISK ? v[i].disk_name : v[i].source;
         }
@@ -168,20 +136,9 @@ static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_in
     return NULL;
 }
 
-static int by_id(const void *pa, const void *pb)
-{
-    bh_sym a = *(const bh_sym *)pa, b = *(const bh_sym *)pb;
-    return a < b ? -1 : a > b;
-}
-
 static void make_set(struct ids *s)
 {
-    s->n = (uint32_t)bh_sort_unique(s->v, s->n, sizeof *s->v, by_id);
-}
-
-static bool is_relevant(const struct args *a, const struct bh_volume *v)
-{
-    return bh_uses_claim(v) || bh_in_tree_inline(v) == a->kind->in_tree;
+    s->n = (uint32_t)bh_sort_unique(s->v, s->n, sizeof *s->v, bh_by_sym);
 }
 
 static struct state *new_state(struct bh_call *c)
@@ -201,14 +158,14 @@ const struct bh_status *bh_disk_limits_pre_filter(struct bh_call *c,
                                                   struct bh_node_set *ret_nodes BH_UNUSED)
 {
     const struct bh_volume *v = bh_shape_volumes(c->pod->shape);
+    const struct args *a = c->args;
+    bool any = false;
 
-    for (uint32_t i = 0; i < c->pod->shape->volumes.n; i++) {
-        if (is_relevant(c->args, &v[i])) {
-            c->pre_filter_state = new_state(c);
-            return NULL;
-        }
-    }
-    return &bh_status_skip;
+    for (uint32_t i = 0; i < c->pod->shape->volumes.n; i++)
+        any |= bh_uses_claim(&v[i]) || bh_in_tree_inline(&v[i]) == a->kind->in_tree;
+    if (any)
+        c->pre_filter_state = new_state(c);
+    return any ? NULL : &bh_status_skip;
 }
 
 static int64_t limit_of(const struct bh_call *c, const struct bh_node_rec *n)
@@ -230,23 +187,6 @@ static int64_t limit_of(const struct bh_call *c, const struct bh_node_rec *n)
     return a->kind->limit_of_type(bh_sym_text(c->tab, type));
 }
 
-static const struct bh_status *disks_in_use(struct bh_call *c, const struct bh_node_info *node,
-                                            struct ids *ret)
-{
-    size_t room = 1;
-
-    for (uint32_t i = 0; i < node->n_pods; i++)
-        room += node->pods[i]->shape->volumes.n;
-    *ret = (struct ids){.v = bh_arena_new_array(c->arena, bh_sym, room)};
-    for (uint32_t i = 0; i < node->n_pods; i++) {
-        const struct bh_status *s = add_pod(c, node->pods[i], false, ret);
-        if (s)
-            return s;
-    }
-    make_set(ret);
-    return NULL;
-}
-
 const struct bh_status *bh_disk_limits_filter(struct bh_call *c, const struct bh_node_info *node)
 {
     const struct args *a = c->args;
@@ -259,12 +199,19 @@ const struct bh_status *bh_disk_limits_filter(struct bh_call *c, const struct bh
     if (!st->wanted.n || bh_find_csi_node(c->objects, bh_sym_text(c->tab, node->name)))
         return NULL;
     struct bh_arena_mark mark = bh_arena_mark(c->arena);
-    const struct bh_status *s = disks_in_use(c, node, &used);
-    if (s)
-        return s;
+    size_t room = 1;
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        room += node->pods[i]->shape->volumes.n;
+    used = (struct ids){.v = bh_arena_new_array(c->arena, bh_sym, room)};
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        const struct bh_status *s = add_pod(c, node->pods[i], false, &used);
+        if (s)
+            return s;
+    }
+    make_set(&used);
     int64_t n = used.n;
     for (uint32_t i = 0; i < st->wanted.n; i++)
-        n += !used.n || !bsearch(&st->wanted.v[i], used.v, used.n, sizeof *used.v, by_id);
+        n += !used.n || !bsearch(&st->wanted.v[i], used.v, used.n, sizeof *used.v, bh_by_sym);
     bh_arena_rewind(c->arena, mark);
     return n > limit_of(c, node->rec) ? &a->too_many : NULL;
 }

@@ -42,9 +42,7 @@ extern const struct bh_overlay_ops bh_disk_limits_overlay;
         return bh_disk_limits_new(env, (kind_), ret);                                              \
     }                                                                                              \
     const struct bh_plugin symbol = {                                                              \
-        .abi = BH_PLUGIN_ABI,                                                                      \
-        .size = sizeof(struct bh_plugin),                                                          \
-        .name = (name_),                                                                           \
+        BH_PLUGIN_HEAD((name_)),                                                                   \
         .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,                                   \
         .args_new = args_new,                                                                      \
         .events = bh_disk_limits_events,                                                           \

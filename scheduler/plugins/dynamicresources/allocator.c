@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/allocator.c - the search for devices
  *
- * Runs in:    the engine's thread.
  * Upstream:   k8s.io/dynamic-resource-allocation/structured/internal/incubating
  *             (allocator_incubating.go); differences: none, these defects included: counters are
  *             not given back when a device passes them and is then refused, nor when a shared
@@ -78,24 +77,6 @@ static bool add_constraint(struct bh_dra_search *s, struct bh_dra_constraint *k,
                                              dev->msg, s->d->slices[dev->slice].driver);
 }
 
-/* The number of the constraint that refuses, n_constraints when none does. */
-static uint32_t add_constraints(struct bh_dra_search *s, const struct at *at, uint32_t device)
-{
-    struct bh_dra_wanted *c = &s->claims[at->claim];
-    uint32_t i = 0;
-
-    while (i < c->n_constraints && add_constraint(s, &c->constraints[i], at, device))
-        i++;
-    return i;
-}
-
-/* Some of the shared device is taken already: its counters are counted then. */
-static bool is_shared_already(const struct bh_dra_search *s, const struct bh_dra_device *dev)
-{
-    return dev->flags & BH_DRA_SHARED &&
-           (s->d->consumed_any[dev->id] || s->d->sharing[dev->id] == s->d->attempt);
-}
-
 /* Of the device's pool. */
 static const struct bh_dra_view *view_of(const struct bh_dra_search *s, uint32_t device)
 {
@@ -112,7 +93,10 @@ static bool take_counters(struct bh_dra_search *s, const struct bh_dra_request *
 {
     const struct bh_dra_device *dev = bh_dra_device(s, device);
 
-    if (!(dev->flags & BH_DRA_COUNTED) || is_shared_already(s, dev))
+    /* When some of a shared device is taken already, its counters are counted. */
+    if (!(dev->flags & BH_DRA_COUNTED) ||
+        (dev->flags & BH_DRA_SHARED &&
+         (s->d->consumed_any[dev->id] || s->d->sharing[dev->id] == s->d->attempt)))
         return true;
     if (s->plain)
         return bh_dra_counters_take(s->p, view_of(s, device), device);
@@ -121,16 +105,6 @@ static bool take_counters(struct bh_dra_search *s, const struct bh_dra_request *
     if (!(dev->flags & BH_DRA_SHARED) && !bh_dra_tallies_suffice(s->d, device))
         bh_dra_close(r, device);
     return false;
-}
-
-static void return_counters(struct bh_dra_search *s, uint32_t device)
-{
-    if (!(bh_dra_device(s, device)->flags & BH_DRA_COUNTED))
-        return;
-    if (s->plain)
-        bh_dra_counters_return(s->p, view_of(s, device), device);
-    else
-        bh_dra_tallies_return(s->d, device);
 }
 
 static bool tolerates(const struct bh_dra_search *s, const struct bh_dra_request *r,
@@ -155,7 +129,9 @@ static enum outcome take_device(struct bh_dra_search *s, const struct at *at, ui
 
     if (in_use(s, at, device) || !take_counters(s, r, device) || !tolerates(s, r, device))
         return NO;
-    uint32_t refused = add_constraints(s, at, device);
+    uint32_t refused = 0; /* the constraint that refuses, n_constraints when none does */
+    while (refused < c->n_constraints && add_constraint(s, &c->constraints[refused], at, device))
+        refused++;
     if (refused < c->n_constraints) {
         if (r->all) {
             bh_err_set(s->err, -EINVAL,
@@ -176,18 +152,6 @@ static enum outcome take_device(struct bh_dra_search *s, const struct at *at, ui
     return FOUND;
 }
 
-static void undo(struct bh_dra_search *s, const struct at *at, uint32_t device)
-{
-    const struct bh_dra_device *dev = bh_dra_device(s, device);
-
-    remove_constraints(s, at, s->claims[at->claim].n_constraints);
-    s->out[at->claim].n--;
-    if (!(dev->flags & BH_DRA_SHARED))
-        return_counters(s, device);
-    else if (dev->msg->n_capacity && bh_dra_nothing_taken(s, dev))
-        s->d->sharing[dev->id] = 0;
-}
-
 /* ---- the search ---- */
 
 static enum outcome solve(struct bh_dra_search *s, struct at at);
@@ -200,23 +164,19 @@ static enum outcome with_device(struct bh_dra_search *s, const struct at *at, ui
     if (o != FOUND)
         return o;
     o = solve(s, (struct at){at->claim, at->request, at->sub, at->k + 1, start});
-    if (o != FOUND)
-        undo(s, at, device);
-    return o;
-}
-
-static enum outcome try_alternatives(struct bh_dra_search *s, struct at at)
-{
-    uint32_t n = s->claims[at.claim].slots[at.request].n_alt, too_many = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        at.sub = (int32_t)i;
-        enum outcome o = solve(s, at);
-        if (o == FOUND || o == FAILED)
-            return o;
-        too_many += o == TOO_MANY;
+    if (o != FOUND) {
+        const struct bh_dra_device *dev = bh_dra_device(s, device);
+        remove_constraints(s, at, s->claims[at->claim].n_constraints);
+        s->out[at->claim].n--;
+        if (dev->flags & BH_DRA_SHARED) {
+            if (dev->msg->n_capacity && bh_dra_nothing_taken(s, dev))
+                s->d->sharing[dev->id] = 0;
+        } else if (dev->flags & BH_DRA_COUNTED && s->plain)
+            bh_dra_counters_return(s->p, view_of(s, device), device);
+        else if (dev->flags & BH_DRA_COUNTED)
+            bh_dra_tallies_return(s->d, device);
     }
-    return too_many == n ? TOO_MANY : NO;
+    return o;
 }
 
 /* The run with the device at position i, which is below n_devices. */
@@ -293,8 +253,17 @@ static enum outcome solve(struct bh_dra_search *s, struct at at)
         enum outcome o = solve(s, (struct at){.claim = at.claim + 1, .sub = -1});
         return o == TOO_MANY ? NO : o;
     }
-    if (c->slots[at.request].has_alternatives && at.sub < 0)
-        return try_alternatives(s, at);
+    if (c->slots[at.request].has_alternatives && at.sub < 0) {
+        uint32_t n = s->claims[at.claim].slots[at.request].n_alt, too_many = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            at.sub = (int32_t)i;
+            enum outcome o = solve(s, at);
+            if (o == FOUND || o == FAILED)
+                return o;
+            too_many += o == TOO_MANY;
+        }
+        return too_many == n ? TOO_MANY : NO;
+    }
     const struct bh_dra_request *r = request_at(s, &at);
     if (r->all && r->count == 0)
         return NO;
@@ -403,18 +372,6 @@ static bool is_found(const struct bh_dra_found_last *a, const struct bh_dra_foun
            a->sights == b->sights && memcmp(a->devices, b->devices, sizeof a->devices) == 0;
 }
 
-static void remember(struct bh_dra *d, const struct bh_dra_found_last *what,
-                     const struct bh_dra_allocation *out)
-{
-    struct bh_dra_allocation *copy = d->last.out;
-
-    if (!copy)
-        copy = bh_malloc(BH_DRA_FOUND_CLAIMS * sizeof *copy);
-    memcpy(copy, out, what->n * sizeof *copy);
-    d->last = *what;
-    d->last.out = copy;
-}
-
 enum bh_dra_outcome bh_dra_allocate(struct bh_dra_pod *p, const struct bh_node_rec *node,
                                     const struct bh_dra_sight *sight,
                                     const struct bh_dra_claim *claims, uint32_t n,
@@ -447,8 +404,11 @@ enum bh_dra_outcome bh_dra_allocate(struct bh_dra_pod *p, const struct bh_node_r
         o = search(&s, claims, ret);
         if (o == BH_DRA_DONE && p->prepared)
             p->reach = s.reach;
-        if (o == BH_DRA_DONE && can_keep)
-            remember(d, &what, s.out);
+        if (o == BH_DRA_DONE && can_keep) {
+            what.out = d->last.out ? d->last.out : bh_malloc(BH_DRA_FOUND_CLAIMS * sizeof *s.out);
+            memcpy(what.out, s.out, n * sizeof *s.out);
+            d->last = what;
+        }
     }
     if (d->verify)
         verify(&s, o, claims);

@@ -4,7 +4,6 @@
  *
  * Invariants: between two asks verdict[row] is what filter said of the row when everything before
  * log_pos (cache) and moved_pos (devices) had happened; n_yes and n_failed count verdicts.
- * Runs in:    the engine's thread.
  */
 #include "common/k8s/codec.h"
 #include "scheduler/plugins/dynamicresources/asked.h"
@@ -65,29 +64,7 @@ void bh_dra_forget_asked(struct bh_dra *d)
     bh_buf_fini(&d->asking);
 }
 
-static struct bh_dra_question *find_question(struct bh_dra *d, const struct bh_buf *b)
-{
-    uint32_t at;
-
-    if (!bh_dra_find_named(d->asked, BH_DRA_ASKED, b, &at)) {
-        struct bh_dra_question *q = bh_calloc(1, sizeof *q);
-        drop(d->asked[at]);
-        d->asked[at] = &q->named;
-        q->named = (struct bh_dra_named){.text = bh_memdup(b->p, b->n), .n = b->n};
-    }
-    d->asked[at]->used = ++d->asked_clock;
-    return (void *)d->asked[at];
-}
-
 /* ---- keeping it current ---- */
-
-static void reserve_todo(struct bh_dra *d, uint32_t rows)
-{
-    if (rows <= d->cap_todo)
-        return;
-    d->todo = bh_reallocarray(d->todo, rows, sizeof *d->todo);
-    d->cap_todo = rows;
-}
 
 static void forget(struct bh_dra *d, struct bh_dra_question *q, uint32_t row)
 {
@@ -97,21 +74,6 @@ static void forget(struct bh_dra *d, struct bh_dra_question *q, uint32_t row)
     q->n_failed -= q->verdict[row] == FAILS;
     q->verdict[row] = TO_DO;
     d->todo[d->n_todo++] = row;
-}
-
-static void start_anew(struct bh_call *c, struct bh_dra *d, struct bh_dra_question *q)
-{
-    const struct bh_columns *cols = &c->cache->cols;
-
-    if (q->n_rows < cols->cap_rows) {
-        q->n_rows = cols->cap_rows;
-        q->verdict = bh_reallocarray(q->verdict, q->n_rows, sizeof *q->verdict);
-        reserve_todo(d, q->n_rows);
-    }
-    memset(q->verdict, DEAD, q->n_rows * sizeof *q->verdict);
-    q->n_yes = q->n_failed = d->n_todo = 0;
-    for (uint32_t row = 0; row < cols->n_rows; row++)
-        forget(d, q, row);
 }
 
 /* false: what happened since cannot be told row by row. */
@@ -145,15 +107,6 @@ struct last {
     uint8_t verdict;
 };
 
-/* Does a node that sees v fare as the last one did? */
-static bool is_known(const struct last *last, uint32_t group, const struct bh_dra_sight *v)
-{
-    if (!last->group || !v)
-        return false;
-    return (group == last->group && !v->per_device) ||
-           (last->verdict == YES && bh_dra_begin_alike(&last->sight, v, last->reach));
-}
-
 static void search(struct bh_call *c, struct bh_dra *d, struct bh_dra_question *q,
                    const struct bh_status *(*filter)(struct bh_call *c,
                                                      const struct bh_node_info *node))
@@ -169,7 +122,12 @@ static void search(struct bh_call *c, struct bh_dra *d, struct bh_dra_question *
         /* Extended resources are a matter of the node as well. */
         const struct bh_dra_sight *v =
             st->special ? NULL : bh_dra_sight_of(d, c->cache, c->cache->rows[row], &group);
-        if (!is_known(&last, group, v)) {
+        /* A node that sees the same, or begins with the same where that was enough, fares as the
+         * last one did. */
+        bool known = last.group && v &&
+                     ((group == last.group && !v->per_device) ||
+                      (last.verdict == YES && bh_dra_begin_alike(&last.sight, v, last.reach)));
+        if (!known) {
             const struct bh_status *s = filter(c, c->cache->rows[row]);
             last.verdict = !s ? YES : bh_status_rejected(s) ? NO : FAILS;
             last.group = v ? group : 0;
@@ -188,14 +146,25 @@ bh_dra_ask(struct bh_call *c, struct bh_dra_cycle *st,
            const struct bh_status *(*filter)(struct bh_call *c, const struct bh_node_info *node))
 {
     struct bh_dra *d = st->pod.d;
-    struct bh_dra_question *q;
 
     bh_buf_reset(&d->asking);
     if (d->odd_counters || !st->n_to_allocate || !describe(c, st, &d->asking))
         return NULL;
-    q = find_question(d, &d->asking);
-    if (!follow(c, d, q))
-        start_anew(c, d, q);
+    struct bh_dra_question *q =
+        (void *)bh_dra_named_for(d, d->asked, BH_DRA_ASKED, &d->asking, sizeof *q, drop);
+    if (!follow(c, d, q)) {
+        const struct bh_columns *cols = &c->cache->cols;
+        if (q->n_rows < cols->cap_rows) {
+            q->n_rows = cols->cap_rows;
+            q->verdict = bh_reallocarray(q->verdict, q->n_rows, sizeof *q->verdict);
+            if (d->cap_todo < q->n_rows)
+                d->todo = bh_reallocarray(d->todo, d->cap_todo = q->n_rows, sizeof *d->todo);
+        }
+        memset(q->verdict, DEAD, q->n_rows * sizeof *q->verdict);
+        q->n_yes = q->n_failed = d->n_todo = 0;
+        for (uint32_t row = 0; row < cols->n_rows; row++)
+            forget(d, q, row);
+    }
     search(c, d, q, filter);
     q->index = d->index_generation;
     q->classes = c->objects->version[BH_KIND_DEVICECLASS];

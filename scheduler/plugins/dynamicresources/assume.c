@@ -7,7 +7,6 @@
  * changed since. Allocations are in flight from then on: their devices count as allocated, and no
  * other pod may use the claims, until the writes are done.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/dynamicresources (Reserve, Unreserve, PreBind,
  *           bindClaim); differences: a claim that the pod lists twice is allocated once (upstream
  *           fails to bind such a pod); no empty claim for extended resources that the node's device
@@ -24,12 +23,7 @@ BH_STATUS_CONST(waits, BH_WAIT, NAME, "devices are not ready yet");
 
 static struct bh_str uid_of(const struct bh_call *c)
 {
-    return bh_rec_text(c->pod->rec, c->pod->rec->uid);
-}
-
-static const char *text_of(const struct bh_call *c, struct bh_slice s)
-{
-    return bh_rec_text(c->pod->rec, s).p;
+    return bh_rec_uid(c->pod->rec);
 }
 
 static const struct bh_status *failed(struct bh_call *c, const char *text)
@@ -43,9 +37,8 @@ static K8s__ResourceClaim *copy_of(struct bh_arena *a, const K8s__ResourceClaim 
 {
     K8s__ResourceClaim *c = (void *)bh_pb_copy(a, &claim->base);
 
-    if (!c->status) {
+    if (!c->status)
         c->status = bh_pb_new(a, &k8s__resource_claim_status__descriptor);
-    }
     return c;
 }
 
@@ -70,8 +63,8 @@ static void reserve_for(const struct bh_call *c, struct bh_arena *a, K8s__Resour
         bh_pb_new(a, &k8s__resource_claim_consumer_reference__descriptor);
 
     r->resource = bh_arena_strdup(a, "pods");
-    r->name = bh_arena_strdup(a, text_of(c, c->pod->rec->name));
-    r->uid = bh_arena_strdup(a, text_of(c, c->pod->rec->uid));
+    r->name = bh_arena_strdup(a, bh_rec_text(c->pod->rec, c->pod->rec->name).p);
+    r->uid = bh_arena_strdup(a, uid_of(c).p);
     if (s->n_reservedfor)
         memcpy(v, s->reservedfor, s->n_reservedfor * sizeof *v);
     v[s->n_reservedfor++] = r;
@@ -87,16 +80,16 @@ static K8s__ResourceClaim *new_claim(const struct bh_call *c, struct bh_arena *a
     K8s__ObjectMeta m = K8S__OBJECT_META__INIT;
     K8s__OwnerReference owner = K8S__OWNER_REFERENCE__INIT, *owners = &owner;
     K8s__StringEntry note = K8S__STRING_ENTRY__INIT, *notes = &note;
-    const char *pod = text_of(c, c->pod->rec->name);
+    const char *pod = bh_rec_text(c->pod->rec, c->pod->rec->name).p;
 
     note.key = bh_arena_strdup(a, BH_DRA_SPECIAL_ANNOTATION);
     note.value = bh_arena_strdup(a, "true");
     owner.apiversion = bh_arena_strdup(a, "v1");
     owner.kind = bh_arena_strdup(a, "Pod");
     owner.name = bh_arena_strdup(a, pod);
-    owner.uid = bh_arena_strdup(a, text_of(c, c->pod->rec->uid));
+    owner.uid = bh_arena_strdup(a, uid_of(c).p);
     owner.has_controller = owner.controller = true;
-    m.namespace_ = bh_arena_strdup(a, text_of(c, c->pod->rec->namespace_));
+    m.namespace_ = bh_arena_strdup(a, bh_rec_namespace(c->pod->rec));
     m.generatename = bh_arena_printf(a, "%s-extended-resources-", pod);
     m.n_ownerreferences = m.n_annotations = 1;
     m.ownerreferences = &owners;
@@ -107,18 +100,9 @@ static K8s__ResourceClaim *new_claim(const struct bh_call *c, struct bh_arena *a
     return copy_of(a, &claim); /* of everything above */
 }
 
-static struct bh_write write_of(enum bh_write_what what, const K8s__ResourceClaim *before,
-                                const K8s__ResourceClaim *object)
+static struct bh_write write_of(enum bh_write_what what, const K8s__ResourceClaim *claim)
 {
-    const K8s__ObjectMeta *m = before->metadata;
-
-    return (struct bh_write){.what = what,
-                             .kind = BH_KIND_RESOURCECLAIM,
-                             .namespace_ = m->namespace_,
-                             .name = m->name,
-                             .uid = m->uid,
-                             .resource_version = m->resourceversion,
-                             .object = &object->base};
+    return bh_write_of(what, BH_KIND_RESOURCECLAIM, &claim->base);
 }
 
 struct bh_write bh_dra_deallocation(struct bh_arena *a, const K8s__ResourceClaim *claim)
@@ -128,7 +112,7 @@ struct bh_write bh_dra_deallocation(struct bh_arena *a, const K8s__ResourceClaim
     c->status->allocation = NULL;
     c->status->n_reservedfor = 0;
     c->status->n_devices = 0;
-    return write_of(BH_WRITE_DEALLOCATION, c, c);
+    return write_of(BH_WRITE_DEALLOCATION, c);
 }
 
 struct bh_write bh_dra_deletion(struct bh_arena *a, const K8s__ResourceClaim *claim)
@@ -140,7 +124,7 @@ struct bh_write bh_dra_deletion(struct bh_arena *a, const K8s__ResourceClaim *cl
         if (!bh_streq(c->metadata->finalizers[i], BH_DRA_FINALIZER))
             c->metadata->finalizers[n++] = c->metadata->finalizers[i];
     c->metadata->n_finalizers = n;
-    return write_of(BH_WRITE_DELETE_CLAIM, c, c);
+    return write_of(BH_WRITE_DELETE_CLAIM, c);
 }
 
 /* ---- Reserve ---- */
@@ -159,28 +143,19 @@ static void list_allocation(struct reserving *k, const struct bh_dra_claim_state
     struct bh_arena *a = &k->r->arena;
     bool create = !cs->msg;
     K8s__ResourceClaim *claim = create ? new_claim(k->c, a, devices) : copy_of(a, cs->msg);
-    const char *key = create ? bh_arena_printf(a, "extended/%s", text_of(k->c, k->c->pod->rec->uid))
-                             : claim->metadata->uid;
+    const char *key =
+        create ? bh_arena_printf(a, "extended/%s", uid_of(k->c).p) : claim->metadata->uid;
 
     add_finalizer(a, claim->metadata);
     claim->status->allocation = (void *)bh_pb_copy(a, &result->base);
     reserve_for(k->c, a, claim->status);
-    struct bh_write w = write_of(create ? BH_WRITE_NEW_CLAIM : BH_WRITE_ALLOCATION, claim, claim);
+    struct bh_write w = write_of(create ? BH_WRITE_NEW_CLAIM : BH_WRITE_ALLOCATION, claim);
     if (create) {
         struct bh_dra_lookup l = bh_dra_lookup_of(k->c);
         w.pod_status = bh_dra_extended_mappings(&l, a, k->node);
     }
     bh_reservation_add(k->r, &w, key);
     bh_in_flight_add(bh_dra_of(k->c)->reserved, key, claim);
-}
-
-static void list_reservation(struct reserving *k, const struct bh_dra_claim_state *cs)
-{
-    K8s__ResourceClaim *claim = copy_of(&k->r->arena, cs->msg);
-
-    reserve_for(k->c, &k->r->arena, claim->status);
-    const struct bh_write w = write_of(BH_WRITE_RESERVATION, claim, claim);
-    bh_reservation_add(k->r, &w, NULL);
 }
 
 /* The pod lists the claim twice. */
@@ -203,8 +178,12 @@ static const struct bh_status *list_all(struct reserving *k, const struct bh_dra
     for (uint32_t i = 0; i < st->n_claims; i++) {
         const struct bh_dra_claim_state *cs = &st->claims[i];
         if (cs->allocation) {
-            if (!is_listed(st, i) && !bh_dra_reserved_for(cs->msg, uid_of(k->c)))
-                list_reservation(k, cs);
+            if (!is_listed(st, i) && !bh_dra_reserved_for(cs->msg, uid_of(k->c))) {
+                K8s__ResourceClaim *claim = copy_of(&k->r->arena, cs->msg);
+                reserve_for(k->c, &k->r->arena, claim->status);
+                const struct bh_write w = write_of(BH_WRITE_RESERVATION, claim);
+                bh_reservation_add(k->r, &w, NULL);
+            }
             continue;
         }
         const struct bh_dra_claim *claim = &in[at];
@@ -265,18 +244,6 @@ static const K8s__ResourceClaim *written_claim(const struct bh_reservation *r)
     return NULL;
 }
 
-static struct bh_write unreservation(const struct bh_call *c, const K8s__ResourceClaim *claim)
-{
-    K8s__ResourceClaim *copy = copy_of(c->arena, claim);
-    size_t n = 0;
-
-    for (size_t i = 0; i < copy->status->n_reservedfor; i++)
-        if (!bh_str_eq(bh_str_c(copy->status->reservedfor[i]->uid), uid_of(c)))
-            copy->status->reservedfor[n++] = copy->status->reservedfor[i];
-    copy->status->n_reservedfor = n;
-    return write_of(BH_WRITE_UNRESERVATION, copy, copy);
-}
-
 uint32_t bh_dra_undo_work(struct bh_call *c, const struct bh_write **ret)
 {
     const struct bh_reservation *r = bh_reservation_of(bh_dra_of(c)->reserved, uid_of(c));
@@ -289,9 +256,18 @@ uint32_t bh_dra_undo_work(struct bh_call *c, const struct bh_write **ret)
     if (bh_dra_claims(&l, c->arena, &found, &err) < 0)
         found.n = 0; /* gone, or another's: nothing of ours is in it */
     struct bh_write *v = bh_arena_new_array(c->arena, struct bh_write, found.n + 1);
-    for (uint32_t i = 0; i < found.n; i++)
-        if (bh_dra_allocation_of(found.v[i]) && bh_dra_reserved_for(found.v[i], uid_of(c)))
-            v[n++] = unreservation(c, found.v[i]);
+    for (uint32_t i = 0; i < found.n; i++) {
+        if (!bh_dra_allocation_of(found.v[i]) || !bh_dra_reserved_for(found.v[i], uid_of(c)))
+            continue;
+        K8s__ResourceClaim *claim = copy_of(c->arena, found.v[i]);
+        K8s__ResourceClaimStatus *s = claim->status;
+        size_t kept = 0;
+        for (size_t k = 0; k < s->n_reservedfor; k++)
+            if (!bh_str_eq(bh_str_c(s->reservedfor[k]->uid), uid_of(c)))
+                s->reservedfor[kept++] = s->reservedfor[k];
+        s->n_reservedfor = kept;
+        v[n++] = write_of(BH_WRITE_UNRESERVATION, claim);
+    }
     if (special)
         v[n++] = bh_dra_deletion(c->arena, special);
     *ret = v;
@@ -299,16 +275,6 @@ uint32_t bh_dra_undo_work(struct bh_call *c, const struct bh_write **ret)
 }
 
 /* ---- PreBind: are the devices ready ---- */
-
-static bool has_conditions(const K8s__ResourceClaim *claim)
-{
-    const K8s__AllocationResult *al = bh_dra_allocation_of(claim);
-
-    for (size_t i = 0; al && al->devices && i < al->devices->n_results; i++)
-        if (al->devices->results[i]->n_bindingconditions)
-            return true;
-    return false;
-}
 
 /* NULL: ready. */
 static const struct bh_status *check_claim(struct bh_call *c, const K8s__ResourceClaim *claim)
@@ -353,8 +319,11 @@ const struct bh_status *bh_dra_pre_bind(struct bh_call *c, bh_sym node BH_UNUSED
                                          special->metadata->namespace_, special->metadata->name);
     if (special)
         found.v[found.n++] = special;
-    for (uint32_t i = 0; i < found.n; i++)
-        conditions |= has_conditions(found.v[i]);
+    for (uint32_t i = 0; i < found.n; i++) {
+        const K8s__DeviceAllocationResult *got = bh_dra_results_of(&found.v[i]->base);
+        for (size_t k = 0; got && k < got->n_results; k++)
+            conditions |= got->results[k]->n_bindingconditions > 0;
+    }
     for (uint32_t i = 0; conditions && !s && i < found.n; i++)
         s = check_claim(c, found.v[i]);
     if (s == &waits && c->now_ns - since_ns >= d->binding_timeout_ns)

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/binding.c - are an allocated claim's devices ready
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/dynamicresources (isClaimReadyForBinding,
  *           isClaimTimeout).
  */
@@ -22,22 +21,19 @@ static bool is_true(const K8s__AllocatedDeviceStatus *d, const char *type)
     return k && bh_streq(k->status, "True");
 }
 
-static bool same_device(const K8s__AllocatedDeviceStatus *d,
-                        const K8s__DeviceRequestAllocationResult *r)
-{
-    /* not the share: upstream takes the first status of the device for all of its shares */
-    return bh_streq(d->driver, r->driver) && bh_streq(d->pool, r->pool) &&
-           bh_streq(d->device, r->device);
-}
-
 static enum bh_dra_binding device_binding(const K8s__ResourceClaim *claim,
                                           const K8s__DeviceRequestAllocationResult *r,
                                           const K8s__Condition **ret_failure)
 {
     const K8s__AllocatedDeviceStatus *d = NULL;
 
-    for (size_t i = 0; i < claim->status->n_devices && !d; i++)
-        d = same_device(claim->status->devices[i], r) ? claim->status->devices[i] : NULL;
+    /* The share is not compared: upstream takes the device's first status for all of its shares. */
+    for (size_t i = 0; i < claim->status->n_devices && !d; i++) {
+        const K8s__AllocatedDeviceStatus *s = claim->status->devices[i];
+        if (bh_streq(s->driver, r->driver) && bh_streq(s->pool, r->pool) &&
+            bh_streq(s->device, r->device))
+            d = s;
+    }
     if (!d)
         return BH_DRA_NOT_READY;
     for (size_t i = 0; i < r->n_bindingfailureconditions; i++) {

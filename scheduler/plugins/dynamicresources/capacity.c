@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/capacity.c - what a request takes of a device's capacity
  *
- * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating
  *           (consumable_capacity.go).
  */
@@ -37,11 +36,6 @@ bool bh_dra_capacity_known(const K8s__CapacityRequirements *r, const K8s__Device
             return false;
     }
     return true;
-}
-
-static bool same_text(const K8s__Quantity *a, const K8s__Quantity *b)
-{
-    return bh_streq(a->string ? a->string : "0", b->string ? b->string : "0");
 }
 
 /* In whole units, as upstream. */
@@ -82,26 +76,24 @@ static bh_nano rounded(const K8s__CapacityRequestPolicy *p, const K8s__Quantity 
     return v;
 }
 
-static bool in_range(const K8s__CapacityRequestPolicyRange *range, bh_nano v)
-{
-    if (range->max && v > bh_dra_quantity(range->max))
-        return false;
-    if (!range->step)
-        return true;
-    int64_t step = bh_quantity_value(bh_dra_quantity(range->step));
-    __int128 added =
-        (__int128)bh_quantity_value(v) - bh_quantity_value(bh_dra_quantity(range->min));
-    return step > 0 && added % step == 0;
-}
-
 /* The default is allowed whatever the policy says, if it is written the same: upstream compares
  * quantities as they were read. */
 static bool allowed(const K8s__CapacityRequestPolicy *p, bh_nano v, const K8s__Quantity *text)
 {
-    if (p->default_ && text && same_text(p->default_, text))
+    if (p->default_ && text &&
+        bh_streq(p->default_->string ? p->default_->string : "0",
+                 text->string ? text->string : "0"))
         return true;
-    if (p->validrange)
-        return in_range(p->validrange, v);
+    if (p->validrange) {
+        if (p->validrange->max && v > bh_dra_quantity(p->validrange->max))
+            return false;
+        if (!p->validrange->step)
+            return true;
+        int64_t step = bh_quantity_value(bh_dra_quantity(p->validrange->step));
+        __int128 added =
+            (__int128)bh_quantity_value(v) - bh_quantity_value(bh_dra_quantity(p->validrange->min));
+        return step > 0 && added % step == 0;
+    }
     for (size_t i = 0; i < p->n_validvalues; i++)
         if (v == bh_dra_quantity(p->validvalues[i]))
             return true;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/dynamicresources/claims.c - which ResourceClaims a pod means
- *
- * Runs in: the engine's thread.
  */
 #include <errno.h>
 
 #include "scheduler/plugins/dynamicresources/claims.h"
+#include "scheduler/plugins/volumebinding/storage.h"
 
 #define OWNERS_SPARE 1024u /* so many may be gone before they are read anew */
 
@@ -48,18 +47,6 @@ static int name_of(const struct bh_dra_lookup *l, const struct bh_pod_claim *c, 
                       pod_name(l));
 }
 
-static bool is_owned(const struct bh_dra_lookup *l, const K8s__ResourceClaim *c)
-{
-    struct bh_str uid = bh_rec_text(l->pod, l->pod->uid);
-
-    for (size_t i = 0; c->metadata && i < c->metadata->n_ownerreferences; i++) {
-        const K8s__OwnerReference *o = c->metadata->ownerreferences[i];
-        if (o->has_controller && o->controller)
-            return bh_str_eq((struct bh_str){o->uid, strlen(o->uid)}, uid);
-    }
-    return false;
-}
-
 static int find_claim(const struct bh_dra_lookup *l, bh_sym name, bool owned,
                       const K8s__ResourceClaim **ret, struct bh_err *err)
 {
@@ -71,7 +58,7 @@ static int find_claim(const struct bh_dra_lookup *l, bh_sym name, bool owned,
         return bh_err_set(err, -ENOENT, "could not find ResourceClaim \"%s/%s\"", ns, text);
     if (c->metadata && c->metadata->deletiontimestamp)
         return bh_err_set(err, -ENOENT, "resourceclaim \"%s\" is being deleted", text);
-    if (owned && !is_owned(l, c))
+    if (owned && !bh_is_controlled_by(c->metadata, l->pod))
         return bh_err_set(err, -ENOENT,
                           "ResourceClaim %s/%s was not created for Pod %s/%s (Pod is not owner)",
                           ns, text, ns, pod_name(l));
@@ -104,11 +91,9 @@ int bh_dra_claims(const struct bh_dra_lookup *l, struct bh_arena *a, struct bh_d
 
 bool bh_dra_reserved_for(const K8s__ResourceClaim *c, struct bh_str uid)
 {
-    for (size_t i = 0; c->status && i < c->status->n_reservedfor; i++) {
-        const char *u = c->status->reservedfor[i]->uid;
-        if (bh_str_eq((struct bh_str){u, strlen(u)}, uid))
+    for (size_t i = 0; c->status && i < c->status->n_reservedfor; i++)
+        if (bh_str_eq(bh_str_c(c->status->reservedfor[i]->uid), uid))
             return true;
-    }
     return false;
 }
 
@@ -149,16 +134,6 @@ const K8s__ResourceClaim *bh_dra_special_claim(const struct bh_dra_lookup *l)
     return NULL;
 }
 
-static void add_owners(struct bh_dra_owners *w, const K8s__ObjectMeta *m)
-{
-    bool marked = is_marked(m);
-
-    for (size_t i = 0; marked && i < m->n_ownerreferences; i++) {
-        const char *uid = m->ownerreferences[i]->uid;
-        bh_umap_put(&w->uids, bh_hash(uid, strlen(uid), 0), 1);
-    }
-}
-
 bool bh_dra_may_own(struct bh_dra_owners *w, const struct bh_objects *o, struct bh_str uid)
 {
     const size_t claims = o->by_name[BH_KIND_RESOURCECLAIM].len;
@@ -168,8 +143,14 @@ bool bh_dra_may_own(struct bh_dra_owners *w, const struct bh_objects *o, struct 
         w->pos = 0;
     }
     for (const struct bh_object *ob = o->first[BH_KIND_RESOURCECLAIM]; ob && ob->pos >= w->pos;
-         ob = ob->next) /* the last changed first */
-        add_owners(w, ((const K8s__ResourceClaim *)(const void *)ob->msg)->metadata);
+         ob = ob->next) { /* the last changed first */
+        const K8s__ObjectMeta *m = ((const K8s__ResourceClaim *)(const void *)ob->msg)->metadata;
+        bool marked = is_marked(m);
+        for (size_t i = 0; marked && i < m->n_ownerreferences; i++) {
+            const char *owner = m->ownerreferences[i]->uid;
+            bh_umap_put(&w->uids, bh_hash(owner, strlen(owner), 0), 1);
+        }
+    }
     w->pos = o->log_end;
     return bh_umap_get(&w->uids, bh_hash(uid.p, uid.n, 0), NULL);
 }

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/constraints.c - matchAttribute and distinctAttribute
  *
- * Runs in:    the engine's thread.
  * Upstream:   k8s.io/dynamic-resource-allocation/structured/internal/incubating (constraint.go);
  *             differences: none, distinctAttribute's defect included: it remembers one value a
  *             request, so of several devices of one request only the latest is compared.
@@ -43,11 +42,6 @@ const K8s__DeviceAttribute *bh_dra_attribute(const K8s__Device *dev, const char 
     return find_attribute(dev, slash + 1);
 }
 
-static bool known_type(const K8s__DeviceAttribute *a)
-{
-    return a->string || a->has_int_ || a->has_bool_ || a->version;
-}
-
 /* Versions are compared as text. */
 static bool same(const K8s__DeviceAttribute *a, const K8s__DeviceAttribute *b)
 {
@@ -60,14 +54,6 @@ static bool same(const K8s__DeviceAttribute *a, const K8s__DeviceAttribute *b)
     return a->version && b->version && bh_streq(a->version, b->version);
 }
 
-static bool is_distinct(const struct bh_dra_constraint *c, const K8s__DeviceAttribute *v)
-{
-    for (uint32_t i = 0; i < c->n_values; i++)
-        if (c->values[i] && (!known_type(v) || same(v, c->values[i])))
-            return false;
-    return true;
-}
-
 bool bh_dra_constraint_add(struct bh_dra_constraint *c, const struct bh_dra_slot *slots,
                            uint32_t request, int32_t sub, const K8s__Device *dev,
                            const char *driver)
@@ -78,8 +64,10 @@ bool bh_dra_constraint_add(struct bh_dra_constraint *c, const struct bh_dra_slot
     if (!v)
         return false;
     if (c->distinct) {
-        if (c->n > 0 && !is_distinct(c, v))
-            return false;
+        for (uint32_t i = 0; c->n > 0 && i < c->n_values; i++)
+            if (c->values[i] && (!(v->string || v->has_int_ || v->has_bool_ || v->version) ||
+                                 same(v, c->values[i])))
+                return false;
         c->values[request] = v;
     } else if (c->n == 0) {
         c->value = v;

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/counters.c - counters that the devices of a pool share
  *
- * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating
  *           (allocator_incubating.go, checkAvailableCounters); differences: none, these defects
  *           included: what is available is remembered by pool name without the driver, and all
@@ -37,17 +36,6 @@ static void consume(struct bh_dra_counters *c, const K8s__Device *dev, int sign,
     }
 }
 
-static void read_sets(struct bh_dra_counters *c, const K8s__ResourceSliceSpec *s)
-{
-    for (size_t i = 0; i < s->n_sharedcounters; i++) {
-        const K8s__CounterSet *set = s->sharedcounters[i];
-        for (size_t k = 0; k < set->n_counters; k++)
-            c->v[c->n++] = (struct bh_dra_counter){.set = set->name,
-                                                   .name = set->counters[k]->key,
-                                                   .available = value_of(set->counters[k])};
-    }
-}
-
 /* What the slice's allocated devices consume is not available. */
 static void subtract(struct bh_dra_counters *c, const struct bh_dra *d,
                      const struct bh_dra_slice *s)
@@ -78,8 +66,16 @@ static struct bh_dra_counters *new_counters(struct bh_dra_pod *p, const struct b
         for (size_t k = 0; k < d->slices[v->slices[i]].spec->n_sharedcounters; k++)
             n += d->slices[v->slices[i]].spec->sharedcounters[k]->n_counters;
     *c = (struct bh_dra_counters){.v = bh_arena_new_array(p->arena, struct bh_dra_counter, n + 1)};
-    for (uint32_t i = 0; i < v->n; i++)
-        read_sets(c, d->slices[v->slices[i]].spec);
+    for (uint32_t i = 0; i < v->n; i++) {
+        const K8s__ResourceSliceSpec *s = d->slices[v->slices[i]].spec;
+        for (size_t j = 0; j < s->n_sharedcounters; j++) {
+            const K8s__CounterSet *set = s->sharedcounters[j];
+            for (size_t k = 0; k < set->n_counters; k++)
+                c->v[c->n++] = (struct bh_dra_counter){.set = set->name,
+                                                       .name = set->counters[k]->key,
+                                                       .available = value_of(set->counters[k])};
+        }
+    }
     for (uint32_t i = 0; i < v->n; i++)
         subtract(c, d, &d->slices[v->slices[i]]);
     for (uint32_t i = pool->first; v->others && i < pool->first + pool->n; i++)
@@ -91,14 +87,12 @@ static struct bh_dra_counters *new_counters(struct bh_dra_pod *p, const struct b
 /* v: of the device's pool; only asked the first time. */
 static struct bh_dra_counters *counters_of(struct bh_dra_pod *p, const struct bh_dra_view *v)
 {
-    struct bh_dra_counters **known, *c;
-
     if (!p->counters)
         p->counters = bh_arena_new_array(p->arena, struct bh_dra_counters *, p->d->n_pools);
-    known = &p->counters[v->pool->namesake];
+    struct bh_dra_counters **known = &p->counters[v->pool->namesake];
     if (!*known)
         *known = new_counters(p, v);
-    c = *known;
+    struct bh_dra_counters *c = *known;
     for (uint32_t i = 0; c->attempt != p->d->attempt && i < c->n; i++)
         c->v[i].consumed = 0;
     c->attempt = p->d->attempt;
@@ -174,22 +168,15 @@ static void read_uses(struct bh_dra *d, const struct bh_dra_pool *p, struct bh_d
     dev->n_uses = d->n_uses - dev->use;
 }
 
-static void count_them(const struct bh_dra *d, size_t *ret_tallies, size_t *ret_uses)
-{
-    *ret_tallies = *ret_uses = 0;
-    for (uint32_t i = 0; i < d->n_slices; i++)
-        for (size_t k = 0; k < d->slices[i].spec->n_sharedcounters; k++)
-            *ret_tallies += d->slices[i].spec->sharedcounters[k]->n_counters;
-    for (uint32_t i = 0; i < d->n_devices; i++)
-        for (size_t k = 0; k < d->devices[i].msg->n_consumescounters; k++)
-            *ret_uses += d->devices[i].msg->consumescounters[k]->n_counters;
-}
-
 void bh_dra_read_tallies(struct bh_dra *d)
 {
-    size_t n_tallies, n_uses;
-
-    count_them(d, &n_tallies, &n_uses);
+    size_t n_tallies = 0, n_uses = 0;
+    for (uint32_t i = 0; i < d->n_slices; i++)
+        for (size_t k = 0; k < d->slices[i].spec->n_sharedcounters; k++)
+            n_tallies += d->slices[i].spec->sharedcounters[k]->n_counters;
+    for (uint32_t i = 0; i < d->n_devices; i++)
+        for (size_t k = 0; k < d->devices[i].msg->n_consumescounters; k++)
+            n_uses += d->devices[i].msg->consumescounters[k]->n_counters;
     d->tallies = bh_arena_new_array(&d->index_arena, struct bh_dra_tally, n_tallies + 1);
     d->uses = bh_arena_new_array(&d->index_arena, struct bh_dra_use, n_uses + 1);
     d->n_tallies = d->n_uses = 0;

@@ -3,7 +3,6 @@
  * scheduler/plugins/dynamicresources/device_class.c - extended resources that a DeviceClass
  * provides
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/dynamicresources/extended; differences: none.
  */
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -13,14 +12,6 @@ static int64_t created(const K8s__DeviceClass *c)
 {
     return c->metadata && c->metadata->creationtimestamp ? c->metadata->creationtimestamp->seconds
                                                          : INT64_MIN;
-}
-
-static bool wins(const K8s__DeviceClass *a, const char *a_name, const K8s__DeviceClass *b,
-                 const char *b_name)
-{
-    if (!b || created(a) != created(b))
-        return !b || created(a) > created(b);
-    return strcmp(a_name, b_name) < 0;
 }
 
 const struct K8s__DeviceClass *bh_device_class_of(const struct bh_objects *o, const char *resource)
@@ -36,7 +27,8 @@ const struct K8s__DeviceClass *bh_device_class_of(const struct bh_objects *o, co
         const char *name = dc->spec ? dc->spec->extendedresourcename : NULL;
         if (!(name && bh_streq(name, resource)) && !(implicit && bh_streq(ob->name, implicit)))
             continue;
-        if (wins(dc, ob->name, best, best_name)) {
+        if (!best || created(dc) > created(best) ||
+            (created(dc) == created(best) && strcmp(ob->name, best_name) < 0)) {
             best = dc;
             best_name = ob->name;
         }

@@ -112,16 +112,18 @@ struct bh_dra_sight {
     bool invalid, incomplete; /* some pool is; its devices are left out */
     bool per_device;          /* some slice says for each device which nodes it is for */
 };
+struct bh_dra;
 /* What is kept under a text, the first member of something. */
 struct bh_dra_named {
     char *text;
     size_t n;
     uint64_t used;
 };
-/* Of v, which fills from the front: the one with the text, or what is to make room for it. false:
- * it is not there. */
-bool bh_dra_find_named(struct bh_dra_named *const *v, uint32_t max, const struct bh_buf *text,
-                       uint32_t *ret_at);
+/* Of v, which fills from the front: the one with the text. When it is not there the one that was
+ * used least lately makes room for it. size: of what it is the first member of; the rest is 0. */
+struct bh_dra_named *bh_dra_named_for(struct bh_dra *d, struct bh_dra_named **v, uint32_t max,
+                                      const struct bh_buf *text, size_t size,
+                                      void (*drop_one)(struct bh_dra_named *));
 #define BH_DRA_FOUND_CLAIMS 4u
 /* The last solution that was found, and what it depends on: Reserve mostly asks for it again. */
 struct bh_dra_found_last {
@@ -191,14 +193,13 @@ struct bh_dra {
 
     struct bh_dra_named *asked[BH_DRA_ASKED]; /* asked.c */
     uint32_t *todo, n_todo, cap_todo;         /* rows to be searched, of the question at hand */
-    uint64_t asked_clock;
+    uint64_t named_clock;
     struct bh_buf asking;
     struct bh_dra_sights *sights;                 /* sights.c */
     struct bh_dra_named *wish[BH_DRA_WISHES];     /* wishes.c */
     struct bh_dra_column *column[BH_DRA_COLUMNS]; /* values.c */
     uint64_t sights_generation;                   /* numbers of sights are of it */
     struct bh_dra_found_last last;
-    uint64_t wish_clock;
     struct bh_buf wishing;
     struct bh_dra_owners {   /* claims.c: of claims that stand for extended resources */
         struct bh_umap uids; /* by hash; some whose claim is gone are there too */
@@ -220,7 +221,7 @@ static inline const K8s__DeviceAllocationResult *bh_dra_results_of(const Protobu
     return c->status && c->status->allocation ? c->status->allocation->devices : NULL;
 }
 /* Of the results; BH_DRA_NO_DEVICE where no slice lists it. ids_of keeps them with the object. */
-void bh_dra_find_ids(const struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids);
+void bh_dra_find_ids(struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids);
 const uint32_t *bh_dra_ids_of(struct bh_dra *d, const struct bh_object *o,
                               const K8s__DeviceAllocationResult *al);
 

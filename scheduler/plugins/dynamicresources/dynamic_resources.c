@@ -6,7 +6,6 @@
  * fast path asks for the nodes that have what the pod asks for (asked.h); where a search fails,
  * alternatives make nodes differ by score, or devices share counters, the reference path decides.
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/dynamicresources; differences: PreBind's and
  *             PostFilter's writes are lists for a binder (assume.c); of several claims that
  *             PostFilter may free it takes the first (upstream: any).
@@ -48,11 +47,6 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
 
 /* ---- PreFilter ---- */
 
-static const char *ns_of(const struct bh_call *c)
-{
-    return bh_rec_text(c->pod->rec, c->pod->rec->namespace_).p;
-}
-
 static const char *name_of(const struct bh_dra_claim_state *cs)
 {
     return cs->msg && cs->msg->metadata ? cs->msg->metadata->name : BH_DRA_SPECIAL_NAME;
@@ -82,8 +76,8 @@ static const struct bh_status *check_requests(struct bh_call *c,
             s = check_class(c, r->name, r->exactly->deviceclassname);
         else if (!r->n_firstavailable)
             s = bh_status_new(c->arena, UU, NAME,
-                              "resource claim %s/%s, request %s: unknown request type", ns_of(c),
-                              name_of(cs), r->name);
+                              "resource claim %s/%s, request %s: unknown request type",
+                              bh_rec_namespace(c->pod->rec), name_of(cs), r->name);
         for (size_t k = 0; !r->exactly && !s && k < r->n_firstavailable; k++)
             s = check_class(c,
                             bh_arena_printf(c->arena, "%s/%s", r->name, r->firstavailable[k]->name),
@@ -106,49 +100,33 @@ static bool is_of(const char *result, const K8s__DeviceRequest *r, const K8s__De
            bh_streq(result + n + 1, sub->name);
 }
 
-static int64_t allocated_score(const struct bh_dra_claim_state *cs)
-{
-    const K8s__DeviceClaim *d = bh_dra_devices_of(cs->msg);
-    const K8s__DeviceAllocationResult *got = cs->allocation->devices;
-    int64_t sum = 0;
-
-    for (size_t i = 0; d && got && i < d->n_requests; i++) {
-        const K8s__DeviceRequest *r = d->requests[i];
-        for (size_t j = 0; j < r->n_firstavailable; j++) {
-            size_t k = 0;
-            while (k < got->n_results && !is_of(got->results[k]->request, r, r->firstavailable[j]))
-                k++;
-            if (k < got->n_results)
-                sum += worth(r, j);
-        }
-    }
-    return sum;
-}
-
-static bool is_in_flight(const struct bh_call *c, const struct bh_dra_claim_state *cs)
-{
-    return cs->msg && cs->msg->metadata &&
-           bh_in_flight_of(bh_dra_of(c)->reserved, cs->msg->metadata->uid);
-}
-
 static const struct bh_status *read_claim(struct bh_call *c, struct bh_dra_cycle *st,
                                           struct bh_dra_claim_state *cs)
 {
     const K8s__DeviceClaim *d = bh_dra_devices_of(cs->msg);
 
-    for (size_t i = 0; d && i < d->n_requests; i++)
-        st->alternatives |= d->requests[i]->n_firstavailable > 0;
     cs->allocation = cs->msg ? bh_dra_allocation_of(cs->msg) : NULL;
+    const K8s__DeviceAllocationResult *got = cs->allocation ? cs->allocation->devices : NULL;
+    for (size_t i = 0; d && i < d->n_requests; i++) {
+        const K8s__DeviceRequest *r = d->requests[i];
+        st->alternatives |= r->n_firstavailable > 0;
+        for (size_t j = 0; got && j < r->n_firstavailable; j++) {
+            size_t k = 0;
+            while (k < got->n_results && !is_of(got->results[k]->request, r, r->firstavailable[j]))
+                k++;
+            cs->score += k < got->n_results ? worth(r, j) : 0;
+        }
+    }
     if (cs->allocation) {
-        cs->score = allocated_score(cs);
         cs->where = bh_dra_where_of(c->arena, c->tab, NULL, false, cs->allocation->nodeselector);
         return cs->where.error ? refuse(c, BH_ERROR, cs->where.error) : NULL;
     }
     st->n_to_allocate++;
-    if (is_in_flight(c, cs))
+    if (cs->msg && cs->msg->metadata &&
+        bh_in_flight_of(bh_dra_of(c)->reserved, cs->msg->metadata->uid))
         return bh_status_new(c->arena, UU, NAME,
-                             "resource claim %s/%s is in the process of being allocated", ns_of(c),
-                             name_of(cs));
+                             "resource claim %s/%s is in the process of being allocated",
+                             bh_rec_namespace(c->pod->rec), name_of(cs));
     return cs->special ? NULL : check_requests(c, cs);
 }
 
@@ -171,8 +149,7 @@ static const struct bh_status *read_claims(struct bh_call *c, struct bh_dra_cycl
         st->classes = bh_dra_classes_for(&l, c->arena);
         st->special = &st->claims[n];
         st->special->special = true;
-        if (bh_dra_may_own(&bh_dra_of(c)->owners, c->objects,
-                           bh_rec_text(c->pod->rec, c->pod->rec->uid)))
+        if (bh_dra_may_own(&bh_dra_of(c)->owners, c->objects, bh_rec_uid(c->pod->rec)))
             st->special->msg = bh_dra_special_claim(&l);
     }
     for (uint32_t i = 0; i < n + extended; i++) {
@@ -196,8 +173,7 @@ const struct bh_status *bh_dra_read(struct bh_call *c, struct bh_dra_cycle *st)
     return NULL;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     struct bh_dra_cycle *st = bh_arena_new(c->arena, struct bh_dra_cycle);
 
@@ -213,19 +189,6 @@ static const struct bh_status *pre_filter(struct bh_call *c,
 
 /* ---- Filter ---- */
 
-/* Allocated, but not for this node, or its devices could not be bound, or not in time. */
-static bool is_unavailable(const struct bh_call *c, const struct bh_dra_claim_state *cs,
-                           const struct bh_node_rec *node)
-{
-    if (!cs->allocation)
-        return false;
-    if (cs->where.kind != BH_DRA_NOWHERE && !bh_dra_matches_node(bh_dra_of(c), &cs->where, node))
-        return true;
-    enum bh_dra_binding b = bh_dra_binding_of(cs->msg, NULL);
-    return b == BH_DRA_BINDING_FAILED ||
-           (b == BH_DRA_NOT_READY && bh_dra_binding_late(bh_dra_of(c), cs->msg, c->now_ns));
-}
-
 /* On a node that is good otherwise: only these are remembered for PostFilter. */
 static const struct bh_status *check_available(const struct bh_call *c, struct bh_dra_cycle *st,
                                                const struct bh_node_rec *node)
@@ -233,25 +196,18 @@ static const struct bh_status *check_available(const struct bh_call *c, struct b
     bool any = false;
 
     for (uint32_t i = 0; i < st->n_claims; i++) {
-        if (!is_unavailable(c, &st->claims[i], node))
+        struct bh_dra_claim_state *cs = &st->claims[i];
+        if (!cs->allocation)
             continue;
-        st->claims[i].unavailable = true;
-        any = true;
+        /* Not for this node, or its devices could not be bound, or not in time. */
+        bool here =
+            cs->where.kind == BH_DRA_NOWHERE || bh_dra_matches_node(bh_dra_of(c), &cs->where, node);
+        enum bh_dra_binding b = here ? bh_dra_binding_of(cs->msg, NULL) : BH_DRA_BINDING_FAILED;
+        if (b == BH_DRA_BINDING_FAILED ||
+            (b == BH_DRA_NOT_READY && bh_dra_binding_late(bh_dra_of(c), cs->msg, c->now_ns)))
+            any = cs->unavailable = true;
     }
     return any ? &elsewhere : NULL;
-}
-
-static int64_t result_score(const K8s__DeviceClaim *d, const struct bh_dra_allocation *al)
-{
-    int64_t sum = 0;
-
-    for (uint32_t i = 0; i < al->n; i++) {
-        const struct bh_dra_result *r = &al->v[i];
-        bool first = i == 0 || al->v[i - 1].request != r->request;
-        if (r->sub >= 0 && first)
-            sum += worth(d->requests[r->request], (size_t)r->sub);
-    }
-    return sum;
 }
 
 static const struct bh_status *refused(struct bh_call *c, enum bh_dra_outcome o,
@@ -274,26 +230,6 @@ static const struct bh_status *refused(struct bh_call *c, enum bh_dra_outcome o,
     return NULL;
 }
 
-/* The claims that need an allocation; with extended, as the node at hand sees them. */
-static struct bh_dra_claim *list_claims(struct bh_call *c, const struct bh_dra_cycle *st,
-                                        const K8s__DeviceClaim *extended)
-{
-    /* Not c->arena: in a dry run that is gone before the state is. */
-    struct bh_arena *a = st->special ? &st->pod.d->scratch : st->pod.arena;
-    struct bh_dra_claim *in = bh_arena_new_array(a, struct bh_dra_claim, st->n_to_allocate);
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < st->n_claims; i++) {
-        const struct bh_dra_claim_state *cs = &st->claims[i];
-        if (!cs->allocation)
-            in[n++] = (struct bh_dra_claim){.ns = ns_of(c),
-                                            .name = name_of(cs),
-                                            .devices = cs->special ? extended
-                                                                   : bh_dra_devices_of(cs->msg)};
-    }
-    return in;
-}
-
 const struct bh_status *bh_dra_search(struct bh_call *c, struct bh_dra_cycle *st,
                                       const struct bh_node_info *node,
                                       const K8s__DeviceClaim *extended,
@@ -304,8 +240,19 @@ const struct bh_status *bh_dra_search(struct bh_call *c, struct bh_dra_cycle *st
     struct bh_err err = {{0}};
     uint32_t n = st->n_to_allocate;
 
-    if (!st->in || st->special)
-        st->in = list_claims(c, st, extended);
+    if (!st->in || st->special) { /* with extended, as the node at hand sees them */
+        /* Not c->arena: in a dry run that is gone before the state is. */
+        struct bh_arena *a = st->special ? &d->scratch : st->pod.arena;
+        struct bh_dra_claim *to = bh_arena_new_array(a, struct bh_dra_claim, n);
+        st->in = to;
+        for (uint32_t i = 0; i < st->n_claims; i++) {
+            const struct bh_dra_claim_state *cs = &st->claims[i];
+            const K8s__DeviceClaim *devices = cs->special ? extended : bh_dra_devices_of(cs->msg);
+            if (!cs->allocation)
+                *to++ = (struct bh_dra_claim){
+                    .ns = bh_rec_namespace(c->pod->rec), .name = name_of(cs), .devices = devices};
+        }
+    }
     const struct bh_dra_claim *in = *ret_in = st->in;
     st->pod.same_claims = !st->special;
     st->pod.group = 0;
@@ -330,7 +277,11 @@ static const struct bh_status *allocate(struct bh_call *c, struct bh_dra_cycle *
     if (s)
         return s;
     for (uint32_t i = 0; i < st->n_to_allocate; i++)
-        sum += in[i].devices ? result_score(in[i].devices, &out[i]) : 0;
+        for (uint32_t k = 0; in[i].devices && k < out[i].n; k++) {
+            const struct bh_dra_result *r = &out[i].v[k];
+            if (r->sub >= 0 && (k == 0 || r[-1].request != r->request))
+                sum += worth(in[i].devices->requests[r->request], (size_t)r->sub);
+        }
     for (uint32_t i = 0; i < st->n_claims; i++)
         sum += st->claims[i].score;
     if (node->row < st->n_rows)
@@ -354,16 +305,12 @@ bool bh_dra_extended_on(struct bh_call *c, const struct bh_dra_cycle *st,
         *ret_status = &left_over;
         return true;
     }
-    switch (bh_dra_extended_requests(&l, &st->pod.d->scratch, node, ret)) {
-    case BH_DRA_BY_NOBODY:
+    enum bh_dra_extended by = bh_dra_extended_requests(&l, &st->pod.d->scratch, node, ret);
+    if (by == BH_DRA_BY_NOBODY) {
         *ret_status = &no_provider;
         return true;
-    case BH_DRA_BY_PLUGIN:
-        return st->n_claims == 1;
-    case BH_DRA_BY_DEVICES:
-        break;
     }
-    return special->allocation && st->n_claims == 1;
+    return (by == BH_DRA_BY_PLUGIN || special->allocation) && st->n_claims == 1;
 }
 
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
@@ -385,7 +332,7 @@ static const struct bh_status *post_filter(struct bh_call *c,
                                            const struct bh_diagnosis *d BH_UNUSED,
                                            struct bh_post_filter_result *ret)
 {
-    struct bh_str uid = bh_rec_text(c->pod->rec, c->pod->rec->uid);
+    struct bh_str uid = bh_rec_uid(c->pod->rec);
     struct bh_write *w = bh_arena_new(c->arena, struct bh_write);
     const struct bh_dra_cycle *st = c->pre_filter_state;
 
@@ -414,12 +361,11 @@ static const struct bh_status *post_filter(struct bh_call *c,
 /* ---- Score ---- */
 
 /* 0 as well when nothing had to be allocated: upstream has no results to look at then. */
-static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
-                                     int64_t *ret)
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
     const struct bh_dra_cycle *st = c->pre_filter_state;
 
-    *ret = st && st->n_claims && node->row < st->n_rows ? st->score[node->row] : 0;
+    *ret = st && st->n_claims && ni->row < st->n_rows ? st->score[ni->row] : 0;
     return st ? NULL : &no_state;
 }
 
@@ -555,10 +501,8 @@ static const struct bh_field schema[] = {
 };
 
 const struct bh_plugin bh_plugin_dynamic_resources = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
+    BH_PLUGIN_HEAD(NAME),
     .flags = BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS | BH_PLUGIN_OVERLAY,
-    .name = NAME,
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,

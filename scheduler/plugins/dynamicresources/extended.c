@@ -6,7 +6,6 @@
  * Containers that run for the pod's whole life get a request each. Init containers that end use
  * again what containers after them will have; the largest shortfall becomes one request they share.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/dynamicresources (extendeddynamicresources.go).
  */
 #include "common/k8s/codec.h"
@@ -205,21 +204,6 @@ static void map_short_lived(struct mappings *m, const struct bh_extended_request
         map_to(m, init, shared);
 }
 
-static void map_resource(struct mappings *m, bh_sym resource)
-{
-    const struct bh_shape_rec *s = m->l->shape;
-    const struct bh_extended_request *e = bh_rec_at(s, s->extended, struct bh_extended_request);
-    int64_t most;
-    const struct bh_extended_request *shared = largest(s, resource, &most);
-
-    for (uint32_t i = 0; i < s->extended.n; i++)
-        if (e[i].resource == resource && long_lived(&e[i]))
-            map_to(m, &e[i], &e[i]);
-    for (uint32_t i = 0; i < s->extended.n; i++)
-        if (e[i].resource == resource && !long_lived(&e[i]))
-            map_short_lived(m, &e[i], shared);
-}
-
 struct named {
     const char *name;
     bh_sym sym;
@@ -232,35 +216,34 @@ static int by_resource(const void *pa, const void *pb)
     return strcmp(a->name, b->name);
 }
 
-/* Resources by name, as upstream. */
-static struct named *resources_of(const struct bh_dra_lookup *l, struct bh_arena *a,
-                                  const struct bh_node_rec *node, uint32_t *ret_n)
-{
-    const struct bh_res *r = requests_of(l);
-    struct named *v = bh_arena_new_array(a, struct named, l->shape->fit.scalars.n + 1);
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < l->shape->fit.scalars.n; i++) {
-        bool by_devices;
-        if (served_by(l, node, i, &by_devices) && by_devices)
-            v[n++] = (struct named){bh_sym_text(l->tab, r[i].name), r[i].name};
-    }
-    if (n > 1)
-        qsort(v, n, sizeof *v, by_resource);
-    *ret_n = n;
-    return v;
-}
-
 K8s__PodExtendedResourceClaimStatus *bh_dra_extended_mappings(const struct bh_dra_lookup *l,
                                                               struct bh_arena *a,
                                                               const struct bh_node_rec *node)
 {
     struct mappings m = {
         .l = l, .a = a, .ret = bh_pb_new(a, &k8s__pod_extended_resource_claim_status__descriptor)};
-    uint32_t n;
-    const struct named *v = resources_of(l, a, node, &n);
+    const struct bh_shape_rec *s = l->shape;
+    const struct bh_extended_request *e = bh_rec_at(s, s->extended, struct bh_extended_request);
+    const struct bh_res *q = requests_of(l);
+    struct named *v = bh_arena_new_array(a, struct named, s->fit.scalars.n + 1);
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < n; i++)
-        map_resource(&m, v[i].sym);
+    for (uint32_t i = 0; i < s->fit.scalars.n; i++) {
+        bool by_devices;
+        if (served_by(l, node, i, &by_devices) && by_devices)
+            v[n++] = (struct named){bh_sym_text(l->tab, q[i].name), q[i].name};
+    }
+    if (n > 1) /* by name, as upstream */
+        qsort(v, n, sizeof *v, by_resource);
+    for (uint32_t r = 0; r < n; r++) {
+        int64_t most;
+        const struct bh_extended_request *shared = largest(s, v[r].sym, &most);
+        for (uint32_t i = 0; i < s->extended.n; i++)
+            if (e[i].resource == v[r].sym && long_lived(&e[i]))
+                map_to(&m, &e[i], &e[i]);
+        for (uint32_t i = 0; i < s->extended.n; i++)
+            if (e[i].resource == v[r].sym && !long_lived(&e[i]))
+                map_short_lived(&m, &e[i], shared);
+    }
     return m.ret;
 }

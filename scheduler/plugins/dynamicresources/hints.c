@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/hints.c - which claim and pod events wake a pod
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/dynamicresources (isSchedulableAfterClaimChange,
  *           isSchedulableAfterPodChange).
  */

@@ -2,8 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/index.c - slices into pools and devices; what selectors say of
  * them, remembered
- *
- * Runs in: the engine's thread.
  */
 #include <errno.h>
 
@@ -120,25 +118,17 @@ static void read_slices(struct bh_dra *d, const struct bh_objects *o)
 }
 
 /* Neither drivers nor devices have a slash in their names, pools may. */
-static uint32_t find_id(const struct bh_dra *d, const char *driver, const char *pool,
-                        const char *device)
+static uint32_t id_of(struct bh_dra *d, const char *driver, const char *pool, const char *device,
+                      bool add)
 {
     BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s/%s", driver, pool, device);
     uintptr_t id = (uintptr_t)bh_map_get(&d->ids, key, strlen(key));
 
-    return id ? (uint32_t)(id - 1) : BH_DRA_NO_DEVICE;
-}
-
-static uint32_t add_id(struct bh_dra *d, const char *driver, const char *pool, const char *device)
-{
-    BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s/%s", driver, pool, device);
-    uintptr_t id = (uintptr_t)bh_map_get(&d->ids, key, strlen(key));
-
-    if (!id) {
+    if (!id && add) {
         id = ++d->n_ids;
         bh_map_put(&d->ids, key, strlen(key), (void *)id); /* an integer, not an address */
     }
-    return (uint32_t)(id - 1);
+    return id ? (uint32_t)(id - 1) : BH_DRA_NO_DEVICE;
 }
 
 static uint32_t device_flags(const K8s__Device *m)
@@ -167,7 +157,7 @@ static void read_devices(struct bh_dra *d)
             struct bh_dra_device *dev = &d->devices[at];
             *dev = (struct bh_dra_device){.msg = m,
                                           .slice = i,
-                                          .id = add_id(d, s->driver, s->pool_name, m->name),
+                                          .id = id_of(d, s->driver, s->pool_name, m->name, true),
                                           .flags = device_flags(m)};
             if (s->per_device)
                 dev->where = bh_dra_where_of(&d->index_arena, d->tab, m->nodename,
@@ -197,16 +187,6 @@ static void link_node(struct bh_dra *d, bh_sym node, uint32_t pool, uint32_t slo
     bh_umap_put(&d->by_node, node, slot + 1);
 }
 
-static bool is_odd(const struct bh_dra *d, const struct bh_dra_pool *p)
-{
-    const struct bh_dra_slice *s = &d->slices[p->first];
-
-    for (uint32_t i = 0; i < p->n; i++)
-        if (s[i].generation != s->generation || s[i].count != (int64_t)p->n)
-            return true;
-    return false;
-}
-
 /* See counters.c: what is available is remembered by the pool's name alone. */
 static void find_namesakes(struct bh_dra *d)
 {
@@ -214,9 +194,12 @@ static void find_namesakes(struct bh_dra *d)
     bool any = false;
 
     for (uint32_t i = 0; i < d->n_pools; i++) {
-        d->pools[i].namesake = i;
-        any |= d->pools[i].has_counters;
-        d->odd_counters |= d->pools[i].has_counters && is_odd(d, &d->pools[i]);
+        struct bh_dra_pool *p = &d->pools[i];
+        const struct bh_dra_slice *s = &d->slices[p->first];
+        p->namesake = i;
+        any |= p->has_counters;
+        for (uint32_t k = 0; p->has_counters && k < p->n; k++)
+            d->odd_counters |= s[k].generation != s->generation || s[k].count != (int64_t)p->n;
     }
     for (uint32_t i = 0; i < d->n_pools && any; i++) {
         struct bh_dra_pool *p = &d->pools[i], *first = bh_map_get(&names, p->name, strlen(p->name));
@@ -226,17 +209,6 @@ static void find_namesakes(struct bh_dra *d)
             bh_map_put(&names, p->name, strlen(p->name), p);
         d->odd_counters |= first != NULL;
     }
-}
-
-static bool is_by_selector(const struct bh_dra *d, const struct bh_dra_pool *p)
-{
-    for (uint32_t i = p->first; i < p->first + p->n; i++) {
-        const struct bh_dra_slice *s = &d->slices[i];
-        if (s->per_device || s->where.error ||
-            (s->where.kind == BH_DRA_ON_NODE && bh_dra_has_devices(s)))
-            return false;
-    }
-    return true;
 }
 
 static void read_pools(struct bh_dra *d)
@@ -264,24 +236,14 @@ static void read_pools(struct bh_dra *d)
         if (d->pools[i].everywhere || (d->pools[i].has_counters && bh_dra_seen_by_others(d, i)))
             d->everywhere[d->n_everywhere++] = i;
     d->by_selector = true;
-    for (uint32_t i = 0; i < d->n_everywhere; i++)
-        d->by_selector &= is_by_selector(d, &d->pools[d->everywhere[i]]);
+    for (uint32_t i = 0; i < d->n_everywhere; i++) {
+        const struct bh_dra_pool *p = &d->pools[d->everywhere[i]];
+        for (const struct bh_dra_slice *s = &d->slices[p->first], *end = s + p->n; s < end; s++)
+            d->by_selector &= !s->per_device && !s->where.error &&
+                              (s->where.kind != BH_DRA_ON_NODE || !bh_dra_has_devices(s));
+    }
     find_namesakes(d);
     bh_dra_read_tallies(d);
-}
-
-static void build_index(struct bh_dra *d, const struct bh_objects *o)
-{
-    bh_arena_reset(&d->index_arena);
-    bh_map_clear(&d->ids);
-    bh_umap_clear(&d->by_node);
-    d->n_slices = d->n_pools = d->n_devices = d->n_ids = d->n_everywhere = 0;
-    d->odd_counters = false;
-    d->index_generation++;
-    d->index_version = o->version[BH_KIND_RESOURCESLICE];
-    read_slices(d, o);
-    read_devices(d);
-    read_pools(d);
 }
 
 /* ---- claims ---- */
@@ -293,10 +255,12 @@ struct claim_ids { /* of the results of a claim; kept with the object */
     uint32_t *v;
 };
 
-void bh_dra_find_ids(const struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids)
+void bh_dra_find_ids(struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids)
 {
-    for (size_t i = 0; i < al->n_results; i++)
-        ids[i] = find_id(d, al->results[i]->driver, al->results[i]->pool, al->results[i]->device);
+    for (size_t i = 0; i < al->n_results; i++) {
+        const K8s__DeviceRequestAllocationResult *r = al->results[i];
+        ids[i] = id_of(d, r->driver, r->pool, r->device, false);
+    }
 }
 
 /* Names are looked up once in the life of claim and index. */
@@ -305,14 +269,14 @@ const uint32_t *bh_dra_ids_of(struct bh_dra *d, const struct bh_object *o,
 {
     struct bh_object *ob = (struct bh_object *)(uintptr_t)o; /* only its derived part changes */
     struct claim_ids *k = ob->derived;
-    uint32_t *v;
 
     if (k && k->msg == ob->msg && k->slices == d->index_version)
         return k->v;
     if (!k)
         k = ob->derived = bh_arena_new(&ob->arena, struct claim_ids);
-    v = k && k->cap >= al->n_results ? k->v
-                                     : bh_arena_new_array(&ob->arena, uint32_t, al->n_results);
+    uint32_t *v = k && k->cap >= al->n_results
+                      ? k->v
+                      : bh_arena_new_array(&ob->arena, uint32_t, al->n_results);
     if (!k || !v) /* the arena's limit */
         v = bh_arena_new_array(&d->state_arena, uint32_t, al->n_results);
     else
@@ -323,8 +287,18 @@ const uint32_t *bh_dra_ids_of(struct bh_dra *d, const struct bh_object *o,
 
 void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o)
 {
-    if (!d->index_generation || d->index_version != o->version[BH_KIND_RESOURCESLICE])
-        build_index(d, o);
+    if (!d->index_generation || d->index_version != o->version[BH_KIND_RESOURCESLICE]) {
+        bh_arena_reset(&d->index_arena);
+        bh_map_clear(&d->ids);
+        bh_umap_clear(&d->by_node);
+        d->n_slices = d->n_pools = d->n_devices = d->n_ids = d->n_everywhere = 0;
+        d->odd_counters = false;
+        d->index_generation++;
+        d->index_version = o->version[BH_KIND_RESOURCESLICE];
+        read_slices(d, o);
+        read_devices(d);
+        read_pools(d);
+    }
     bh_dra_sync_taken(d, o);
     if (d->programs.len > BH_DRA_PROGRAMS_MAX ||
         d->programs.len * ((size_t)d->n_devices + 1) > BH_DRA_KNOWN_MAX)
@@ -335,15 +309,18 @@ void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o)
 
 enum { UNKNOWN, MATCHES, DIFFERS, FAILS };
 
-static struct bh_dra_program *program_of(struct bh_dra *d, const char *expression)
+int bh_dra_selector_match(struct bh_dra *d, const char *expression, uint32_t device, bool *ret,
+                          struct bh_err *err)
 {
     struct bh_dra_program *p = bh_map_get(&d->programs, expression, strlen(expression));
-    struct bh_err err = {{0}};
+    const struct bh_dra_device *dev = &d->devices[device];
+    const struct bh_cel_device arg = {.driver = d->slices[dev->slice].driver, .device = dev->msg};
+    struct bh_err why = {{0}};
 
     if (!p) {
         p = bh_calloc(1, sizeof *p);
-        if (bh_cel_compile(expression, &p->cel, &err) < 0)
-            p->error = bh_strdup(err.msg);
+        if (bh_cel_compile(expression, &p->cel, &why) < 0)
+            p->error = bh_strdup(why.msg);
         bh_map_put(&d->programs, expression, strlen(expression), p);
     }
     if (p->index != d->index_generation) {
@@ -351,15 +328,6 @@ static struct bh_dra_program *program_of(struct bh_dra *d, const char *expressio
         p->known = bh_calloc(d->n_devices + 1, 1);
         p->index = d->index_generation;
     }
-    return p;
-}
-
-int bh_dra_selector_match(struct bh_dra *d, const char *expression, uint32_t device, bool *ret,
-                          struct bh_err *err)
-{
-    struct bh_dra_program *p = program_of(d, expression);
-    const struct bh_dra_device *dev = &d->devices[device];
-    const struct bh_cel_device arg = {.driver = d->slices[dev->slice].driver, .device = dev->msg};
 
     if (p->error)
         return bh_err_set(err, -EINVAL, "CEL compile error: %s", p->error);

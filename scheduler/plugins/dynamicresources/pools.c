@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/pools.c - the pools that a node may take devices from
  *
- * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating (GatherPools);
  *           differences: none known. A pool that is complete by its slices for the node counts as
  *           such even when slices for other nodes say otherwise.
@@ -216,23 +215,6 @@ static bool binds_later(const struct bh_dra *d, const struct bh_dra_view *v)
     return false;
 }
 
-/* Usable pools with a device that has binding conditions come last; the order stays otherwise. */
-static void put_binding_last(struct bh_dra *d, struct bh_arena *a, struct bh_dra_views *views)
-{
-    struct bh_dra_view *late = bh_arena_new_array(a, struct bh_dra_view, views->n + 1);
-    uint32_t n = 0, m = 0;
-
-    for (uint32_t i = 0; i < views->n; i++) {
-        if (binds_later(d, &views->v[i]))
-            late[m++] = views->v[i];
-        else
-            views->v[n++] = views->v[i];
-    }
-    if (m)
-        memcpy(views->v + n, late, m * sizeof *late);
-    views->n_early = n;
-}
-
 uint32_t *bh_dra_own_pools(const struct bh_dra *d, struct bh_arena *a, bh_sym node, uint32_t *ret_n)
 {
     uint64_t head = 0;
@@ -261,7 +243,17 @@ int bh_dra_views_among(struct bh_dra *d, struct bh_arena *a, const struct bh_nod
             return rc;
         ret->n += (uint32_t)rc;
     }
-    put_binding_last(d, a, ret);
+    /* Usable pools with a device that has binding conditions come last; the order stays else. */
+    struct bh_dra_view *late = bh_arena_new_array(a, struct bh_dra_view, ret->n + 1);
+    uint32_t n_late = 0;
+    for (uint32_t i = 0; i < ret->n; i++) {
+        if (binds_later(d, &ret->v[i]))
+            late[n_late++] = ret->v[i];
+        else
+            ret->v[ret->n_early++] = ret->v[i];
+    }
+    if (n_late)
+        memcpy(ret->v + ret->n_early, late, n_late * sizeof *late);
     return 0;
 }
 

@@ -5,7 +5,6 @@
  * Most requests are the same for every node: they are prepared once for a pod. Requests for all
  * devices and those that stand for extended resources are prepared for each node.
  *
- * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating
  *           (allocator_incubating.go, validateDeviceRequest).
  */
@@ -46,29 +45,6 @@ static int fail_for_pool(struct bh_dra_search *s, const struct bh_dra_wanted *c,
     return rc;
 }
 
-/* Devices of the node that the request may have, in use or not. */
-static int list_all(struct bh_dra_search *s, const struct bh_dra_wanted *c,
-                    struct bh_dra_request *r)
-{
-    const struct bh_dra_sight *v = s->sight;
-    uint32_t n = 0;
-
-    if (v->incomplete || v->invalid)
-        return fail_for_pool(s, c, r);
-    r->list = bh_arena_new_array(s->a, uint32_t, v->n_devices + 1);
-    for (uint32_t i = 0; i < v->n_runs; i++)
-        for (uint32_t j = v->runs[i].first; j < v->runs[i].first + v->runs[i].n; j++) {
-            bool ok;
-            int rc = bh_dra_selectable(s, c, r, j, &ok);
-            if (rc < 0)
-                return rc;
-            if (ok && bh_dra_has_capacity(s, r, j, false))
-                r->list[n++] = j;
-        }
-    r->count = n;
-    return 0;
-}
-
 static int prepare(struct bh_dra_search *s, const struct bh_dra_wanted *c, struct bh_dra_request *r)
 {
     const char *mode = *r->mode ? r->mode : "ExactCount";
@@ -93,7 +69,23 @@ static int prepare(struct bh_dra_search *s, const struct bh_dra_wanted *c, struc
                           ns, claim, r->name, r->class_name, r->class_name);
     if (bh_streq(mode, "All")) {
         r->all = true;
-        return list_all(s, c, r);
+        /* Devices of the node that the request may have, in use or not. */
+        const struct bh_dra_sight *v = s->sight;
+        uint32_t n = 0;
+        if (v->incomplete || v->invalid)
+            return fail_for_pool(s, c, r);
+        r->list = bh_arena_new_array(s->a, uint32_t, v->n_devices + 1);
+        for (uint32_t i = 0; i < v->n_runs; i++)
+            for (uint32_t j = v->runs[i].first; j < v->runs[i].first + v->runs[i].n; j++) {
+                bool ok;
+                int rc = bh_dra_selectable(s, c, r, j, &ok);
+                if (rc < 0)
+                    return rc;
+                if (ok && bh_dra_has_capacity(s, r, j, false))
+                    r->list[n++] = j;
+            }
+        r->count = n;
+        return 0;
     }
     if (!bh_streq(mode, "ExactCount"))
         return bh_err_set(s->err, -EINVAL, "claim %s/%s, request %s: unsupported count mode %s", ns,
@@ -101,33 +93,6 @@ static int prepare(struct bh_dra_search *s, const struct bh_dra_wanted *c, struc
     r->count = r->count ? r->count : 1; /* the API server's default */
     r->wish = s->plain ? NULL : bh_dra_wish_for(s->p, r);
     return 0;
-}
-
-static void read_exact(struct bh_dra_request *r, const char *name, const K8s__ExactDeviceRequest *x)
-{
-    *r = (struct bh_dra_request){.name = name,
-                                 .class_name = x->deviceclassname,
-                                 .mode = x->allocationmode,
-                                 .selectors = x->selectors,
-                                 .n_selectors = x->n_selectors,
-                                 .tolerations = x->tolerations,
-                                 .n_tolerations = x->n_tolerations,
-                                 .capacity = x->capacity,
-                                 .admin = x->has_adminaccess && x->adminaccess,
-                                 .count = x->count};
-}
-
-static void read_sub(struct bh_dra_request *r, const K8s__DeviceSubRequest *x)
-{
-    *r = (struct bh_dra_request){.name = x->name,
-                                 .class_name = x->deviceclassname,
-                                 .mode = x->allocationmode,
-                                 .selectors = x->selectors,
-                                 .n_selectors = x->n_selectors,
-                                 .tolerations = x->tolerations,
-                                 .n_tolerations = x->n_tolerations,
-                                 .capacity = x->capacity,
-                                 .count = x->count};
 }
 
 static void read_slot(struct bh_dra_search *s, const K8s__DeviceRequest *q,
@@ -139,10 +104,30 @@ static void read_slot(struct bh_dra_search *s, const K8s__DeviceRequest *q,
     slot->has_alternatives = q->n_firstavailable > 0;
     slot->n_alt = (uint32_t)BH_MAX(q->n_firstavailable, (size_t)1);
     slot->alt = bh_arena_new_array(s->a, struct bh_dra_request, slot->n_alt);
-    for (size_t i = 0; i < q->n_firstavailable; i++)
-        read_sub(&slot->alt[i], q->firstavailable[i]);
+    for (size_t i = 0; i < q->n_firstavailable; i++) {
+        const K8s__DeviceSubRequest *x = q->firstavailable[i];
+        slot->alt[i] = (struct bh_dra_request){.name = x->name,
+                                               .class_name = x->deviceclassname,
+                                               .mode = x->allocationmode,
+                                               .selectors = x->selectors,
+                                               .n_selectors = x->n_selectors,
+                                               .tolerations = x->tolerations,
+                                               .n_tolerations = x->n_tolerations,
+                                               .capacity = x->capacity,
+                                               .count = x->count};
+    }
+    const K8s__ExactDeviceRequest *x = q->exactly ? q->exactly : &unknown;
     if (!slot->has_alternatives)
-        read_exact(&slot->alt[0], q->name, q->exactly ? q->exactly : &unknown);
+        slot->alt[0] = (struct bh_dra_request){.name = q->name,
+                                               .class_name = x->deviceclassname,
+                                               .mode = x->allocationmode,
+                                               .selectors = x->selectors,
+                                               .n_selectors = x->n_selectors,
+                                               .tolerations = x->tolerations,
+                                               .n_tolerations = x->n_tolerations,
+                                               .capacity = x->capacity,
+                                               .admin = x->has_adminaccess && x->adminaccess,
+                                               .count = x->count};
 }
 
 /* By request and alternative: does the constraint look at its devices? */
@@ -237,58 +222,40 @@ static int prepare_claims(struct bh_dra_search *s, const struct bh_dra_claim *in
 
 /* ---- once for all nodes ---- */
 
-static bool asks_for_all(const K8s__DeviceClaim *d)
-{
-    bool any = false;
-
-    for (size_t i = 0; d && i < d->n_requests; i++) {
-        const K8s__DeviceRequest *r = d->requests[i];
-        any |= r->exactly && bh_streq(r->exactly->allocationmode, "All");
-        for (size_t k = 0; k < r->n_firstavailable; k++)
-            any |= bh_streq(r->firstavailable[k]->allocationmode, "All");
-    }
-    return any;
-}
-
-static void prepare_once(struct bh_dra_search *s, const struct bh_dra_claim *in)
-{
-    struct bh_dra_prepared *k = bh_arena_new(s->p->arena, struct bh_dra_prepared);
-    struct bh_arena *a = s->a;
-    struct bh_err *err = s->err;
-
-    s->a = s->p->arena;
-    s->err = &k->err;
-    k->rc = prepare_claims(s, in);
-    k->claims = s->claims;
-    s->a = a;
-    s->err = err;
-    s->p->prepared = k;
-}
-
-static void begin_anew(struct bh_dra_wanted *c)
-{
-    for (uint32_t i = 0; i < c->n_constraints; i++) {
-        struct bh_dra_constraint *k = &c->constraints[i];
-        k->n = 0;
-        memset(k->values, 0, k->n_values * sizeof *k->values);
-        if (k->column)
-            memset(k->numbers, 0, k->n_values * sizeof *k->numbers);
-    }
-}
-
 int bh_dra_prepare(struct bh_dra_search *s, const struct bh_dra_claim *in)
 {
     bool each_node = s->plain || !s->p->same_claims;
 
     for (uint32_t i = 0; i < s->n_claims && !each_node; i++)
-        each_node = asks_for_all(in[i].devices);
+        for (size_t q = 0; in[i].devices && q < in[i].devices->n_requests; q++) {
+            const K8s__DeviceRequest *r = in[i].devices->requests[q];
+            each_node |= r->exactly && bh_streq(r->exactly->allocationmode, "All");
+            for (size_t k = 0; k < r->n_firstavailable; k++)
+                each_node |= bh_streq(r->firstavailable[k]->allocationmode, "All");
+        }
     if (each_node)
         return prepare_claims(s, in);
-    if (!s->p->prepared)
-        prepare_once(s, in);
+    if (!s->p->prepared) {
+        struct bh_dra_prepared *k = bh_arena_new(s->p->arena, struct bh_dra_prepared);
+        struct bh_arena *a = s->a;
+        struct bh_err *err = s->err;
+        s->a = s->p->arena;
+        s->err = &k->err;
+        k->rc = prepare_claims(s, in);
+        k->claims = s->claims;
+        s->a = a;
+        s->err = err;
+        s->p->prepared = k;
+    }
     s->claims = s->p->prepared->claims;
     for (uint32_t i = 0; i < s->n_claims && s->p->prepared->rc == 0; i++)
-        begin_anew(&s->claims[i]);
+        for (uint32_t n = 0; n < s->claims[i].n_constraints; n++) {
+            struct bh_dra_constraint *k = &s->claims[i].constraints[n];
+            k->n = 0;
+            memset(k->values, 0, k->n_values * sizeof *k->values);
+            if (k->column)
+                memset(k->numbers, 0, k->n_values * sizeof *k->numbers);
+        }
     return s->p->prepared->rc < 0 && s->err
                ? bh_err_set(s->err, s->p->prepared->rc, "%s", s->p->prepared->err.msg)
                : s->p->prepared->rc;

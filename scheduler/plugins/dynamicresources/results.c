@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/results.c - allocations as the API has them
  *
- * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating (Allocate after the
  *           search, createNodeSelector); differences: share ids are made of what is allocated to
  *           which claim, not drawn.
@@ -47,26 +46,6 @@ static char *name_of(const struct build *b, uint32_t request, const K8s__DeviceS
 
 /* ---- one device ---- */
 
-static const K8s__CapacityRequirements *capacity_of(const K8s__DeviceRequest *r,
-                                                    const K8s__DeviceSubRequest *sub)
-{
-    return sub ? sub->capacity : r->exactly ? r->exactly->capacity : NULL;
-}
-
-static K8s__Quantity *quantity(struct bh_arena *a, bh_nano v, const K8s__Quantity *text)
-{
-    K8s__Quantity *q = bh_pb_new(a, &k8s__quantity__descriptor);
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-
-    if (text) {
-        q->string = text->string;
-        return q;
-    }
-    bh_quantity_format(&b, v, true);
-    q->string = bh_arena_strdup(a, bh_buf_str(&b));
-    return q;
-}
-
 static void add_consumed(const struct build *b, const K8s__Device *dev,
                          const K8s__CapacityRequirements *req,
                          K8s__DeviceRequestAllocationResult *out)
@@ -78,25 +57,16 @@ static void add_consumed(const struct build *b, const K8s__Device *dev,
         bh_nano v;
         if (!cap->value)
             continue;
+        struct bh_buf buf BH_CLEANUP(bh_buf_fini) = {0};
         K8s__QuantityEntry *e = bh_pb_new(b->a, &k8s__quantity_entry__descriptor);
         (void)bh_dra_capacity_taken(cap->value, bh_dra_requested(req, cap->key), &v, &text);
         e->key = cap->key;
-        e->value = quantity(b->a, v, text);
+        e->value = bh_pb_new(b->a, &k8s__quantity__descriptor);
+        if (!text)
+            bh_quantity_format(&buf, v, true);
+        e->value->string = text ? text->string : bh_arena_strdup(b->a, bh_buf_str(&buf));
         out->consumedcapacity[out->n_consumedcapacity++] = e;
     }
-}
-
-/* In the form of a random UUID: made of the claim, the device, its index and the caller's salt. */
-static char *share_id(const struct build *b, const struct bh_dra_result *r, uint32_t at)
-{
-    const char *claim = bh_arena_printf(b->a, "%s/%s/%" PRIu32 "/%" PRIu32, b->claim->ns,
-                                        b->claim->name, device_of(b->p, r)->id, at);
-    uint64_t hi = bh_hash(claim, strlen(claim), b->salt);
-    uint64_t lo = bh_hash(claim, strlen(claim), ~b->salt);
-
-    return bh_arena_printf(
-        b->a, "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-%04" PRIx64 "-%012" PRIx64, hi >> 32,
-        hi >> 16 & 0xffff, hi & 0xfff, 0x8000 | (lo >> 48 & 0x3fff), lo & 0xffffffffffff);
 }
 
 static K8s__DeviceRequestAllocationResult *result_of(const struct build *b, uint32_t at)
@@ -121,8 +91,16 @@ static K8s__DeviceRequestAllocationResult *result_of(const struct build *b, uint
     out->bindingfailureconditions = dev->msg->bindingfailureconditions;
     out->n_bindingfailureconditions = dev->msg->n_bindingfailureconditions;
     if (dev->flags & BH_DRA_SHARED) {
-        out->shareid = share_id(b, r, at);
-        add_consumed(b, dev->msg, capacity_of(req, sub), out);
+        /* In the form of a random UUID: made of the claim, the device, its index and the
+         * caller's salt. */
+        const char *claim = bh_arena_printf(b->a, "%s/%s/%" PRIu32 "/%" PRIu32, b->claim->ns,
+                                            b->claim->name, device_of(b->p, r)->id, at);
+        uint64_t hi = bh_hash(claim, strlen(claim), b->salt);
+        uint64_t lo = bh_hash(claim, strlen(claim), ~b->salt);
+        out->shareid = bh_arena_printf(
+            b->a, "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-%04" PRIx64 "-%012" PRIx64, hi >> 32,
+            hi >> 16 & 0xffff, hi & 0xfff, 0x8000 | (lo >> 48 & 0x3fff), lo & 0xffffffffffff);
+        add_consumed(b, dev->msg, sub ? sub->capacity : req->exactly->capacity, out);
     }
     return out;
 }

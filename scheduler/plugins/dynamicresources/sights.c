@@ -7,7 +7,6 @@
  * have one number.
  *
  * Invariants: of_row[row] is current as far as log_pos (cache) and index (generation of the index).
- * Runs in:    the engine's thread.
  */
 #include "scheduler/plugins/dynamicresources/asked.h"
 
@@ -180,26 +179,6 @@ void bh_dra_sights_fini(struct bh_dra *d)
     d->sights = NULL;
 }
 
-static void follow(struct bh_dra *d, struct bh_dra_sights *k, const struct bh_cache *c)
-{
-    if (k->n_rows < c->cols.cap_rows) {
-        k->n_rows = c->cols.cap_rows;
-        k->of_row = bh_reallocarray(k->of_row, k->n_rows, sizeof *k->of_row);
-        k->index = 0;
-    }
-    /* Most groups may be of nodes that have changed since. Nothing is forgotten while nothing
-     * changes: sights are in use. */
-    bool crowded = k->log_pos < c->log_end && k->n_groups > 2 * k->n_rows;
-    if (k->index != d->index_generation || k->log_pos < c->log_begin || crowded) {
-        forget_all(d, k);
-        k->log_pos = c->log_end;
-    }
-    for (; k->log_pos < c->log_end; k->log_pos++)
-        if (c->log_what[k->log_pos & (c->log_cap - 1)] == BH_ROW_NODE)
-            k->of_row[c->log[k->log_pos & (c->log_cap - 1)]] = UNKNOWN;
-    k->index = d->index_generation;
-}
-
 static bool same(const struct bh_dra_sight *a, const struct bh_dra_sight *b)
 {
     return a->n_runs == b->n_runs && a->invalid == b->invalid && a->incomplete == b->incomplete &&
@@ -240,19 +219,6 @@ static const struct part *find_shared(const struct bh_dra_sights *k, uint64_t ha
     return NULL;
 }
 
-static const struct part *keep_shared(struct bh_dra_sights *k, const struct part *p, uint64_t hash,
-                                      uint32_t first)
-{
-    BH_GROW(k->shared, k->n_shared, k->cap_shared);
-    struct shared *s = &k->shared[k->n_shared++];
-    *s = (struct shared){.part = *p, .next = first};
-    s->part.runs = bh_memdup(p->runs, (p->n_runs + 1) * sizeof *p->runs);
-    s->matches = bh_memdup(k->matches.p, k->matches.n);
-    k->bytes += p->n_runs * sizeof *p->runs + k->matches.n + sizeof *s;
-    bh_umap_put(&k->by_matches, hash, k->n_shared);
-    return &s->part;
-}
-
 /* 0 or an error; only with by_selector. */
 static int shared_part(struct bh_dra *d, struct bh_dra_sights *k, const struct bh_node_rec *node,
                        struct part *ret)
@@ -274,8 +240,16 @@ static int shared_part(struct bh_dra *d, struct bh_dra_sights *k, const struct b
     if (rc < 0)
         return rc;
     *ret = part_from(d, &d->scratch, &views);
-    if (k->bytes + ret->n_runs * sizeof *ret->runs + k->matches.n <= SIGHTS_MAX)
-        *ret = *keep_shared(k, ret, hash, first);
+    size_t bytes = ret->n_runs * sizeof *ret->runs + k->matches.n;
+    if (k->bytes + bytes > SIGHTS_MAX)
+        return 0;
+    BH_GROW(k->shared, k->n_shared, k->cap_shared);
+    struct shared *s = &k->shared[k->n_shared++];
+    ret->runs = bh_memdup(ret->runs, (ret->n_runs + 1) * sizeof *ret->runs);
+    *s = (struct shared){
+        .part = *ret, .matches = bh_memdup(k->matches.p, k->matches.n), .next = first};
+    k->bytes += bytes + sizeof *s;
+    bh_umap_put(&k->by_matches, hash, k->n_shared);
     return 0;
 }
 
@@ -304,18 +278,6 @@ static int see(struct bh_dra *d, struct bh_dra_sights *k, const struct bh_node_r
     return 0;
 }
 
-static uint32_t look(struct bh_dra *d, struct bh_dra_sights *k, const struct bh_node_rec *node)
-{
-    struct bh_arena_mark mark = bh_arena_mark(&d->scratch);
-    struct bh_dra_sight v;
-    uint32_t g = NOT_KEPT; /* also when there is an error: the search finds it again */
-
-    if (see(d, k, node, &v) == 0)
-        g = group_of(k, &v);
-    bh_arena_rewind(&d->scratch, mark);
-    return g;
-}
-
 const struct bh_dra_sight *bh_dra_sight_of(struct bh_dra *d, const struct bh_cache *c,
                                            const struct bh_node_info *node, uint32_t *ret_group)
 {
@@ -323,13 +285,33 @@ const struct bh_dra_sight *bh_dra_sight_of(struct bh_dra *d, const struct bh_cac
 
     if (!k)
         k = d->sights = bh_calloc(1, sizeof *k);
-    follow(d, k, c);
+    if (k->n_rows < c->cols.cap_rows) {
+        k->n_rows = c->cols.cap_rows;
+        k->of_row = bh_reallocarray(k->of_row, k->n_rows, sizeof *k->of_row);
+        k->index = 0;
+    }
+    /* Most groups may be of nodes that have changed since. Nothing is forgotten while nothing
+     * changes: sights are in use. */
+    bool crowded = k->log_pos < c->log_end && k->n_groups > 2 * k->n_rows;
+    if (k->index != d->index_generation || k->log_pos < c->log_begin || crowded) {
+        forget_all(d, k);
+        k->log_pos = c->log_end;
+    }
+    for (; k->log_pos < c->log_end; k->log_pos++)
+        if (c->log_what[k->log_pos & (c->log_cap - 1)] == BH_ROW_NODE)
+            k->of_row[c->log[k->log_pos & (c->log_cap - 1)]] = UNKNOWN;
+    k->index = d->index_generation;
     /* The node's object as it is in its row, and nothing that the log does not tell yet. */
     bool known = node->row < c->cols.n_rows && c->rows[node->row] &&
                  c->rows[node->row]->rec == node->rec && c->row_changed[node->row] < BH_ROW_NODE;
     uint32_t *g = known ? &k->of_row[node->row] : NULL;
-    if (g && *g == UNKNOWN)
-        *g = look(d, k, node->rec);
+    if (g && *g == UNKNOWN) {
+        struct bh_arena_mark mark = bh_arena_mark(&d->scratch);
+        struct bh_dra_sight v;
+        /* NOT_KEPT also when there is an error: the search finds it again. */
+        *g = see(d, k, node->rec, &v) == 0 ? group_of(k, &v) : NOT_KEPT;
+        bh_arena_rewind(&d->scratch, mark);
+    }
     if (!g || *g < FIRST)
         return NULL;
     if (ret_group)

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/dynamicresources/suits.c - may a device be used for a request
  *
- * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating
  *           (allocator_incubating.go, consumable_capacity.go).
  */

@@ -10,7 +10,6 @@
  * Invariants: allocated[id], shared[id] and consumed_any[id] count entries; amounts[id] lists those
  * with an amount. Names in entries are borrowed from messages: an entry goes, at the next
  * bh_dra_sync, with the message it came from, and before that it is not read.
- * Runs in:    the engine's thread.
  */
 #include "scheduler/plugins/dynamicresources/devices.h"
 
@@ -63,22 +62,6 @@ static void freed(struct bh_dra *d, uint32_t id)
     d->freed[d->freed_end++ % BH_DRA_MOVED] = id;
 }
 
-/* One more claim has the device, or a share of it. */
-static void add_holder(struct bh_dra *d, uint32_t id, bool share)
-{
-    if (!d->allocated[id] && !d->shared[id])
-        bh_dra_tally_device(d, id, -1);
-    (share ? d->shared : d->allocated)[id]++;
-}
-
-static void drop_holder(struct bh_dra *d, uint32_t id, bool share)
-{
-    (share ? d->shared : d->allocated)[id]--;
-    if (!d->allocated[id] && !d->shared[id])
-        bh_dra_tally_device(d, id, 1);
-    freed(d, id);
-}
-
 static void enter_amount(struct bh_dra *d, uint32_t i)
 {
     struct bh_dra_take *t = at(d, i);
@@ -88,14 +71,6 @@ static void enter_amount(struct bh_dra *d, uint32_t i)
     if (t->next_amount)
         at(d, t->next_amount)->prev_amount = i;
     d->amounts[t->id] = i;
-}
-
-static void leave_amount(struct bh_dra *d, const struct bh_dra_take *t)
-{
-    d->consumed_any[t->id]--;
-    if (t->next_amount)
-        at(d, t->next_amount)->prev_amount = t->prev_amount;
-    *(t->prev_amount ? &at(d, t->prev_amount)->next_amount : &d->amounts[t->id]) = t->next_amount;
 }
 
 /* ---- claims ---- */
@@ -109,7 +84,9 @@ static void add_result(struct bh_dra *d, uint32_t head, const K8s__DeviceRequest
         return;
     t.next = at(d, head)->next;
     uint32_t last = new_take(d, &t);
-    add_holder(d, id, r->shareid != NULL);
+    if (!d->allocated[id] && !d->shared[id])
+        bh_dra_tally_device(d, id, -1);
+    (r->shareid ? d->shared : d->allocated)[id]++;
     for (size_t i = 0; r->shareid && i < r->n_consumedcapacity; i++) {
         last =
             new_take(d, &(struct bh_dra_take){.what = BH_DRA_AMOUNT,
@@ -140,10 +117,18 @@ static void drop_claim(struct bh_dra *d, uint32_t head)
     for (uint32_t i = head; i; i = next) {
         struct bh_dra_take *t = at(d, i);
         next = t->next;
-        if (t->what == BH_DRA_AMOUNT)
-            leave_amount(d, t);
-        else if (t->what != BH_DRA_HEAD)
-            drop_holder(d, t->id, t->what == BH_DRA_SHARE);
+        if (t->what == BH_DRA_AMOUNT) {
+            d->consumed_any[t->id]--;
+            if (t->next_amount)
+                at(d, t->next_amount)->prev_amount = t->prev_amount;
+            *(t->prev_amount ? &at(d, t->prev_amount)->next_amount : &d->amounts[t->id]) =
+                t->next_amount;
+        } else if (t->what != BH_DRA_HEAD) {
+            (t->what == BH_DRA_SHARE ? d->shared : d->allocated)[t->id]--;
+            if (!d->allocated[t->id] && !d->shared[t->id])
+                bh_dra_tally_device(d, t->id, 1);
+            freed(d, t->id);
+        }
         if (t->what != BH_DRA_HEAD)
             changed_hands(d, t->id);
         *t = (struct bh_dra_take){.next = d->free_take};
@@ -154,11 +139,11 @@ static void drop_claim(struct bh_dra *d, uint32_t head)
 static void add_object(struct bh_dra *d, const struct bh_object *ob)
 {
     const K8s__DeviceAllocationResult *al = bh_dra_results_of(ob->msg);
-    uint64_t key, before;
+    uint64_t before;
 
     if (!al || !al->n_results)
         return;
-    key = bh_object_key(ob->ns, ob->name);
+    uint64_t key = bh_object_key(ob->ns, ob->name);
     uint32_t head = add_claim(d, al, bh_dra_ids_of(d, ob, al));
     if (bh_umap_get(&d->by_claim, key, &before)) {
         d->same_key = true; /* two names, one key: from now on everything is read each time */
@@ -168,28 +153,6 @@ static void add_object(struct bh_dra *d, const struct bh_object *ob)
         at(d, last)->next = (uint32_t)before;
     }
     bh_umap_put(&d->by_claim, key, head);
-}
-
-static void drop_object(struct bh_dra *d, uint64_t key)
-{
-    uint64_t head;
-
-    if (!bh_umap_get(&d->by_claim, key, &head))
-        return;
-    drop_claim(d, (uint32_t)head);
-    (void)bh_umap_del(&d->by_claim, key);
-}
-
-static void follow_claims(struct bh_dra *d, const struct bh_objects *o)
-{
-    for (uint64_t pos = d->claims_pos; pos < o->log_end; pos++) {
-        const struct bh_object_entry *e = bh_objects_change(o, pos);
-        if (e->kind == BH_KIND_RESOURCECLAIM)
-            drop_object(d, e->key);
-    }
-    for (const struct bh_object *ob = o->first[BH_KIND_RESOURCECLAIM];
-         ob && ob->pos >= d->claims_pos; ob = ob->next)
-        add_object(d, ob);
 }
 
 /* ---- claims in flight ---- */
@@ -257,8 +220,19 @@ void bh_dra_sync_taken(struct bh_dra *d, const struct bh_objects *o)
     bh_arena_reset(&d->state_arena);
     if (d->taken_generation != d->index_generation || d->claims_pos < o->log_begin || d->same_key)
         read_anew(d, o);
-    else
-        follow_claims(d, o);
+    else {
+        for (uint64_t pos = d->claims_pos; pos < o->log_end; pos++) {
+            const struct bh_object_entry *e = bh_objects_change(o, pos);
+            uint64_t head;
+            if (e->kind != BH_KIND_RESOURCECLAIM || !bh_umap_get(&d->by_claim, e->key, &head))
+                continue;
+            drop_claim(d, (uint32_t)head);
+            (void)bh_umap_del(&d->by_claim, e->key);
+        }
+        for (const struct bh_object *ob = o->first[BH_KIND_RESOURCECLAIM];
+             ob && ob->pos >= d->claims_pos; ob = ob->next)
+            add_object(d, ob);
+    }
     d->claims_pos = o->log_end;
     if (d->reserved_version != d->reserved->version)
         follow_flight(d);

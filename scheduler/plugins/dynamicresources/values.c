@@ -4,8 +4,6 @@
  *
  * Constraints compare one attribute of very many devices. The values of an attribute that
  * constraints ask for are numbered once for all devices, so that a comparison is one of integers.
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/dynamicresources/search.h"
 
@@ -43,21 +41,6 @@ static uint32_t read_value(struct bh_dra_column *k, struct bh_map *known, struct
                        : number_of(known, b, 'b', &truth, sizeof truth);
 }
 
-static void read_column(struct bh_dra *d, struct bh_dra_column *k)
-{
-    struct bh_map known BH_CLEANUP(bh_map_fini) = {0};
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-
-    k->odd = false;
-    k->value = bh_reallocarray(k->value, (size_t)d->n_devices + 1, sizeof *k->value);
-    for (uint32_t i = 0; i < d->n_devices; i++)
-        k->value[i] =
-            read_value(k, &known, &b,
-                       bh_dra_attribute(d->devices[i].msg, d->slices[d->devices[i].slice].driver,
-                                        k->attribute));
-    k->index = d->index_generation;
-}
-
 const struct bh_dra_column *bh_dra_column_of(struct bh_dra *d, const char *attribute)
 {
     unsigned i = 0;
@@ -70,9 +53,20 @@ const struct bh_dra_column *bh_dra_column_of(struct bh_dra *d, const char *attri
         d->column[i] = bh_calloc(1, sizeof *d->column[i]);
         d->column[i]->attribute = bh_strdup(attribute);
     }
-    if (d->column[i]->index != d->index_generation)
-        read_column(d, d->column[i]);
-    return d->column[i]->odd ? NULL : d->column[i];
+    struct bh_dra_column *k = d->column[i];
+    if (k->index != d->index_generation) {
+        struct bh_map known BH_CLEANUP(bh_map_fini) = {0};
+        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+        k->odd = false;
+        k->value = bh_reallocarray(k->value, (size_t)d->n_devices + 1, sizeof *k->value);
+        for (uint32_t j = 0; j < d->n_devices; j++) {
+            const struct bh_dra_device *dev = &d->devices[j];
+            const char *driver = d->slices[dev->slice].driver;
+            k->value[j] = read_value(k, &known, &b, bh_dra_attribute(dev->msg, driver, attribute));
+        }
+        k->index = d->index_generation;
+    }
+    return k->odd ? NULL : k;
 }
 
 void bh_dra_forget_columns(struct bh_dra *d)
@@ -89,14 +83,6 @@ void bh_dra_forget_columns(struct bh_dra *d)
 
 /* ---- constraints by numbers ---- */
 
-static bool is_distinct(const struct bh_dra_constraint *c, uint32_t value)
-{
-    for (uint32_t i = 0; i < c->n_values; i++)
-        if (c->numbers[i] == value)
-            return false;
-    return true;
-}
-
 bool bh_dra_number_add(struct bh_dra_constraint *c, uint32_t request, int32_t sub, uint32_t device)
 {
     uint32_t value = c->column->value[device];
@@ -106,8 +92,9 @@ bool bh_dra_number_add(struct bh_dra_constraint *c, uint32_t request, int32_t su
     if (value == BH_DRA_VALUE_ABSENT)
         return false;
     if (c->distinct) {
-        if (c->n > 0 && !is_distinct(c, value))
-            return false;
+        for (uint32_t i = 0; c->n > 0 && i < c->n_values; i++)
+            if (c->numbers[i] == value)
+                return false;
         c->numbers[request] = value;
     } else if (c->n == 0) {
         c->number = value;

@@ -3,7 +3,6 @@
  * scheduler/plugins/dynamicresources/where.c - which nodes a slice, a device or an allocation is
  * for
  *
- * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating (NodeMatches),
  *           k8s.io/component-helpers/scheduling/corev1/nodeaffinity (NewNodeSelector).
  */

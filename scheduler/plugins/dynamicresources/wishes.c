@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/dynamicresources/wishes.c - devices that a kind of request cannot have
- *
- * Runs in: the engine's thread.
  */
 #include "common/k8s/codec.h"
 #include "scheduler/plugins/dynamicresources/search.h"
@@ -10,11 +8,6 @@
 #define ALL_OPEN UINT64_MAX
 
 /* ---- which wish ---- */
-
-static void put_text(struct bh_buf *b, const char *s)
-{
-    bh_buf_add(b, s, strlen(s) + 1);
-}
 
 static void put_message(struct bh_buf *b, const ProtobufCMessage *m)
 {
@@ -25,38 +18,27 @@ static void put_message(struct bh_buf *b, const ProtobufCMessage *m)
         bh_pb_pack(b, m);
 }
 
-/* Lengths stand before everything, so that no two requests look alike. */
-static void describe(struct bh_buf *b, const struct bh_dra_request *r)
+struct bh_dra_named *bh_dra_named_for(struct bh_dra *d, struct bh_dra_named **v, uint32_t max,
+                                      const struct bh_buf *text, size_t size,
+                                      void (*drop_one)(struct bh_dra_named *))
 {
-    bh_buf_reset(b);
-    bh_buf_addc(b, r->admin ? 'a' : '-');
-    put_text(b, r->class_name);
-    bh_buf_add(b, &r->n_selectors, sizeof r->n_selectors);
-    for (size_t i = 0; i < r->n_selectors; i++)
-        put_message(b, &r->selectors[i]->base);
-    bh_buf_add(b, &r->n_tolerations, sizeof r->n_tolerations);
-    for (size_t i = 0; i < r->n_tolerations; i++)
-        put_message(b, &r->tolerations[i]->base);
-    put_message(b, r->capacity ? &r->capacity->base : NULL);
-}
+    uint32_t i = 0, at = 0;
 
-bool bh_dra_find_named(struct bh_dra_named *const *v, uint32_t max, const struct bh_buf *text,
-                       uint32_t *ret_at)
-{
-    uint32_t i = 0;
-
-    *ret_at = 0;
     for (; i < max && v[i]; i++) {
         if (v[i]->n == text->n && memcmp(v[i]->text, text->p, text->n) == 0) {
-            *ret_at = i;
-            return true;
+            v[i]->used = ++d->named_clock;
+            return v[i];
         }
-        if (v[i]->used < v[*ret_at]->used)
-            *ret_at = i;
+        if (v[i]->used < v[at]->used)
+            at = i;
     }
     if (i < max)
-        *ret_at = i;
-    return false;
+        at = i;
+    drop_one(v[at]);
+    v[at] = bh_calloc(1, size);
+    *v[at] = (struct bh_dra_named){
+        .text = bh_memdup(text->p, text->n), .n = text->n, .used = ++d->named_clock};
+    return v[at];
 }
 
 static void drop(struct bh_dra_named *named)
@@ -78,35 +60,7 @@ void bh_dra_forget_wishes(struct bh_dra *d)
     bh_buf_fini(&d->wishing);
 }
 
-static struct bh_dra_wish *find_wish(struct bh_dra *d, const struct bh_buf *b)
-{
-    uint32_t at;
-
-    if (!bh_dra_find_named(d->wish, BH_DRA_WISHES, b, &at)) {
-        struct bh_dra_wish *w = bh_calloc(1, sizeof *w);
-        drop(d->wish[at]);
-        d->wish[at] = &w->named;
-        w->named = (struct bh_dra_named){.text = bh_memdup(b->p, b->n), .n = b->n};
-    }
-    d->wish[at]->used = ++d->wish_clock;
-    return (void *)d->wish[at];
-}
-
 /* ---- keeping it current ---- */
-
-static void open_all(const struct bh_dra *d, struct bh_dra_wish *w)
-{
-    size_t words = ((size_t)d->n_devices + 63) / 64;
-
-    if (!w->open || w->words != words) {
-        w->words = words;
-        w->open = bh_reallocarray(w->open, words + 1, sizeof *w->open);
-        w->chosen = bh_reallocarray(w->chosen, words + 1, sizeof *w->chosen);
-    }
-    for (size_t i = 0; i <= words; i++)
-        w->open[i] = ALL_OPEN;
-    memset(w->chosen, 0, (words + 1) * sizeof *w->chosen);
-}
 
 /* A device that shares counters leaves more to all devices of its pool. */
 static void open_device(const struct bh_dra *d, struct bh_dra_wish *w, uint32_t device)
@@ -123,15 +77,6 @@ static void open_device(const struct bh_dra *d, struct bh_dra_wish *w, uint32_t 
         w->open[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-static void follow(const struct bh_dra *d, struct bh_dra_wish *w)
-{
-    for (; w->freed_pos < d->freed_end; w->freed_pos++) {
-        uint32_t id = d->freed[w->freed_pos % BH_DRA_MOVED];
-        for (uint32_t i = d->first_of_id[id]; i; i = d->devices[i - 1].same_id)
-            open_device(d, w, i - 1);
-    }
-}
-
 struct bh_dra_wish *bh_dra_wish_for(struct bh_dra_pod *p, const struct bh_dra_request *r)
 {
     struct bh_dra *d = p->d;
@@ -140,13 +85,37 @@ struct bh_dra_wish *bh_dra_wish_for(struct bh_dra_pod *p, const struct bh_dra_re
     if (p->n_wishes == BH_DRA_WISHES / 2) /* none is dropped that this pod uses */
         return NULL;
     p->n_wishes++;
-    describe(&d->wishing, r);
-    struct bh_dra_wish *w = find_wish(d, &d->wishing);
+    /* Lengths stand before everything, so that no two requests look alike. */
+    struct bh_buf *b = &d->wishing;
+    bh_buf_reset(b);
+    bh_buf_addc(b, r->admin ? 'a' : '-');
+    bh_buf_add(b, r->class_name, strlen(r->class_name) + 1);
+    bh_buf_add(b, &r->n_selectors, sizeof r->n_selectors);
+    for (size_t i = 0; i < r->n_selectors; i++)
+        put_message(b, &r->selectors[i]->base);
+    bh_buf_add(b, &r->n_tolerations, sizeof r->n_tolerations);
+    for (size_t i = 0; i < r->n_tolerations; i++)
+        put_message(b, &r->tolerations[i]->base);
+    put_message(b, r->capacity ? &r->capacity->base : NULL);
+    struct bh_dra_wish *w = (void *)bh_dra_named_for(d, d->wish, BH_DRA_WISHES, b, sizeof *w, drop);
     if (!w->open || w->index != d->index_generation || w->classes != classes ||
-        d->freed_end - w->freed_pos > BH_DRA_MOVED)
-        open_all(d, w);
-    else
-        follow(d, w);
+        d->freed_end - w->freed_pos > BH_DRA_MOVED) {
+        size_t words = ((size_t)d->n_devices + 63) / 64;
+        if (!w->open || w->words != words) {
+            w->words = words;
+            w->open = bh_reallocarray(w->open, words + 1, sizeof *w->open);
+            w->chosen = bh_reallocarray(w->chosen, words + 1, sizeof *w->chosen);
+        }
+        for (size_t i = 0; i <= words; i++)
+            w->open[i] = ALL_OPEN;
+        memset(w->chosen, 0, (words + 1) * sizeof *w->chosen);
+    } else {
+        for (; w->freed_pos < d->freed_end; w->freed_pos++) {
+            uint32_t id = d->freed[w->freed_pos % BH_DRA_MOVED];
+            for (uint32_t i = d->first_of_id[id]; i; i = d->devices[i - 1].same_id)
+                open_device(d, w, i - 1);
+        }
+    }
     w->index = d->index_generation;
     w->classes = classes;
     w->freed_pos = d->freed_end;

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/gcepdlimits/gce_pd_limits.c - how many GCE persistent disks a node can attach
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go of v1.31; see disklimits.
  */
 #include "scheduler/plugins/disklimits/disk_limits.h"

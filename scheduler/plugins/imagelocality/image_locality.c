@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/imagelocality/image_locality.c - nodes that already have the images are better
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go; differences: none.
  */
 #include "scheduler/framework/plugin.h"
@@ -12,14 +11,15 @@
 #define MIN_THRESHOLD           (23 * MIB)
 #define MAX_CONTAINER_THRESHOLD (1000 * MIB)
 
-/* Sizes weigh less the fewer nodes have the image: a node must not attract all pods of an image
- * that only it holds. The number of nodes is as old as the node's last refresh (cache/images.c). */
-static int64_t image_sum(const struct bh_shape_rec *s, const struct bh_node_info *node,
-                         uint32_t n_nodes)
+static int64_t locality(const struct bh_shape_rec *s, const struct bh_node_info *node,
+                        uint32_t n_nodes)
 {
+    int64_t max = MAX_CONTAINER_THRESHOLD * s->image_containers;
+    /* Sizes weigh less the fewer nodes have the image: a node must not attract all pods of an
+     * image that only it holds. The number of nodes is as old as the node's last refresh
+     * (cache/images.c). */
     const bh_sym *name = bh_rec_at(s, s->images, bh_sym);
     int64_t sum = 0;
-
     for (uint32_t i = 0; i < s->images.n; i++) {
         const struct bh_image_state *im = bh_node_info_image(node, name[i]);
         if (!im)
@@ -27,14 +27,6 @@ static int64_t image_sum(const struct bh_shape_rec *s, const struct bh_node_info
         double spread = (double)im->node_count / (double)n_nodes;
         sum = bh_add_sat(sum, (int64_t)((double)im->size_bytes * spread));
     }
-    return sum;
-}
-
-static int64_t locality(const struct bh_shape_rec *s, const struct bh_node_info *node,
-                        uint32_t n_nodes)
-{
-    int64_t max = MAX_CONTAINER_THRESHOLD * s->image_containers;
-    int64_t sum = image_sum(s, node, n_nodes);
 
     if (max <= MIN_THRESHOLD) /* no containers: nothing to be local to */
         return 0;
@@ -45,10 +37,9 @@ static int64_t locality(const struct bh_shape_rec *s, const struct bh_node_info 
     return 100 * (sum - MIN_THRESHOLD) / (max - MIN_THRESHOLD);
 }
 
-static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
-                                     int64_t *ret)
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
-    *ret = locality(c->pod->shape, node, c->cache->n_nodes);
+    *ret = locality(c->pod->shape, ni, c->cache->n_nodes);
     return NULL;
 }
 
@@ -88,15 +79,8 @@ static uint64_t epoch(struct bh_call *c)
     return any_reported(c) ? c->cache->n_nodes : 0;
 }
 
-static const struct bh_event_reg events[] = {{.actions = 0}};
-
 const struct bh_plugin bh_plugin_image_locality = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "ImageLocality",
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
-    .events = events,
-    .score = score,
-    .score_rows = score_rows,
-    .epoch = epoch,
+    BH_PLUGIN_HEAD("ImageLocality"), .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
+    .events = bh_no_events,          .score = score,
+    .score_rows = score_rows,        .epoch = epoch,
 };

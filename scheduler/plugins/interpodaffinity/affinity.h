@@ -47,12 +47,13 @@ struct bh_ipa_scan {
     uint32_t first; /* of the list being filled */
 };
 void bh_ipa_push(struct bh_ipa_scan *s, uint32_t map, bh_sym key, int64_t n);
-/* remember: shapes are looked at once; for many nodes. */
-void bh_ipa_scan_begin(struct bh_ipa_scan *s, const struct bh_cache *c, bool remember);
 /* The shares of a pod; the first entry's map says how many follow. Valid until the next call. */
 const struct bh_ipa_share *bh_ipa_shares(struct bh_ipa_scan *s, const struct bh_pod_info *p);
 void bh_ipa_fill_filter(struct bh_ipa_scan *s, const struct bh_shape_rec *pod);
 void bh_ipa_fill_score(struct bh_ipa_scan *s, const struct bh_shape_rec *pod);
+/* Of the first term in a list of the shape that does not parse; NULL: all do. */
+const char *bh_ipa_list_error(const struct bh_symtab *tab, const struct bh_shape_rec *s,
+                              struct bh_slice list);
 /* Terms of the pod that do not parse; NULL: all do. */
 const struct bh_status *bh_ipa_parse_error(struct bh_call *c);
 /* Adds every pod's shares to the tallies (by map). all: every pod, otherwise those with terms

@@ -3,7 +3,6 @@
  * scheduler/plugins/interpodaffinity/hints.c - which events may help a pod that this plugin
  * rejected
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/interpodaffinity/plugin.go; differences: Berth wakes
  *             the pod in more cases, all of which can let it in: a pod that one of several
  *             anti-affinity terms matched goes or changes; namespace selectors are resolved; the
@@ -62,20 +61,11 @@ static bool pod_helps(struct bh_terms *m, const struct bh_shape_rec *own,
                       may_begin_group(m, own, before));
 }
 
-/* A required list that does not parse: an error upstream, and errors wake. */
-static bool unparsable(const struct bh_shape_rec *s, struct bh_slice list)
+/* A required list does not parse: an error upstream, and errors wake. */
+static bool is_broken(const struct bh_hint_call *c)
 {
-    const struct bh_pod_term *t = bh_rec_at(s, list, struct bh_pod_term);
-
-    for (uint32_t i = 0; i < list.n; i++)
-        if ((t[i].selector.flags | t[i].namespace_selector.flags) & BH_SELECTOR_INVALID)
-            return true;
-    return false;
-}
-
-static bool is_broken(const struct bh_shape_rec *s)
-{
-    return unparsable(s, s->affinity) || unparsable(s, s->anti_affinity);
+    return bh_ipa_list_error(c->tab, c->shape, c->shape->affinity) ||
+           bh_ipa_list_error(c->tab, c->shape, c->shape->anti_affinity);
 }
 
 static enum bh_hint on_pod(const struct bh_hint_call *c)
@@ -88,7 +78,7 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
         return BH_QUEUE;
     if (!bh_had_node(ev->new_pod) && !bh_had_node(ev->old_pod))
         return BH_QUEUE_SKIP;
-    if (is_broken(c->shape))
+    if (is_broken(c))
         return BH_QUEUE;
     bh_arena_init(&a, 0);
     bh_terms_init(&m, c->tab, c->objects, &a);
@@ -172,7 +162,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     struct bh_terms m;
     struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    if (is_broken(c->shape))
+    if (is_broken(c))
         return BH_QUEUE;
     if (!c->ev->old_node)
         return bh_hint_if(!c->ev->new_node || new_node_helps(c->shape, c->ev->new_node));

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/interpodaffinity/inter_pod_affinity.c - pods that seek or avoid other pods
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/interpodaffinity; differences: hints wake more
  *             (hints.c).
  */
@@ -28,16 +27,16 @@ struct state {
 
 /* ---- terms that do not parse ---- */
 
-static const char *list_error(struct bh_call *c, struct bh_slice list)
+const char *bh_ipa_list_error(const struct bh_symtab *tab, const struct bh_shape_rec *s,
+                              struct bh_slice list)
 {
-    const struct bh_shape_rec *s = c->pod->shape;
     const struct bh_pod_term *t = bh_rec_at(s, list, struct bh_pod_term);
 
     for (uint32_t i = 0; i < list.n; i++) {
         if (t[i].selector.flags & BH_SELECTOR_INVALID)
-            return bh_sym_text(c->tab, t[i].selector.error);
+            return bh_sym_text(tab, t[i].selector.error);
         if (t[i].namespace_selector.flags & BH_SELECTOR_INVALID)
-            return bh_sym_text(c->tab, t[i].namespace_selector.error);
+            return bh_sym_text(tab, t[i].namespace_selector.error);
     }
     return NULL;
 }
@@ -56,7 +55,7 @@ const struct bh_status *bh_ipa_parse_error(struct bh_call *c)
     unsigned n = 0;
 
     for (unsigned i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        const char *e = list_error(c, lists[i].list);
+        const char *e = bh_ipa_list_error(c->tab, s, lists[i].list);
         if (!e)
             continue;
         text = n++ ? bh_arena_printf(c->arena, "%s, %s: %s", text, lists[i].name, e)
@@ -88,8 +87,7 @@ void bh_ipa_fill_filter(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
             bh_ipa_push(s, BH_IPA_ANTI_AFFINITY, t[i].topology_key, 1);
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     const struct bh_shape_rec *shape = c->pod->shape;
     bool own = shape->affinity.n || shape->anti_affinity.n;
@@ -130,8 +128,8 @@ static void *clone_state(struct bh_call *c)
     return copy;
 }
 
-static const struct bh_status *update(struct bh_call *c, const struct bh_pod_info *pod,
-                                      const struct bh_node_info *node, int64_t sign)
+static const struct bh_status *change_pod(struct bh_call *c, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *node, int by)
 {
     struct state *st = c->pre_filter_state;
     struct bh_terms terms = *st->terms; /* what it looks up anew may not outlive this arena */
@@ -148,20 +146,8 @@ static const struct bh_status *update(struct bh_call *c, const struct bh_pod_inf
     const struct bh_kv *labels = bh_rec_at(node->rec, node->rec->labels, struct bh_kv);
     for (uint32_t i = 0; i < s.n; i++)
         if (bh_labels_get(labels, node->rec->labels.n, s.v[i].key, &value))
-            bh_pair_view_add(&st->map[s.v[i].map], c->arena, s.v[i].key, value, sign * s.v[i].n);
+            bh_pair_view_add(&st->map[s.v[i].map], c->arena, s.v[i].key, value, by * s.v[i].n);
     return NULL;
-}
-
-static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                       const struct bh_node_info *node)
-{
-    return update(c, pod, node, 1);
-}
-
-static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                          const struct bh_node_info *node)
-{
-    return update(c, pod, node, -1);
 }
 
 /* ---- Filter ---- */
@@ -183,45 +169,27 @@ static bool affinity_holds(const struct state *st, const struct bh_shape_rec *s,
     return found || (st->map[BH_IPA_AFFINITY].nonzero == 0 && st->first_of_group);
 }
 
-static bool anti_affinity_holds(const struct state *st, const struct bh_shape_rec *s,
-                                const struct bh_node_rec *n)
-{
-    const struct bh_pod_term *t = bh_rec_at(s, s->anti_affinity, struct bh_pod_term);
-    const struct bh_kv *labels = bh_rec_at(n, n->labels, struct bh_kv);
-
-    for (uint32_t i = 0; i < s->anti_affinity.n; i++) {
-        bh_sym value;
-        if (bh_labels_get(labels, n->labels.n, t[i].topology_key, &value) &&
-            bh_pair_view_get(&st->map[BH_IPA_ANTI_AFFINITY], t[i].topology_key, value) > 0)
-            return false;
-    }
-    return true;
-}
-
-static bool existing_hold(const struct state *st, const struct bh_node_rec *n)
-{
-    const struct bh_kv *labels = bh_rec_at(n, n->labels, struct bh_kv);
-
-    if (!st->map[BH_IPA_EXISTING].nonzero)
-        return true;
-    for (uint32_t i = 0; i < n->labels.n; i++)
-        if (bh_pair_view_get(&st->map[BH_IPA_EXISTING], labels[i].key, labels[i].value) > 0)
-            return false;
-    return true;
-}
-
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
     const struct state *st = c->pre_filter_state;
     const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_node_rec *n = node->rec;
+    const struct bh_pod_term *avoid = bh_rec_at(s, s->anti_affinity, struct bh_pod_term);
+    const struct bh_kv *labels = bh_rec_at(n, n->labels, struct bh_kv);
+    bh_sym value;
 
     if (!st)
         return &no_state;
-    if (!affinity_holds(st, s, node->rec))
+    if (!affinity_holds(st, s, n))
         return &bh_ipa_affinity_rules;
-    if (!anti_affinity_holds(st, s, node->rec))
-        return &bh_ipa_anti_affinity_rules;
-    return existing_hold(st, node->rec) ? NULL : &bh_ipa_existing_rules;
+    for (uint32_t i = 0; i < s->anti_affinity.n; i++)
+        if (bh_labels_get(labels, n->labels.n, avoid[i].topology_key, &value) &&
+            bh_pair_view_get(&st->map[BH_IPA_ANTI_AFFINITY], avoid[i].topology_key, value) > 0)
+            return &bh_ipa_anti_affinity_rules;
+    for (uint32_t i = 0; st->map[BH_IPA_EXISTING].nonzero && i < n->labels.n; i++)
+        if (bh_pair_view_get(&st->map[BH_IPA_EXISTING], labels[i].key, labels[i].value) > 0)
+            return &bh_ipa_existing_rules;
+    return NULL;
 }
 
 /* ---- fast path ---- */
@@ -281,16 +249,13 @@ static const struct bh_field schema[] = {
 };
 
 const struct bh_plugin bh_plugin_inter_pod_affinity = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "InterPodAffinity",
+    BH_PLUGIN_HEAD("InterPodAffinity"),
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,
     .events = bh_ipa_events,
     .pre_filter = pre_filter,
-    .add_pod = add_pod,
-    .remove_pod = remove_pod,
+    .change_pod = change_pod,
     .clone_state = clone_state,
     .filter = filter,
     .pre_score = bh_ipa_pre_score,

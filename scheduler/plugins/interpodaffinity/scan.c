@@ -4,8 +4,6 @@
  *
  * Pods of one shape are alike to every term, so selectors are matched once a shape; a pod costs a
  * look at its shape's list.
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/interpodaffinity/affinity.h"
 
@@ -29,11 +27,6 @@ void bh_ipa_push(struct bh_ipa_scan *s, uint32_t map, bh_sym key, int64_t n)
     *append(s) = (struct bh_ipa_share){.key = key, .map = map, .n = n};
 }
 
-void bh_ipa_scan_begin(struct bh_ipa_scan *s, const struct bh_cache *c, bool remember)
-{
-    s->memo = remember ? bh_arena_new_array(s->a, uint32_t, c->shapes.n ? c->shapes.n : 1) : NULL;
-}
-
 const struct bh_ipa_share *bh_ipa_shares(struct bh_ipa_scan *s, const struct bh_pod_info *p)
 {
     uint32_t once = 0, *at = s->memo ? &s->memo[p->shape_id] : &once;
@@ -51,30 +44,24 @@ const struct bh_ipa_share *bh_ipa_shares(struct bh_ipa_scan *s, const struct bh_
     return &s->v[*at - 1];
 }
 
-static void add_node(struct bh_ipa_scan *s, const struct bh_node_info *ni, bool all,
-                     struct bh_pair_counts *tallies)
-{
-    const struct bh_kv *labels = bh_rec_at(ni->rec, ni->rec->labels, struct bh_kv);
-    bh_sym value;
-
-    for (uint32_t i = 0; i < ni->n_pods; i++) {
-        if (!all && !(ni->pods[i]->shape->flags & BH_SHAPE_USES_POD_AFFINITY))
-            continue;
-        const struct bh_ipa_share *list = bh_ipa_shares(s, ni->pods[i]);
-        for (uint32_t k = 1; k <= list->map; k++)
-            if (bh_labels_get(labels, ni->rec->labels.n, list[k].key, &value))
-                bh_pair_counts_add(&tallies[list[k].map], list[k].key, value, list[k].n);
-    }
-}
-
 void bh_ipa_scan_nodes(struct bh_ipa_scan *s, const struct bh_cache *c, bool all,
                        struct bh_pair_counts *tallies)
 {
-    bh_ipa_scan_begin(s, c, true);
+    s->memo = bh_arena_new_array(s->a, uint32_t, c->shapes.n ? c->shapes.n : 1);
     for (uint32_t row = 0; row < c->cols.n_rows; row++) {
         const struct bh_node_info *ni =
             bh_row_bit(&c->cols, BH_ROW_LIVE, row) ? c->rows[row] : NULL;
-        if (ni && (all ? ni->n_pods : ni->n_affinity_pods))
-            add_node(s, ni, all, tallies);
+        if (ni && (all ? ni->n_pods : ni->n_affinity_pods)) {
+            const struct bh_kv *labels = bh_rec_at(ni->rec, ni->rec->labels, struct bh_kv);
+            bh_sym value;
+            for (uint32_t i = 0; i < ni->n_pods; i++) {
+                if (!all && !(ni->pods[i]->shape->flags & BH_SHAPE_USES_POD_AFFINITY))
+                    continue;
+                const struct bh_ipa_share *list = bh_ipa_shares(s, ni->pods[i]);
+                for (uint32_t k = 1; k <= list->map; k++)
+                    if (bh_labels_get(labels, ni->rec->labels.n, list[k].key, &value))
+                        bh_pair_counts_add(&tallies[list[k].map], list[k].key, value, list[k].n);
+            }
+        }
     }
 }

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/interpodaffinity/score.c - nodes near liked pods and far from disliked ones
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go.
  */
 #include "scheduler/plugins/interpodaffinity/affinity.h"
@@ -10,11 +9,6 @@
 /* Score is configured without PreScore. */
 BH_STATUS_CONST(no_state, BH_ERROR, "InterPodAffinity",
                 "failed to read \"PreScoreInterPodAffinity\" from cycleState: not found");
-
-static bool has_preferences(const struct bh_shape_rec *s)
-{
-    return s->preferred_affinity.n || s->preferred_anti_affinity.n;
-}
 
 /* The incoming pod's preferences about an existing one. */
 static void push_own(struct bh_ipa_scan *s, struct bh_slice list, int64_t sign,
@@ -53,7 +47,7 @@ const struct bh_status *bh_ipa_pre_score(struct bh_call *c, const uint32_t *rows
 {
     const struct bh_ipa_args *args = c->args;
     const struct bh_shape_rec *shape = c->pod->shape;
-    bool own = has_preferences(shape);
+    bool own = shape->preferred_affinity.n || shape->preferred_anti_affinity.n;
 
     if (!n || (!own && (args->ignore_preferred || !c->cache->n_affinity_pods)))
         return &bh_status_skip;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/interpodaffinity/terms.c - does an affinity term mean a pod?
- *
- * Runs in: the engine's thread.
  */
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/plugins/interpodaffinity/terms.h"
@@ -22,32 +20,21 @@ static bh_sym find_symbol(const struct bh_terms *m, const char *s)
     return v == BH_SYM_NONE && *s ? SYM_UNHEARD_OF : v;
 }
 
-static struct bh_ns_labels read_labels(struct bh_terms *m, bh_sym namespace_)
-{
-    const K8s__Namespace *ns = (const K8s__Namespace *)(const void *)bh_objects_get(
-        m->objects, BH_KIND_NAMESPACE, "", bh_sym_text(m->tab, namespace_));
-    struct bh_ns_labels out = {.known = ns != NULL};
-
-    if (!ns || !ns->metadata)
-        return out;
-    size_t n = ns->metadata->n_labels;
-    struct bh_kv *kv = bh_arena_new_array(m->a, struct bh_kv, n ? n : 1);
-    for (size_t i = 0; i < n; i++)
-        kv[i] = (struct bh_kv){find_symbol(m, ns->metadata->labels[i]->key),
-                               find_symbol(m, ns->metadata->labels[i]->value)};
-    out.labels = kv;
-    out.n = (uint32_t)n;
-    return out;
-}
-
 static struct bh_ns_labels labels_of(struct bh_terms *m, bh_sym namespace_)
 {
     const int64_t *at = bh_pair_counts_find(&m->seen, namespace_, BH_SYM_NONE);
 
     if (at)
         return m->ns[*at];
+    const K8s__Namespace *ns = (const K8s__Namespace *)(const void *)bh_objects_get(
+        m->objects, BH_KIND_NAMESPACE, "", bh_sym_text(m->tab, namespace_));
+    size_t n = ns && ns->metadata ? ns->metadata->n_labels : 0;
+    struct bh_kv *kv = bh_arena_new_array(m->a, struct bh_kv, n ? n : 1);
+    for (size_t i = 0; i < n; i++)
+        kv[i] = (struct bh_kv){find_symbol(m, ns->metadata->labels[i]->key),
+                               find_symbol(m, ns->metadata->labels[i]->value)};
     BH_ARENA_GROW(m->a, m->ns, m->n_ns, m->cap_ns);
-    m->ns[m->n_ns] = read_labels(m, namespace_);
+    m->ns[m->n_ns] = (struct bh_ns_labels){.known = ns != NULL, .labels = kv, .n = (uint32_t)n};
     bh_pair_counts_add(&m->seen, namespace_, BH_SYM_NONE, m->n_ns);
     return m->ns[m->n_ns++];
 }

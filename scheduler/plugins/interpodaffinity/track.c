@@ -9,7 +9,6 @@
  *
  * Invariants: a domain's sum is that of share[row] over the rows in it; share is 0 where the node
  *             lacks the key; nonzero counts the domains whose sum is not 0.
- * Runs in:    the engine's thread.
  * Upstream:   the same numbers as filtering.go and scoring.go count for every pod.
  */
 #include "scheduler/plugins/domains.h"
@@ -134,47 +133,26 @@ static struct key *key_of(struct bh_call *c, struct track *t, bh_sym key)
     return k;
 }
 
-static struct lane *lane_of(struct bh_call *c, struct track *t, uint32_t map, bh_sym key)
+static struct lane *find_lane(const struct track *t, uint32_t map, bh_sym key)
 {
     for (uint32_t i = 0; i < t->n_lanes; i++)
         if (t->lane[i].map == map && t->lane[i].at->key == key)
             return &t->lane[i];
+    return NULL;
+}
+
+static struct lane *lane_of(struct bh_call *c, struct track *t, uint32_t map, bh_sym key)
+{
+    struct lane *l = find_lane(t, map, key);
+
+    if (l)
+        return l;
     BH_GROW(t->lane, t->n_lanes, t->cap_lanes);
-    struct lane *l = &t->lane[t->n_lanes++];
+    l = &t->lane[t->n_lanes++];
     *l = (struct lane){
         .map = map, .key = key_of(c, t, key), .share = bh_calloc(t->cap_rows, sizeof(int64_t))};
     l->at = &l->key->d;
     return l;
-}
-
-/* The rows of a domain are another kind when its sum is another after the update. */
-static void note(struct track *t, struct lane *l, uint32_t id)
-{
-    if (l->key->by_sum)
-        bh_moved_note(&t->moved, &l->noted[id], (uint32_t)(l - t->lane), id, l->sum[id]);
-}
-
-static void look_at_notes(struct track *t)
-{
-    for (uint32_t i = 0; i < t->moved.n_notes; i++) {
-        const struct bh_note *k = &t->moved.note[i];
-        const struct lane *l = &t->lane[k->of];
-        int64_t is = l->sum[k->id];
-        if (l->map == BH_IPA_LIKES ? k->was != is : (k->was > 0) != (is > 0))
-            bh_moved_add(&t->moved, l->at, k->id);
-    }
-}
-
-/* A key with more and more domains is looked at in the other way. */
-static void choose_kinds(struct track *t)
-{
-    for (uint32_t i = 0; i < t->n_keys; i++) {
-        struct key *k = t->key[i];
-        if (k->by_sum || k->d.n <= BY_DOMAIN)
-            continue;
-        k->by_sum = t->moved.anew = true;
-        bh_domains_link(&k->d);
-    }
 }
 
 static void shift(struct track *t, struct lane *l, uint32_t id, int64_t n)
@@ -187,7 +165,8 @@ static void shift(struct track *t, struct lane *l, uint32_t id, int64_t n)
         l->noted = bh_regrown(l->noted, l->cap_domains, cap, sizeof *l->noted);
         l->cap_domains = cap;
     }
-    note(t, l, id);
+    if (l->key->by_sum) /* rows are another kind when the sum is another in the end */
+        bh_moved_note(&t->moved, &l->noted[id], (uint32_t)(l - t->lane), id, l->sum[id]);
     l->nonzero -= l->sum[id] != 0;
     l->sum[id] += n;
     l->nonzero += l->sum[id] != 0;
@@ -282,16 +261,6 @@ static void enter(struct bh_call *c, struct track *t, struct bh_ipa_scan *s, uin
     }
 }
 
-/* Whether a node has the keys matters also while there is no pod to be near to. */
-static void add_own_keys(struct bh_call *c, struct track *t)
-{
-    const struct bh_shape_rec *s = c->pod->shape;
-    const struct bh_pod_term *term = bh_rec_at(s, s->affinity, struct bh_pod_term);
-
-    for (uint32_t i = 0; i < s->affinity.n; i++)
-        key_of(c, t, term[i].topology_key);
-}
-
 static void fill_both(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
 {
     bh_ipa_fill_filter(s, pod);
@@ -301,9 +270,11 @@ static void fill_both(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
 static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_nodes, uint32_t n)
 {
     struct track *t = p;
+    const struct bh_shape_rec *own = c->pod->shape;
+    const struct bh_pod_term *term = bh_rec_at(own, own->affinity, struct bh_pod_term);
     struct bh_terms terms;
     struct bh_ipa_scan s = {.a = c->arena,
-                            .incoming = c->pod->shape,
+                            .incoming = own,
                             .terms = &terms,
                             .args = c->args,
                             .fill = t->counts_likes ? fill_both : bh_ipa_fill_filter};
@@ -311,11 +282,12 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
 
     bh_moved_begin(&t->moved, n, c->cache->cols.n_rows);
     reserve(t, c->cache->cols.cap_rows);
-    add_own_keys(c, t);
+    /* Whether a node has the pod's keys matters also while there is no pod to be near to. */
+    for (uint32_t i = 0; i < own->affinity.n; i++)
+        key_of(c, t, term[i].topology_key);
     bh_terms_init(&terms, c->tab, c->objects, c->arena);
     if (bh_meanings_for(c->cache->shapes.cap) > t->n_meanings || t->n_shares > SHARES_MAX)
         forget_meanings(t, c->cache->shapes.cap);
-    bh_ipa_scan_begin(&s, c->cache, false);
     for (uint32_t r = 0; r < n; r++) {
         const struct bh_node_info *ni = c->cache->rows[rows[r]];
         leave(c, t, rows[r], r < n_nodes);
@@ -325,8 +297,21 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
             if (all || ni->pods[i]->shape->flags & BH_SHAPE_USES_POD_AFFINITY)
                 enter(c, t, &s, rows[r], ni->pods[i]);
     }
-    choose_kinds(t);
-    look_at_notes(t);
+    /* A key with more and more domains is looked at in the other way. */
+    for (uint32_t i = 0; i < t->n_keys; i++) {
+        struct key *k = t->key[i];
+        if (k->by_sum || k->d.n <= BY_DOMAIN)
+            continue;
+        k->by_sum = t->moved.anew = true;
+        bh_domains_link(&k->d);
+    }
+    for (uint32_t i = 0; i < t->moved.n_notes; i++) {
+        const struct bh_note *k = &t->moved.note[i];
+        const struct lane *l = &t->lane[k->of];
+        int64_t is = l->sum[k->id];
+        if (l->map == BH_IPA_LIKES ? k->was != is : (k->was > 0) != (is > 0))
+            bh_moved_add(&t->moved, l->at, k->id);
+    }
 }
 
 static uint32_t kind(struct bh_call *c BH_UNUSED, void *p, uint32_t row, uint32_t *ret)
@@ -362,14 +347,6 @@ static uint32_t moved(const void *p, const uint32_t **ret)
 }
 
 /* ---- Filter ---- */
-
-static const struct lane *find_lane(const struct track *t, uint32_t map, bh_sym key)
-{
-    for (uint32_t i = 0; i < t->n_lanes; i++)
-        if (t->lane[i].map == map && t->lane[i].at->key == key)
-            return &t->lane[i];
-    return NULL;
-}
 
 static bool anything(const struct track *t, uint32_t map)
 {

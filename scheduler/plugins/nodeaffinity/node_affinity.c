@@ -3,7 +3,6 @@
  * scheduler/plugins/nodeaffinity/node_affinity.c - node selector, required and preferred node
  * affinity
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go,
  *           component-helpers/scheduling/corev1/nodeaffinity; differences: none.
  */
@@ -24,12 +23,6 @@ BH_STATUS_CONST(conflict, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeAffinity",
                 "pod affinity terms conflict");
 
 /* ---- matching ---- */
-
-static bool any_term(const struct bh_shape_rec *s, const struct bh_node_rec *n,
-                     const struct bh_symtab *tab, bh_sym metadata_name)
-{
-    return bh_any_node_term_match(s, s->required_terms, n, tab, metadata_name);
-}
 
 static int64_t preferred_sum(const struct bh_shape_rec *s, const struct bh_node_rec *n,
                              const struct bh_symtab *tab, bh_sym metadata_name)
@@ -54,13 +47,14 @@ static bool has_added_required(const void *args)
     return added(args) && added(args)->flags & BH_SHAPE_HAS_REQUIRED_AFFINITY;
 }
 
-/* ---- PreFilter: terms that name their nodes ---- */
-
-static int by_sym(const void *a, const void *b)
+static bool added_match(const void *args, const struct bh_node_rec *n, const struct bh_symtab *tab,
+                        bh_sym metadata_name)
 {
-    bh_sym x = *(const bh_sym *)a, y = *(const bh_sym *)b;
-    return x < y ? -1 : x > y;
+    return !has_added_required(args) ||
+           bh_any_node_term_match(args, added(args)->required_terms, n, tab, metadata_name);
 }
+
+/* ---- PreFilter: terms that name their nodes ---- */
 
 /* The names one term leaves: the intersection of its metadata.name In [...] requirements. Whether
  * the requirement is valid does not matter here, as upstream. false: the term names no nodes. */
@@ -78,10 +72,10 @@ static bool names_of_term(struct bh_call *c, const struct bh_node_term *t, bh_sy
         bh_sym *mine = bh_arena_new_array(c->arena, bh_sym, r[i].values.n ? r[i].values.n : 1);
         uint32_t n = 0;
         for (uint32_t k = 0; k < r[i].values.n; k++)
-            if (!found || bsearch(&v[k], *ret, *ret_n, sizeof **ret, by_sym))
+            if (!found || bsearch(&v[k], *ret, *ret_n, sizeof **ret, bh_by_sym))
                 mine[n++] = v[k];
         *ret = mine;
-        *ret_n = (uint32_t)bh_sort_unique(mine, n, sizeof *mine, by_sym);
+        *ret_n = (uint32_t)bh_sort_unique(mine, n, sizeof *mine, bh_by_sym);
         found = true;
     }
     return found;
@@ -112,7 +106,7 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     }
     if (!s->required_terms.n)
         return NULL;
-    n = (uint32_t)bh_sort_unique(all, n, sizeof *all, by_sym);
+    n = (uint32_t)bh_sort_unique(all, n, sizeof *all, bh_by_sym);
     if (!n)
         return &conflict;
     *ret_nodes = (struct bh_node_set){.n = n, .names = all};
@@ -125,7 +119,7 @@ static const struct bh_status *check(struct bh_call *c, const struct bh_node_rec
 {
     bh_sym name = c->cache->sym.metadata_name;
 
-    if (has_added_required(c->args) && !any_term(added(c->args), n, c->tab, name))
+    if (!added_match(c->args, n, c->tab, name))
         return &enforced;
     return bh_required_node_match(c->pod->shape, n, c->tab, name) ? NULL : &no_match;
 }
@@ -192,12 +186,11 @@ static int64_t points(struct bh_call *c, const struct bh_node_rec *n)
     return sum + preferred_sum(c->pod->shape, n, c->tab, name);
 }
 
-static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
-                                     int64_t *ret)
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
     const struct bh_status *s = c->pre_score_state ? NULL : parse_errors(c);
 
-    *ret = s ? 0 : points(c, node->rec);
+    *ret = s ? 0 : points(c, ni->rec);
     return s;
 }
 
@@ -205,11 +198,6 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 {
     for (uint32_t i = 0; i < n; i++)
         ret[i] = points(c, c->cache->rows[rows[i]]->rec);
-}
-
-static void normalize(struct bh_call *c BH_UNUSED, int64_t *scores, uint32_t n)
-{
-    bh_default_normalize(scores, n, false);
 }
 
 /* ---- args ---- */
@@ -281,7 +269,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     const struct bh_node_rec *old = c->ev->old_node, *neu = c->ev->new_node;
     bh_sym name = c->sym->metadata_name;
 
-    if (has_added_required(c->args) && !any_term(added(c->args), neu, c->tab, name))
+    if (!added_match(c->args, neu, c->tab, name))
         return BH_QUEUE_SKIP;
     if (!bh_required_node_match(c->shape, neu, c->tab, name))
         return bh_hint_if(unparsable(c->shape));
@@ -289,9 +277,8 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
         return BH_QUEUE;
     /* Upstream looks at the pod's own affinity only and so misses a node that begins to match the
      * added one; waking a superset is safe. */
-    bool matched = bh_required_node_match(c->shape, old, c->tab, name) &&
-                   (!has_added_required(c->args) || any_term(added(c->args), old, c->tab, name));
-    return matched ? BH_QUEUE_SKIP : BH_QUEUE;
+    return bh_hint_if(!bh_required_node_match(c->shape, old, c->tab, name) ||
+                      !added_match(c->args, old, c->tab, name));
 }
 
 static const struct bh_event_reg events[] = {
@@ -332,9 +319,7 @@ static const struct bh_field schema[] = {
 };
 
 const struct bh_plugin bh_plugin_node_affinity = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "NodeAffinity",
+    BH_PLUGIN_HEAD("NodeAffinity"),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
              BH_PLUGIN_READS_NODE,
     .args_schema = schema,
@@ -347,6 +332,5 @@ const struct bh_plugin bh_plugin_node_affinity = {
     .pre_score = pre_score,
     .score = score,
     .score_rows = score_rows,
-    .normalize = normalize,
     .normal = BH_NORMAL_MAX,
 };

@@ -3,11 +3,10 @@
  * scheduler/plugins/nodedeclaredfeatures/node_declared_features.c - pods that need a node feature
  * go where it is declared
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go;
  *             differences: none.
  */
-#include "scheduler/framework/plugin.h"
+#include "scheduler/framework/framework.h"
 #include "scheduler/plugins/registry.h"
 
 BH_STATUS_CONST(missing, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeDeclaredFeatures",
@@ -37,43 +36,35 @@ static unsigned required(const struct bh_shape_rec *s)
     return set;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     return required(c->pod->shape) ? NULL : &bh_status_skip;
 }
 
-/* Upstream walks the node's list and the registry side by side, because kubelets sort the list: in
- * one that is not sorted it overlooks names. Mirrored, because it decides placement. */
-static unsigned declared(const struct bh_symtab *tab, const struct bh_node_rec *n)
+static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
-    const bh_sym *f = bh_rec_at(n, n->features, bh_sym);
+    const bh_sym *f = bh_rec_at(node->rec, node->rec->features, bh_sym);
     unsigned set = 0, k = 0;
 
-    for (uint32_t i = 0; i < n->features.n && k < BH_ARRAY_LEN(features);) {
-        int cmp = strcmp(bh_sym_text(tab, f[i]), features[k].name);
+    /* Upstream walks the node's list and the registry side by side, because kubelets sort the
+     * list: in one that is not sorted it overlooks names. Mirrored, because it decides
+     * placement. */
+    for (uint32_t i = 0; i < node->rec->features.n && k < BH_ARRAY_LEN(features);) {
+        int cmp = strcmp(bh_sym_text(c->tab, f[i]), features[k].name);
         if (cmp == 0)
             set |= 1u << k;
         i += cmp <= 0;
         k += cmp >= 0;
     }
-    return set;
-}
-
-static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
-{
-    return required(c->pod->shape) & ~declared(c->tab, node->rec) ? &missing : NULL;
+    return required(c->pod->shape) & ~set ? &missing : NULL;
 }
 
 static enum bh_hint on_node(const struct bh_hint_call *c)
 {
     const struct bh_node_rec *old = c->ev->old_node, *neu = c->ev->new_node;
 
-    if (!old || old->features.n != neu->features.n)
-        return BH_QUEUE;
-    return bh_hint_if(neu->features.n && memcmp(bh_rec_at(old, old->features, bh_sym),
-                                                bh_rec_at(neu, neu->features, bh_sym),
-                                                neu->features.n * sizeof(bh_sym)) != 0);
+    return bh_hint_if(!old ||
+                      bh_slice_differs(old, old->features, neu, neu->features, sizeof(bh_sym)));
 }
 
 static enum bh_hint on_pod(const struct bh_hint_call *c)
@@ -89,9 +80,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_node_declared_features = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "NodeDeclaredFeatures",
+    BH_PLUGIN_HEAD("NodeDeclaredFeatures"),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
              BH_PLUGIN_READS_NODE,
     .events = events,

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/nodename/node_name.c - a pod that names its node fits there only
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/nodename/node_name.go; differences: none.
  */
 #include "scheduler/framework/plugin.h"
@@ -42,9 +41,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_node_name = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "NodeName",
+    BH_PLUGIN_HEAD("NodeName"),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
              BH_PLUGIN_READS_NODE,
     .events = events,

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/nodeports/node_ports.c - host ports are taken once per node
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/nodeports/node_ports.go; differences: none.
  */
 #include "scheduler/framework/plugin.h"
@@ -13,8 +12,7 @@ BH_STATUS_CONST(no_ports, BH_UNSCHEDULABLE, "NodePorts",
 BH_STATUS_CONST(no_state, BH_ERROR, "NodePorts",
                 "reading \"PreFilterNodePorts\" from cycleState: not found");
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     return c->pod->shape->host_ports.n ? NULL : &bh_status_skip;
 }
@@ -64,9 +62,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_node_ports = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "NodePorts",
+    BH_PLUGIN_HEAD("NodePorts"),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
     .events = events,
     .pre_filter = pre_filter,

@@ -3,7 +3,6 @@
  * scheduler/plugins/noderesources/balanced_allocation.c - nodes whose resources fill up evenly are
  * better
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go; differences:
  *             none.
  */
@@ -60,12 +59,7 @@ static struct bh_class_devices *devices_of(const struct bh_call *c)
 
 static const int64_t *requests_of(struct bh_call *c)
 {
-    const struct bh_res_list *l = resources_of(c);
-    int64_t *q = bh_arena_new_array(c->arena, int64_t, l->n);
-
-    for (uint32_t i = 0; i < l->n; i++)
-        q[i] = bh_res_request(&l->v[i], c->pod->shape, &c->pod->shape->used);
-    return q;
+    return bh_res_requests(c, resources_of(c), &c->pod->shape->used);
 }
 
 static bool wants_any(struct bh_call *c, const int64_t *q)
@@ -85,8 +79,7 @@ static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows
     return wants_any(c, q) ? NULL : &bh_status_skip;
 }
 
-static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
-                                     int64_t *ret)
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
     /* PreScore may be disabled while Score is not. */
     const int64_t *q = c->pre_score_state ? c->pre_score_state : requests_of(c);
@@ -95,7 +88,7 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     *ret = 0;
     if (!c->pre_score_state && !wants_any(c, q))
         return NULL;
-    bh_res_view_node(&v, resources_of(c), q, node, false, devices_of(c));
+    bh_res_view_node(&v, resources_of(c), q, ni, false, devices_of(c));
     *ret = balance(&v);
     return NULL;
 }
@@ -163,28 +156,19 @@ static uint64_t epoch(struct bh_call *c)
                                   c->objects);
 }
 
-static const struct bh_event_reg events[] = {{.actions = 0}};
-
-static const struct bh_field resource_schema[] = {
-    {"name", BH_FIELD_STRING, NULL, NULL},
-    {"weight", BH_FIELD_INT64, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
 static const struct bh_field schema[] = {
-    {"resources", BH_FIELD_OBJECTS, resource_schema, "ResourceSpec"},
+    {"resources", BH_FIELD_OBJECTS, bh_res_schema, "ResourceSpec"},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 
 const struct bh_plugin bh_plugin_balanced_allocation = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "NodeResourcesBalancedAllocation",
+    BH_PLUGIN_HEAD("NodeResourcesBalancedAllocation"),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,
     .args_free = args_free,
-    .events = events,
+    .events = bh_no_events,
     .pre_score = pre_score,
     .score = score,
     .score_rows = score_rows,

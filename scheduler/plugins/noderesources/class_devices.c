@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/noderesources/class_devices.c - counting devices for the scores
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/dynamicresources/device_class.h"
 #include "scheduler/plugins/noderesources/class_devices.h"
@@ -30,25 +28,20 @@ void bh_class_devices_free(struct bh_class_devices *d)
     free(d);
 }
 
-static void find_classes(struct bh_class_devices *d, const struct bh_res_list *l,
-                         const struct bh_objects *o)
-{
-    d->any = false;
-    for (uint32_t i = 0; i < l->n; i++) {
-        d->of[i] = l->v[i].kind == BH_RES_OTHER
-                       ? bh_device_class_of(o, bh_sym_text(d->tab, l->v[i].name))
-                       : NULL;
-        d->any |= d->of[i] != NULL;
-    }
-    d->classes_version = o->version[BH_KIND_DEVICECLASS];
-}
-
 /* Does a class provide any of the resources? */
 static bool in_play(struct bh_class_devices *d, const struct bh_res_list *l,
                     const struct bh_objects *o)
 {
-    if (d->classes_version != o->version[BH_KIND_DEVICECLASS])
-        find_classes(d, l, o);
+    if (d->classes_version != o->version[BH_KIND_DEVICECLASS]) {
+        d->any = false;
+        for (uint32_t i = 0; i < l->n; i++) {
+            d->of[i] = l->v[i].kind == BH_RES_OTHER
+                           ? bh_device_class_of(o, bh_sym_text(d->tab, l->v[i].name))
+                           : NULL;
+            d->any |= d->of[i] != NULL;
+        }
+        d->classes_version = o->version[BH_KIND_DEVICECLASS];
+    }
     return d->any;
 }
 
@@ -116,14 +109,6 @@ static bool selected(struct count *c, uint32_t device)
     return true;
 }
 
-static void add(struct count *c, uint32_t id)
-{
-    struct bh_class_devices *d = c->of;
-
-    BH_GROW(d->found, c->n, d->cap_found);
-    d->found[c->n++] = id;
-}
-
 static void count_slice(struct count *c, const struct bh_dra_slice *s)
 {
     /* A slice that says nothing about nodes counts for all of them. */
@@ -135,7 +120,10 @@ static void count_slice(struct count *c, const struct bh_dra_slice *s)
         const struct bh_dra_device *dev = &c->d->devices[i];
         if ((s->per_device && !is_for_node(c, &dev->where)) || !selected(c, i))
             continue;
-        add(c, dev->id);
+        uint32_t id = dev->id;
+        struct bh_class_devices *d = c->of;
+        BH_GROW(d->found, c->n, d->cap_found);
+        d->found[c->n++] = id;
     }
 }
 

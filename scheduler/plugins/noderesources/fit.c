@@ -3,7 +3,6 @@
  * scheduler/plugins/noderesources/fit.c - does the node have what the pod requests; and how full
  * will it be
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go; differences: none.
  */
 #include "common/k8s/compile.h"
@@ -22,35 +21,17 @@ static const char *const no_ephemeral = "Insufficient ephemeral-storage";
 
 /* ---- Filter ---- */
 
-/* Reasons are made once per resource: counting them later compares addresses. */
-static const char *reason_for(struct bh_fit_args *a, bh_sym name)
-{
-    uint64_t v;
-
-    if (!bh_umap_get(&a->reasons, name, &v)) {
-        v = (uint64_t)(uintptr_t)bh_arena_printf(a->arena, "Insufficient %s",
-                                                 bh_sym_text(a->tab, name));
-        bh_umap_put(&a->reasons, name, v);
-    }
-    return (const char *)(uintptr_t)v;
-}
-
-static bool is_extended(struct bh_fit_args *a, bh_sym name)
-{
-    uint64_t v;
-
-    if (!bh_umap_get(&a->extended, name, &v)) {
-        v = bh_resource_is_extended(bh_sym_text(a->tab, name));
-        bh_umap_put(&a->extended, name, v);
-    }
-    return v;
-}
-
 bool bh_fit_ignores(struct bh_fit_args *a, bh_sym name)
 {
     if (!a->n_ignored && !a->n_ignored_groups)
         return false;
-    if (!is_extended(a, name))
+
+    uint64_t v;
+    if (!bh_umap_get(&a->extended, name, &v)) {
+        v = bh_resource_is_extended(bh_sym_text(a->tab, name));
+        bh_umap_put(&a->extended, name, v);
+    }
+    if (!v)
         return false;
     for (uint32_t i = 0; i < a->n_ignored; i++)
         if (a->ignored[i] == name)
@@ -78,23 +59,6 @@ static void lack(struct shortage *s, const char *reason, bool hopeless)
     s->hopeless |= hopeless;
 }
 
-static void check_scalars(struct bh_fit_args *a, const struct bh_objects *objects,
-                          const struct bh_shape_rec *s, const struct bh_node_info *ni,
-                          struct shortage *out)
-{
-    const struct bh_res *r = bh_rec_at(s, s->fit.scalars, struct bh_res);
-
-    for (uint32_t i = 0; i < s->fit.scalars.n; i++) {
-        if (r[i].value == 0 || bh_fit_ignores(a, r[i].name))
-            continue;
-        int64_t alloc = bh_node_rec_scalar(ni->rec, r[i].name, NULL);
-        if (alloc == 0 && bh_device_class_maps(objects, bh_sym_text(a->tab, r[i].name)))
-            continue; /* DynamicResources decides */
-        if ((bh_sum)r[i].value > (bh_sum)alloc - bh_node_info_used_scalar(ni, r[i].name))
-            lack(out, out->reasons ? reason_for(a, r[i].name) : NULL, r[i].value > alloc);
-    }
-}
-
 static void check_node(struct bh_fit_args *a, const struct bh_objects *objects,
                        const struct bh_shape_rec *s, const struct bh_node_info *ni,
                        struct shortage *out)
@@ -111,11 +75,27 @@ static void check_node(struct bh_fit_args *a, const struct bh_objects *objects,
     if (s->fit.ephemeral_bytes > 0 &&
         s->fit.ephemeral_bytes > n->alloc_ephemeral_bytes - ni->used_ephemeral_bytes)
         lack(out, no_ephemeral, s->fit.ephemeral_bytes > n->alloc_ephemeral_bytes);
-    check_scalars(a, objects, s, ni, out);
+    const struct bh_res *r = bh_rec_at(s, s->fit.scalars, struct bh_res);
+    for (uint32_t i = 0; i < s->fit.scalars.n; i++) {
+        if (r[i].value == 0 || bh_fit_ignores(a, r[i].name))
+            continue;
+        int64_t alloc = bh_node_rec_scalar(ni->rec, r[i].name, NULL);
+        if (alloc == 0 && bh_device_class_maps(objects, bh_sym_text(a->tab, r[i].name)))
+            continue; /* DynamicResources decides */
+        if ((bh_sum)r[i].value <= (bh_sum)alloc - bh_node_info_used_scalar(ni, r[i].name))
+            continue;
+        uint64_t reason = 0;
+        /* Made once per resource: counting them later compares addresses. */
+        if (out->reasons && !bh_umap_get(&a->reasons, r[i].name, &reason)) {
+            reason = (uint64_t)(uintptr_t)bh_arena_printf(a->arena, "Insufficient %s",
+                                                          bh_sym_text(a->tab, r[i].name));
+            bh_umap_put(&a->reasons, r[i].name, reason);
+        }
+        lack(out, (const char *)(uintptr_t)reason, r[i].value > alloc);
+    }
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     (void)c; /* the request vector is part of the shape */
     return NULL;
@@ -193,11 +173,8 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 static const int64_t *requests_of(struct bh_call *c)
 {
     const struct bh_fit_args *a = c->args;
-    int64_t *q = bh_arena_new_array(c->arena, int64_t, a->resources.n);
 
-    for (uint32_t i = 0; i < a->resources.n; i++)
-        q[i] = bh_res_request(&a->resources.v[i], c->pod->shape, &c->pod->shape->score);
-    return q;
+    return bh_res_requests(c, &a->resources, &c->pod->shape->score);
 }
 
 static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows BH_UNUSED,
@@ -213,14 +190,13 @@ static const int64_t *state_of(struct bh_call *c)
     return c->pre_score_state ? c->pre_score_state : requests_of(c);
 }
 
-static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
-                                     int64_t *ret)
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
     const struct bh_fit_args *a = c->args;
     struct bh_class_devices *devices = bh_class_devices_get(a->devices, &a->resources, c->objects);
     struct bh_res_view v;
 
-    bh_res_view_node(&v, &a->resources, state_of(c), node, true, devices);
+    bh_res_view_node(&v, &a->resources, state_of(c), ni, true, devices);
     *ret = bh_fit_score(a, &v);
     return NULL;
 }
@@ -251,9 +227,7 @@ static uint64_t epoch(struct bh_call *c)
 }
 
 const struct bh_plugin bh_plugin_fit = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = NAME,
+    BH_PLUGIN_HEAD(NAME),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS,
     .args_schema = bh_fit_schema,
     .args_check = bh_fit_args_check,

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/noderesources/fit_args.c - NodeResourcesFitArgs
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/apis/config/validation/validation_pluginargs.go; differences: none.
  */
 #include <inttypes.h>
@@ -10,18 +9,13 @@
 
 #include "scheduler/plugins/noderesources/fit.h"
 
-static const struct bh_field resource_schema[] = {
-    {"name", BH_FIELD_STRING, NULL, NULL},
-    {"weight", BH_FIELD_INT64, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
 static const struct bh_field ratio_schema[] = {
     {"shape", BH_FIELD_OBJECTS, bh_field_shape_point, "UtilizationShapePoint"},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 static const struct bh_field strategy_schema[] = {
     {"type", BH_FIELD_STRING, NULL, NULL},
-    {"resources", BH_FIELD_OBJECTS, resource_schema, "ResourceSpec"},
+    {"resources", BH_FIELD_OBJECTS, bh_res_schema, "ResourceSpec"},
     {"requestedToCapacityRatio", BH_FIELD_OBJECT, ratio_schema, "RequestedToCapacityRatioParam"},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
@@ -49,25 +43,6 @@ static void check_ignored(const struct bh_json *args, struct bh_field_errors *er
                            at, g->s.p);
         bh_field_qualified_name(errs, at, g->s.p);
     }
-}
-
-static void check_resources(const struct bh_json *list, struct bh_field_errors *errs)
-{
-    unsigned i = 0;
-
-    bh_json_each(r, list) {
-        int64_t w = bh_json_get_i64(r, "weight", 0);
-        const char *name = bh_json_get_str(r, "name");
-        if (w < 0 || w > 100)
-            bh_field_error(errs,
-                           "scoringStrategy.resources[%u].weight: Invalid value: %" PRId64
-                           ": resource weight of %s not in valid range (0, 100]",
-                           i, w, name ? name : "");
-        i++;
-    }
-    if (i > BH_RES_MAX)
-        bh_field_error(errs, "scoringStrategy.resources: Too many: %u: must have at most %u items",
-                       i, BH_RES_MAX);
 }
 
 static void check_shape(const struct bh_json *shape, struct bh_field_errors *errs)
@@ -128,7 +103,20 @@ void bh_fit_args_check(const struct bh_json *args, const char *path, struct bh_f
                        "scoringStrategy.type: Unsupported value: \"%s\": supported values: "
                        "\"LeastAllocated\", \"MostAllocated\", \"RequestedToCapacityRatio\"",
                        type ? type : "");
-    check_resources(bh_json_get(st, "resources"), errs);
+    unsigned i = 0;
+    bh_json_each(r, bh_json_get(st, "resources")) {
+        int64_t w = bh_json_get_i64(r, "weight", 0);
+        const char *name = bh_json_get_str(r, "name");
+        if (w < 0 || w > 100)
+            bh_field_error(errs,
+                           "scoringStrategy.resources[%u].weight: Invalid value: %" PRId64
+                           ": resource weight of %s not in valid range (0, 100]",
+                           i, w, name ? name : "");
+        i++;
+    }
+    if (i > BH_RES_MAX)
+        bh_field_error(errs, "scoringStrategy.resources: Too many: %u: must have at most %u items",
+                       i, BH_RES_MAX);
     if (by_ratio && !set(ratio))
         bh_field_error(errs, "scoringStrategy.requestedToCapacityRatio: Required value: must be "
                              "specified when type is RequestedToCapacityRatio");
@@ -138,16 +126,6 @@ void bh_fit_args_check(const struct bh_json *args, const char *path, struct bh_f
         bh_field_error(errs,
                        "scoringStrategy.requestedToCapacityRatio: Forbidden: must be nil when "
                        "type is not RequestedToCapacityRatio");
-}
-
-static void read_shape(struct bh_fit_args *a, const struct bh_json *shape)
-{
-    a->shape = bh_arena_new_array(a->arena, struct bh_fit_point, shape ? shape->c.n : 1);
-    bh_json_each(p, shape) {
-        a->shape[a->n_shape++] =
-            (struct bh_fit_point){.utilization = bh_json_get_i64(p, "utilization", 0),
-                                  .score = 10 * bh_json_get_i64(p, "score", 0)};
-    }
 }
 
 static uint32_t length(const struct bh_json *list)
@@ -172,8 +150,15 @@ int bh_fit_args_new(const struct bh_plugin_env *env, const struct bh_json *args,
         a->strategy = BH_FIT_RATIO;
     bh_res_list_new(&a->resources, bh_json_get(st, "resources"), env->tab);
     a->devices = bh_class_devices_new(env);
-    if (a->strategy == BH_FIT_RATIO)
-        read_shape(a, bh_json_path(st, "requestedToCapacityRatio.shape"));
+    if (a->strategy == BH_FIT_RATIO) {
+        const struct bh_json *shape = bh_json_path(st, "requestedToCapacityRatio.shape");
+        a->shape = bh_arena_new_array(a->arena, struct bh_fit_point, shape ? shape->c.n : 1);
+        bh_json_each(p, shape) {
+            a->shape[a->n_shape++] =
+                (struct bh_fit_point){.utilization = bh_json_get_i64(p, "utilization", 0),
+                                      .score = 10 * bh_json_get_i64(p, "score", 0)};
+        }
+    }
     a->ignored = bh_arena_new_array(a->arena, bh_sym, length(names) + 1);
     bh_json_each(r, names) {
         a->ignored[a->n_ignored++] = bh_sym_intern(env->tab, r->s.p, r->s.n);

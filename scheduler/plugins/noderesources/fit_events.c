@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/noderesources/fit_events.c - what can make a pod fit that did not
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/noderesources/fit.go (EventsToRegister); differences:
  *             a node helps a pod although it lacks a resource that the args ignore.
  */
@@ -35,29 +34,6 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
     return BH_QUEUE_SKIP;
 }
 
-static bool ignores(const struct bh_hint_call *c, bh_sym name)
-{
-    return c->args && bh_fit_ignores((struct bh_fit_args *)(uintptr_t)c->args, name);
-}
-
-static bool fits_empty(const struct bh_hint_call *c, const struct bh_node_rec *n)
-{
-    const struct bh_requests *q = &c->shape->fit;
-    const struct bh_res *r = bh_rec_at(c->shape, q->scalars, struct bh_res);
-
-    if (n->alloc_pods < 1 || q->cpu_milli > BH_MAX(n->alloc_cpu_milli, 0) ||
-        q->memory_bytes > BH_MAX(n->alloc_memory_bytes, 0) ||
-        q->ephemeral_bytes > BH_MAX(n->alloc_ephemeral_bytes, 0))
-        return false;
-    for (uint32_t i = 0; i < q->scalars.n; i++) {
-        int64_t alloc = bh_node_rec_scalar(n, r[i].name, NULL);
-        if (r[i].value > alloc && !ignores(c, r[i].name) &&
-            !(alloc == 0 && bh_device_class_maps(c->objects, bh_sym_text(c->tab, r[i].name))))
-            return false;
-    }
-    return true;
-}
-
 static bool grew(const struct bh_hint_call *c)
 {
     const struct bh_node_rec *old = c->ev->old_node, *neu = c->ev->new_node;
@@ -82,19 +58,22 @@ static bool grew(const struct bh_hint_call *c)
 
 static enum bh_hint on_node(const struct bh_hint_call *c)
 {
-    if (!fits_empty(c, c->ev->new_node))
+    const struct bh_node_rec *n = c->ev->new_node;
+    const struct bh_requests *q = &c->shape->fit;
+    const struct bh_res *r = bh_rec_at(c->shape, q->scalars, struct bh_res);
+    struct bh_fit_args *a = (struct bh_fit_args *)(uintptr_t)c->args;
+
+    if (n->alloc_pods < 1 || q->cpu_milli > BH_MAX(n->alloc_cpu_milli, 0) ||
+        q->memory_bytes > BH_MAX(n->alloc_memory_bytes, 0) ||
+        q->ephemeral_bytes > BH_MAX(n->alloc_ephemeral_bytes, 0))
         return BH_QUEUE_SKIP;
+    for (uint32_t i = 0; i < q->scalars.n; i++) {
+        int64_t alloc = bh_node_rec_scalar(n, r[i].name, NULL);
+        if (r[i].value > alloc && !(a && bh_fit_ignores(a, r[i].name)) &&
+            !(alloc == 0 && bh_device_class_maps(c->objects, bh_sym_text(c->tab, r[i].name))))
+            return BH_QUEUE_SKIP;
+    }
     return bh_hint_if(!c->ev->old_node || grew(c));
-}
-
-/* The pod names the resource, be it with 0. */
-static bool names(const struct bh_hint_call *c, bh_sym resource)
-{
-    bool present = false;
-
-    if (resource != BH_SYM_NONE)
-        (void)bh_requests_scalar(c->shape, &c->shape->fit, resource, &present);
-    return present;
 }
 
 /* By the implicit name of a class. */
@@ -124,7 +103,11 @@ static enum bh_hint on_device_class(const struct bh_hint_call *c)
         return BH_QUEUE;
     if (!added && !(ev->object_changes & BH_CLASS_RESOURCE))
         return BH_QUEUE_SKIP;
-    return bh_hint_if(names(c, ev->object_resource));
+    /* The pod names the resource, be it with 0. */
+    bool present = false;
+    if (ev->object_resource != BH_SYM_NONE)
+        (void)bh_requests_scalar(c->shape, &c->shape->fit, ev->object_resource, &present);
+    return bh_hint_if(present);
 }
 
 const struct bh_event_reg bh_fit_events[] = {

@@ -2,12 +2,17 @@
  *
  * scheduler/plugins/noderesources/resources.c - the configured resource lists of the two scorers
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/noderesources/resource_allocation.go; differences:
  *             none.
  */
 #include "common/k8s/compile.h"
 #include "scheduler/plugins/noderesources/class_devices.h"
+
+const struct bh_field bh_res_schema[] = {
+    {"name", BH_FIELD_STRING, NULL, NULL},
+    {"weight", BH_FIELD_INT64, NULL, NULL},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
 
 static void add_spec(struct bh_res_list *l, const char *name, int64_t weight, struct bh_symtab *tab)
 {
@@ -39,7 +44,7 @@ void bh_res_list_new(struct bh_res_list *l, const struct bh_json *resources, str
     }
 }
 
-int64_t bh_res_request(const struct bh_res_spec *r, const void *rec, const struct bh_requests *q)
+static int64_t request_of(const struct bh_res_spec *r, const void *rec, const struct bh_requests *q)
 {
     switch (r->kind) {
     case BH_RES_CPU:
@@ -54,27 +59,14 @@ int64_t bh_res_request(const struct bh_res_spec *r, const void *rec, const struc
     return bh_requests_scalar(rec, q, r->name, NULL);
 }
 
-static void node_figures(const struct bh_res_spec *r, const struct bh_node_info *ni, bool nonzero,
-                         int64_t *alloc, int64_t *used)
+const int64_t *bh_res_requests(struct bh_call *c, const struct bh_res_list *l,
+                               const struct bh_requests *q)
 {
-    switch (r->kind) {
-    case BH_RES_CPU:
-        *alloc = ni->rec->alloc_cpu_milli;
-        *used = bh_sum_i64(nonzero ? ni->nonzero_cpu_milli : ni->used_cpu_milli);
-        return;
-    case BH_RES_MEMORY:
-        *alloc = ni->rec->alloc_memory_bytes;
-        *used = bh_sum_i64(nonzero ? ni->nonzero_memory_bytes : ni->used_memory_bytes);
-        return;
-    case BH_RES_EPHEMERAL:
-        *alloc = ni->rec->alloc_ephemeral_bytes;
-        *used = bh_sum_i64(ni->used_ephemeral_bytes);
-        return;
-    case BH_RES_OTHER:
-        break;
-    }
-    *alloc = bh_node_rec_scalar(ni->rec, r->name, NULL);
-    *used = bh_sum_i64(bh_node_info_used_scalar(ni, r->name));
+    int64_t *v = bh_arena_new_array(c->arena, int64_t, l->n);
+
+    for (uint32_t i = 0; i < l->n; i++)
+        v[i] = request_of(&l->v[i], c->pod->shape, q);
+    return v;
 }
 
 void bh_res_view_node(struct bh_res_view *out, const struct bh_res_list *l, const int64_t *requests,
@@ -82,19 +74,34 @@ void bh_res_view_node(struct bh_res_view *out, const struct bh_res_list *l, cons
 {
     out->n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        int64_t alloc, used;
-        if (requests[i] == 0 && l->v[i].scalar)
+        const struct bh_res_spec *r = &l->v[i];
+        int64_t alloc = 0, used = 0;
+        if (requests[i] == 0 && r->scalar)
             continue;
-        node_figures(&l->v[i], ni, nonzero, &alloc, &used);
-        if (alloc == 0 && devices && l->v[i].kind == BH_RES_OTHER)
+        switch (r->kind) {
+        case BH_RES_CPU:
+            alloc = ni->rec->alloc_cpu_milli;
+            used = bh_sum_i64(nonzero ? ni->nonzero_cpu_milli : ni->used_cpu_milli);
+            break;
+        case BH_RES_MEMORY:
+            alloc = ni->rec->alloc_memory_bytes;
+            used = bh_sum_i64(nonzero ? ni->nonzero_memory_bytes : ni->used_memory_bytes);
+            break;
+        case BH_RES_EPHEMERAL:
+            alloc = ni->rec->alloc_ephemeral_bytes;
+            used = bh_sum_i64(ni->used_ephemeral_bytes);
+            break;
+        case BH_RES_OTHER:
+            alloc = bh_node_rec_scalar(ni->rec, r->name, NULL);
+            used = bh_sum_i64(bh_node_info_used_scalar(ni, r->name));
+            break;
+        }
+        if (alloc == 0 && devices && r->kind == BH_RES_OTHER)
             bh_class_devices_count(devices, i, ni->rec, &alloc, &used);
         if (alloc == 0)
             continue;
-        out->v[out->n].alloc = alloc;
-        out->v[out->n].used = used;
-        out->v[out->n].requested = bh_add_sat(used, requests[i]);
-        out->v[out->n].weight = l->v[i].weight;
-        out->n++;
+        out->v[out->n++] =
+            (struct bh_res_figures){alloc, used, bh_add_sat(used, requests[i]), r->weight};
     }
 }
 
@@ -134,10 +141,6 @@ void bh_res_columns_resolve(struct bh_res_columns *out, const struct bh_res_list
             used = s->used;
             break;
         }
-        out->v[out->n].alloc = alloc;
-        out->v[out->n].used = used;
-        out->v[out->n].request = requests[i];
-        out->v[out->n].weight = r->weight;
-        out->n++;
+        out->v[out->n++] = (struct bh_res_column){alloc, used, requests[i], r->weight};
     }
 }

@@ -29,12 +29,15 @@ struct bh_res_list {
 };
 /* From args ([{name, weight}]); absent or empty: cpu 1, memory 1. Weight 0 becomes 1. */
 void bh_res_list_new(struct bh_res_list *l, const struct bh_json *resources, struct bh_symtab *tab);
-int64_t bh_res_request(const struct bh_res_spec *r, const void *rec, const struct bh_requests *q);
+/* Of the pod, by resource; q: of its shape. */
+const int64_t *bh_res_requests(struct bh_call *c, const struct bh_res_list *l,
+                               const struct bh_requests *q);
+extern const struct bh_field bh_res_schema[];
 
 /* One node's figures for the resources that count (alloc > 0, asked for or not scalar). */
 struct bh_res_view {
     uint32_t n;
-    struct {
+    struct bh_res_figures {
         int64_t alloc, used, requested; /* requested = used + the pod's */
         int64_t weight;
     } v[BH_RES_MAX];
@@ -50,7 +53,7 @@ void bh_res_view_node(struct bh_res_view *out, const struct bh_res_list *l, cons
 struct bh_res_columns {
     uint32_t n;
     bool complete; /* false: some resource has no column or devices count, use bh_res_view_node */
-    struct {
+    struct bh_res_column {
         const int64_t *alloc, *used;
         int64_t request, weight;
     } v[BH_RES_MAX];

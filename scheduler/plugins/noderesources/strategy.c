@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/noderesources/strategy.c - how a node is scored by its fill level
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/noderesources/least_allocated.go, most_allocated.go,
  *             requested_to_capacity_ratio.go, plugins/helper/shape_score.go; differences: none.
  */
@@ -39,23 +38,6 @@ static int64_t weighted(const struct bh_res_view *v, bool most)
     return weights ? sum / weights : 0;
 }
 
-/* A resource that scores 0 leaves the average altogether. */
-static int64_t by_ratio(const struct bh_fit_args *a, const struct bh_res_view *v)
-{
-    int64_t sum = 0, weights = 0;
-
-    for (uint32_t i = 0; i < v->n; i++) {
-        int64_t alloc = v->v[i].alloc, req = v->v[i].requested;
-        int64_t fill = req > alloc ? 100 : bh_percent(req, alloc);
-        int64_t s = bh_broken_line(a->shape, a->n_shape, fill);
-        if (s <= 0)
-            continue;
-        sum += s * v->v[i].weight;
-        weights += v->v[i].weight;
-    }
-    return weights ? (int64_t)round((double)sum / (double)weights) : 0;
-}
-
 int64_t bh_fit_score(const struct bh_fit_args *a, const struct bh_res_view *v)
 {
     switch (a->strategy) {
@@ -66,5 +48,16 @@ int64_t bh_fit_score(const struct bh_fit_args *a, const struct bh_res_view *v)
     case BH_FIT_RATIO:
         break;
     }
-    return by_ratio(a, v);
+    /* A resource that scores 0 leaves the average altogether. */
+    int64_t sum = 0, weights = 0;
+    for (uint32_t i = 0; i < v->n; i++) {
+        int64_t alloc = v->v[i].alloc, req = v->v[i].requested;
+        int64_t fill = req > alloc ? 100 : bh_percent(req, alloc);
+        int64_t s = bh_broken_line(a->shape, a->n_shape, fill);
+        if (s <= 0)
+            continue;
+        sum += s * v->v[i].weight;
+        weights += v->v[i].weight;
+    }
+    return weights ? (int64_t)round((double)sum / (double)weights) : 0;
 }

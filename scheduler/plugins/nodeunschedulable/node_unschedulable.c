@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/nodeunschedulable/node_unschedulable.c - cordoned nodes take tolerant pods only
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go; differences:
  *             none.
  */
@@ -68,9 +67,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_node_unschedulable = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "NodeUnschedulable",
+    BH_PLUGIN_HEAD("NodeUnschedulable"),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
              BH_PLUGIN_READS_NODE,
     .events = events,

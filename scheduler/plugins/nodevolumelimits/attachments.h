@@ -46,6 +46,7 @@ const struct bh_status *bh_attachable_inline(struct bh_call *c, const struct bh_
                                              struct bh_attachable *ret);
 /* Sorted, each volume once. */
 void bh_attachables_make_set(struct bh_attachables *s);
+int64_t bh_attachables_by(const struct bh_attachables *s, bh_sym driver); /* how many */
 bool bh_attachables_contain(const struct bh_attachables *set, bh_sym volume);
 /* What an attachment of v (NULL: missing) by the driver stands for; BH_SYM_NONE: nothing. */
 bh_sym bh_attached_volume(struct bh_call *c, bh_sym driver, const K8s__PersistentVolume *v);

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/nodevolumelimits/csi.c - how many volumes of a driver a node can attach
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/nodevolumelimits; differences: none. The gate
  *           VolumeLimitScaling is off.
  */
@@ -50,17 +49,12 @@ static struct bh_claim_memory *memory(const struct bh_call *c)
     return ((const struct args *)c->args)->memory;
 }
 
-static bool is_relevant(const struct bh_volume *v)
-{
-    return bh_uses_claim(v) || bh_in_tree_inline(v) != BH_IN_TREE_NONE;
-}
-
 static bool any_relevant(const struct bh_shape_rec *s)
 {
     const struct bh_volume *v = bh_shape_volumes(s);
 
     for (uint32_t i = 0; i < s->volumes.n; i++)
-        if (is_relevant(&v[i]))
+        if (bh_uses_claim(&v[i]) || bh_in_tree_inline(&v[i]) != BH_IN_TREE_NONE)
             return true;
     return false;
 }
@@ -95,8 +89,7 @@ static struct state *new_state(struct bh_call *c)
     return st;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     if (!any_relevant(c->pod->shape))
         return &bh_status_skip;
@@ -106,18 +99,6 @@ static const struct bh_status *pre_filter(struct bh_call *c,
 
 /* ---- a node ---- */
 
-static bool limit_of(const K8s__CSINode *n, const char *driver, int64_t *ret)
-{
-    for (size_t i = n->spec ? n->spec->n_drivers : 0; i > 0; i--) {
-        const K8s__CSINodeDriver *d = n->spec->drivers[i - 1];
-        if (!bh_streq(d->name, driver) || !d->allocatable || !d->allocatable->has_count)
-            continue;
-        *ret = d->allocatable->count;
-        return true;
-    }
-    return false;
-}
-
 static bool has_limits(const K8s__CSINode *n)
 {
     for (size_t i = 0; n && n->spec && i < n->spec->n_drivers; i++)
@@ -126,55 +107,26 @@ static bool has_limits(const K8s__CSINode *n)
     return false;
 }
 
-static const struct bh_status *volumes_in_use(struct bh_call *c, const struct bh_node_info *node,
-                                              struct bh_attachables *ret)
-{
-    size_t room = 0;
-
-    for (uint32_t i = 0; i < node->n_pods; i++)
-        room += node->pods[i]->shape->volumes.n;
-    *ret = (struct bh_attachables){
-        .list = room ? bh_arena_new_array(c->arena, struct bh_attachable, room) : NULL};
-    for (uint32_t i = 0; i < node->n_pods; i++) {
-        if (!node->pods[i]->shape->volumes.n)
-            continue;
-        const struct bh_status *s =
-            bh_attachables_of(c, memory(c), node->pods[i], true, false, ret);
-        if (s)
-            return s;
-    }
-    bh_attachables_make_set(ret);
-    return NULL;
-}
-
-/* Volumes of the driver on the node: those of its pods, and attached ones that none uses. */
-static int64_t count_present(struct bh_call *c, const struct bh_attachables *used, bh_sym node,
-                             bh_sym driver)
-{
-    uint32_t n_attached;
-    const struct bh_attachment *attached = bh_attached_to(c, memory(c), node, &n_attached);
-    int64_t n = 0;
-
-    for (uint32_t i = 0; i < used->n; i++)
-        n += used->list[i].driver == driver;
-    for (uint32_t i = 0; i < n_attached; i++)
-        n += attached[i].driver == driver && !bh_attachables_contain(used, attached[i].volume);
-    return n;
-}
-
 static bool exceeds(struct bh_call *c, const K8s__CSINode *csi, const struct bh_attachables *wanted,
                     const struct bh_attachables *used, bh_sym node)
 {
     for (uint32_t i = 0; i < wanted->n; i++) {
         bh_sym driver = wanted->list[i].driver;
-        int64_t more = 0, limit;
+        int64_t more = 0;
+        int32_t limit;
         if (bh_attachables_contain(used, wanted->list[i].volume) ||
-            !limit_of(csi, bh_sym_text(c->tab, driver), &limit))
+            !bh_attach_limit(csi, bh_sym_text(c->tab, driver), &limit))
             continue;
         for (uint32_t k = 0; k < wanted->n; k++)
             more += wanted->list[k].driver == driver &&
                     !bh_attachables_contain(used, wanted->list[k].volume);
-        if (count_present(c, used, node, driver) + more > limit)
+        /* On the node: those of its pods, and attached ones that none uses. */
+        uint32_t n_attached;
+        const struct bh_attachment *attached = bh_attached_to(c, memory(c), node, &n_attached);
+        int64_t n = bh_attachables_by(used, driver);
+        for (uint32_t j = 0; j < n_attached; j++)
+            n += attached[j].driver == driver && !bh_attachables_contain(used, attached[j].volume);
+        if (n + more > limit)
             return true;
     }
     return false;
@@ -192,24 +144,26 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     if (!st->wanted[csi != NULL].n || !has_limits(csi))
         return NULL;
     struct bh_arena_mark mark = bh_arena_mark(c->arena);
-    const struct bh_status *s = volumes_in_use(c, node, &used);
-    if (s)
-        return s;
+    size_t room = 0;
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        room += node->pods[i]->shape->volumes.n;
+    used = (struct bh_attachables){
+        .list = room ? bh_arena_new_array(c->arena, struct bh_attachable, room) : NULL};
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        if (!node->pods[i]->shape->volumes.n)
+            continue;
+        const struct bh_status *s =
+            bh_attachables_of(c, memory(c), node->pods[i], true, false, &used);
+        if (s)
+            return s;
+    }
+    bh_attachables_make_set(&used);
     bool full = exceeds(c, csi, &st->wanted[1], &used, node->name);
     bh_arena_rewind(c->arena, mark);
     return full ? &too_many : NULL;
 }
 
 /* ---- all nodes ---- */
-
-static int64_t wanted_of(const struct bh_attachables *wanted, bh_sym driver)
-{
-    int64_t n = 0;
-
-    for (uint32_t i = 0; i < wanted->n; i++)
-        n += wanted->list[i].driver == driver;
-    return n;
-}
 
 /* No row has room for less than that many. */
 static bool fits_everywhere(const struct bh_room_column *column, int64_t n)
@@ -246,7 +200,7 @@ static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows BH_UNUSED,
     for (uint32_t i = 0; i < st->wanted[1].n; i++) {
         bh_sym driver = st->wanted[1].list[i].driver;
         const struct bh_room_column *column = bh_room_column(room, driver);
-        if (column && !fits_everywhere(column, wanted_of(&st->wanted[1], driver)))
+        if (column && !fits_everywhere(column, bh_attachables_by(&st->wanted[1], driver)))
             return BH_OVERLAY_SOME;
         if (column)
             answer = BH_OVERLAY_ALL;
@@ -277,7 +231,7 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     for (uint32_t i = 0; i < st->wanted[1].n; i++) {
         bh_sym driver = st->wanted[1].list[i].driver;
         const struct bh_room_column *column = bh_room_column(room, driver);
-        int64_t more = wanted_of(&st->wanted[1], driver);
+        int64_t more = bh_attachables_by(&st->wanted[1], driver);
         uint32_t m = 0;
         for (uint32_t k = 0; column && k < n; k++)
             if (column->room[rows[k]] >= more || has_room(c, column, rows[k]))
@@ -351,9 +305,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_node_volume_limits = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "NodeVolumeLimits",
+    BH_PLUGIN_HEAD("NodeVolumeLimits"),
     .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
     .args_new = args_new,
     .args_free = args_free,

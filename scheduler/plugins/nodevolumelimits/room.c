@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/nodevolumelimits/room.c - the rows: limits, what is attached, what is left
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/nodevolumelimits/room_int.h"
 
@@ -102,54 +100,6 @@ void bh_room_touch(struct bh_room *r, uint32_t row)
     r->dirty[r->n_dirty++] = row;
 }
 
-static void forget_limits(struct bh_room *r, struct bh_room_row *w, uint32_t row)
-{
-    for (uint32_t i = 0; i < w->n_limits; i++)
-        set_room(r, w->limit[i].column, row, BH_ROOM_MUCH);
-    w->n_limits = 0;
-    w->limits_known = false;
-}
-
-/* Of several entries of a driver the last with a limit counts. */
-static void read_limits(struct bh_call *c, struct bh_room *r, struct bh_room_row *w)
-{
-    const K8s__CSINode *csi = bh_find_csi_node(c->objects, bh_sym_text(c->tab, w->node));
-    size_t n = csi && csi->spec ? csi->spec->n_drivers : 0;
-
-    w->limits_known = true;
-    if (n)
-        w->limit = bh_reallocarray(w->limit, n, sizeof *w->limit);
-    for (size_t i = n; i > 0; i--) {
-        const K8s__CSINodeDriver *d = csi->spec->drivers[i - 1];
-        uint32_t k = 0;
-        if (!d->allocatable || !d->allocatable->has_count)
-            continue;
-        uint32_t column = column_of(r, bh_sym_internc(c->tab, d->name));
-        while (k < w->n_limits && w->limit[k].column != column)
-            k++;
-        if (k == w->n_limits)
-            w->limit[w->n_limits++] = (struct bh_room_limit){column, d->allocatable->count};
-    }
-}
-
-static void forget_pods(struct bh_room *r, struct bh_room_row *w)
-{
-    for (uint32_t i = 0; i < w->n_claims; i++)
-        bh_room_unuse(r, w->claim[i]);
-    w->n_claims = 0;
-    w->used.n = 0;
-    r->n_errors -= w->error;
-    w->error = false;
-}
-
-static bh_sym claim_symbol(struct bh_call *c, const struct bh_pod_info *pod,
-                           const struct bh_volume *v)
-{
-    if (v->type == BH_VOL_CLAIM)
-        return v->source;
-    return bh_sym_internc(c->tab, bh_claim_name(c->arena, c->tab, pod->rec, v));
-}
-
 /* false: it cannot be told, Filter fails. */
 static bool add_volume(struct bh_call *c, struct bh_room *r, uint32_t row,
                        const struct bh_pod_info *pod, const struct bh_volume *v)
@@ -159,7 +109,8 @@ static bool add_volume(struct bh_call *c, struct bh_room *r, uint32_t row,
 
     if (bh_uses_claim(v)) {
         bool owned = v->type == BH_VOL_EPHEMERAL;
-        bh_sym name = claim_symbol(c, pod, v);
+        bh_sym name = owned ? bh_sym_internc(c->tab, bh_claim_name(c->arena, c->tab, pod->rec, v))
+                            : v->source;
         if (name == BH_SYM_NONE)
             return false;
         uint32_t s = bh_room_use(c, r, row, pod->shape->namespace_, name, owned);
@@ -168,7 +119,7 @@ static bool add_volume(struct bh_call *c, struct bh_room *r, uint32_t row,
             owned ? bh_find_claim(c->objects, bh_sym_text(c->tab, pod->shape->namespace_),
                                   bh_sym_text(c->tab, name))
                   : NULL;
-        if (claim && !bh_claim_is_owned(claim, pod->rec))
+        if (claim && !bh_is_controlled_by(claim->metadata, pod->rec))
             return false;
         a = r->source[s].what;
     } else if (bh_in_tree_info[bh_in_tree_inline(v)].migrates && bh_attachable_inline(c, v, &a)) {
@@ -219,9 +170,7 @@ static void set_rooms(struct bh_room *r, struct bh_room_row *w, uint32_t row)
 
     for (uint32_t i = 0; i < w->n_limits; i++) {
         bh_sym driver = r->column[w->limit[i].column].driver;
-        int64_t n = 0;
-        for (uint32_t k = 0; k < w->used.n; k++)
-            n += w->used.list[k].driver == driver;
+        int64_t n = bh_attachables_by(&w->used, driver);
         for (uint32_t k = attached; k != BH_NO_SOURCE; k = r->source[k].next_node) {
             const struct bh_attachable *a = &r->source[k].what;
             if (a->driver == driver && a->volume != BH_SYM_NONE &&
@@ -255,14 +204,40 @@ static void work_out(struct bh_call *c, struct bh_room *r, uint32_t row)
     struct bh_room_row *w = &r->row[row];
 
     w->dirty = false;
-    forget_pods(r, w);
-    if (!ni || ni->name != w->node || !w->limits_known)
-        forget_limits(r, w, row);
+    for (uint32_t i = 0; i < w->n_claims; i++)
+        bh_room_unuse(r, w->claim[i]);
+    w->n_claims = 0;
+    w->used.n = 0;
+    r->n_errors -= w->error;
+    w->error = false;
+    if (!ni || ni->name != w->node || !w->limits_known) {
+        for (uint32_t i = 0; i < w->n_limits; i++)
+            set_room(r, w->limit[i].column, row, BH_ROOM_MUCH);
+        w->n_limits = 0;
+        w->limits_known = false;
+    }
     name_row(c, r, row, ni ? ni->name : BH_SYM_NONE);
     if (!ni)
         return;
-    if (!w->limits_known)
-        read_limits(c, r, w);
+    if (!w->limits_known) {
+        /* Of several entries of a driver the last with a limit counts. */
+        const K8s__CSINode *csi = bh_find_csi_node(c->objects, bh_sym_text(c->tab, w->node));
+        size_t n = csi && csi->spec ? csi->spec->n_drivers : 0;
+        w->limits_known = true;
+        if (n)
+            w->limit = bh_reallocarray(w->limit, n, sizeof *w->limit);
+        for (size_t i = n; i > 0; i--) {
+            const K8s__CSINodeDriver *d = csi->spec->drivers[i - 1];
+            uint32_t k = 0;
+            if (!d->allocatable || !d->allocatable->has_count)
+                continue;
+            uint32_t column = column_of(r, bh_sym_internc(c->tab, d->name));
+            while (k < w->n_limits && w->limit[k].column != column)
+                k++;
+            if (k == w->n_limits)
+                w->limit[w->n_limits++] = (struct bh_room_limit){column, d->allocatable->count};
+        }
+    }
     if (!w->n_limits)
         return;
     w->error = !add_pods(c, r, row, ni);
@@ -281,25 +256,6 @@ static void touch_all(struct bh_room *r, uint32_t rows)
     }
 }
 
-static void start(struct bh_call *c, struct bh_room *r)
-{
-    bh_room_fini(r);
-    reserve(r, c->cache->cols.cap_rows);
-    bh_room_read_attachments(c, r, 0);
-    touch_all(r, c->cache->cols.n_rows);
-    r->started = true;
-}
-
-static void csi_node_changed(struct bh_room *r, uint64_t key)
-{
-    uint64_t row;
-
-    if (!bh_umap_get(&r->by_node, key, &row))
-        return;
-    r->row[row].limits_known = false;
-    bh_room_touch(r, (uint32_t)row);
-}
-
 static void follow_objects(struct bh_call *c, struct bh_room *r)
 {
     const struct bh_objects *o = c->objects;
@@ -308,9 +264,13 @@ static void follow_objects(struct bh_call *c, struct bh_room *r)
 
     for (uint64_t pos = since; pos < o->log_end; pos++) {
         const struct bh_object_entry *change = bh_objects_change(o, pos);
-        if (change->kind == BH_KIND_CSINODE)
-            csi_node_changed(r, change->key);
-        else
+        if (change->kind == BH_KIND_CSINODE) {
+            uint64_t row;
+            if (bh_umap_get(&r->by_node, change->key, &row)) {
+                r->row[row].limits_known = false;
+                bh_room_touch(r, (uint32_t)row);
+            }
+        } else
             bh_room_follow(c, r, change);
         attachments |= change->kind == BH_KIND_VOLUMEATTACHMENT;
     }
@@ -326,7 +286,11 @@ void bh_room_sync(struct bh_call *c, struct bh_room *r)
     const struct bh_objects *o = c->objects;
 
     if (!r->started || r->objects_pos < o->log_begin) {
-        start(c, r);
+        bh_room_fini(r);
+        reserve(r, c->cache->cols.cap_rows);
+        bh_room_read_attachments(c, r, 0);
+        touch_all(r, c->cache->cols.n_rows);
+        r->started = true;
     } else {
         reserve(r, cache->cols.cap_rows);
         if (r->objects_pos < o->log_end)

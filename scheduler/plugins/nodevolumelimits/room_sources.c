@@ -6,8 +6,6 @@
  * Each remembers what it stood for and under which names in the objects' change log it would stand
  * for something else: its own and its volume's. Names are hashes there, so a source may be looked
  * at in vain.
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/nodevolumelimits/room_int.h"
 

@@ -9,11 +9,6 @@
 #include "common/base/map.h"
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
-static bool is(const char *s, const char *want)
-{
-    return s && bh_streq(s, want);
-}
-
 static const char *text_of(const struct bh_json *v, const char *name)
 {
     const char *s = bh_json_get_str(v, name);
@@ -28,28 +23,6 @@ static bool is_system(const struct bh_json *args)
 
 /* ---- validation ---- */
 
-static void check_key(const char *key, const char *at, struct bh_field_errors *errs)
-{
-    char path[544];
-
-    snprintf(path, sizeof path, "%s.topologyKey", at);
-    if (!*key)
-        bh_field_error(errs, "%s: Required value: can not be empty", path);
-    else
-        bh_field_qualified_name(errs, path, key);
-}
-
-static void check_action(const char *when, const char *at, struct bh_field_errors *errs)
-{
-    if (!*when)
-        bh_field_error(errs, "%s.whenUnsatisfiable: Required value: can not be empty", at);
-    else if (!bh_streq(when, "DoNotSchedule") && !bh_streq(when, "ScheduleAnyway"))
-        bh_field_error(errs,
-                       "%s.whenUnsatisfiable: Unsupported value: \"%s\": supported values: "
-                       "\"DoNotSchedule\", \"ScheduleAnyway\"",
-                       at, when);
-}
-
 static void check_constraint(const struct bh_json *k, const char *at, struct bh_map *seen,
                              struct bh_field_errors *errs)
 {
@@ -60,8 +33,19 @@ static void check_constraint(const struct bh_json *k, const char *at, struct bh_
     if (skew <= 0)
         bh_field_error(errs, "%s.maxSkew: Invalid value: %lld: not in valid range (0, inf)", at,
                        (long long)skew);
-    check_key(key, at, errs);
-    check_action(when, at, errs);
+    char path[544];
+    snprintf(path, sizeof path, "%s.topologyKey", at);
+    if (!*key)
+        bh_field_error(errs, "%s: Required value: can not be empty", path);
+    else
+        bh_field_qualified_name(errs, path, key);
+    if (!*when)
+        bh_field_error(errs, "%s.whenUnsatisfiable: Required value: can not be empty", at);
+    else if (!bh_streq(when, "DoNotSchedule") && !bh_streq(when, "ScheduleAnyway"))
+        bh_field_error(errs,
+                       "%s.whenUnsatisfiable: Unsupported value: \"%s\": supported values: "
+                       "\"DoNotSchedule\", \"ScheduleAnyway\"",
+                       at, when);
     if (sel && sel->type != BH_JSON_NULL)
         bh_field_error(
             errs,
@@ -109,10 +93,10 @@ static struct bh_spread read_constraint(struct bh_symtab *tab, const struct bh_j
                           .min_domains = (int32_t)bh_json_get_i64(k, "minDomains", 1),
                           .topology_key = bh_sym_internc(tab, bh_json_get_str(k, "topologyKey"))};
 
-    s.flags = is(bh_json_get_str(k, "whenUnsatisfiable"), "DoNotSchedule") ? BH_SPREAD_HARD
-                                                                           : BH_SPREAD_SOFT;
+    s.flags = bh_streq(text_of(k, "whenUnsatisfiable"), "DoNotSchedule") ? BH_SPREAD_HARD
+                                                                         : BH_SPREAD_SOFT;
     s.flags |= !affinity || bh_streq(affinity, "Honor") ? BH_SPREAD_HONOR_AFFINITY : 0;
-    s.flags |= is(bh_json_get_str(k, "nodeTaintsPolicy"), "Honor") ? BH_SPREAD_HONOR_TAINTS : 0;
+    s.flags |= bh_streq(text_of(k, "nodeTaintsPolicy"), "Honor") ? BH_SPREAD_HONOR_TAINTS : 0;
     return s; /* matchLabelKeys has no effect: the selector comes from elsewhere */
 }
 

@@ -2,31 +2,24 @@
  *
  * scheduler/plugins/podtopologyspread/constraints.c - which constraints hold, and what they count
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go.
  */
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
-static struct bh_constraint constraint_of(const struct bh_spread *s, const void *rec,
-                                          const struct bh_label_selector *sel)
+struct bh_constraints bh_spread_constraints_with(const struct bh_spread_args *args,
+                                                 const struct bh_shape_rec *shape, uint32_t action,
+                                                 const struct bh_label_selector *selector,
+                                                 const struct bh_symtab *tab, struct bh_arena *a)
 {
-    return (struct bh_constraint){.max_skew = s->max_skew,
-                                  .min_domains = s->min_domains,
-                                  .key = s->topology_key,
-                                  .flags = s->flags,
-                                  .rec = rec,
-                                  .sel = sel};
-}
+    bool own = shape->spread.n > 0; /* each has its own selector */
+    const struct bh_spread *v = own ? bh_rec_at(shape, shape->spread, struct bh_spread) : args->v;
+    uint32_t n = own ? shape->spread.n : args->n;
 
-/* The constraints of the list with the action; selector NULL: each has its own. */
-static struct bh_constraints pick(const struct bh_spread *v, uint32_t n, const void *rec,
-                                  uint32_t action, const struct bh_label_selector *selector,
-                                  const struct bh_symtab *tab, struct bh_arena *a)
-{
+    if (!own && (!selector || bh_selector_is_everything(selector)))
+        return (struct bh_constraints){0};
     struct bh_constraints out = {.v = bh_arena_new_array(a, struct bh_constraint, n ? n : 1)};
-
     for (uint32_t i = 0; i < n; i++) {
-        const struct bh_label_selector *sel = selector ? selector : &v[i].selector;
+        const struct bh_label_selector *sel = own ? &v[i].selector : selector;
         if (!(v[i].flags & action))
             continue;
         if (sel->flags & BH_SELECTOR_INVALID)
@@ -34,30 +27,14 @@ static struct bh_constraints pick(const struct bh_spread *v, uint32_t n, const v
                 .error = bh_arena_printf(a, "obtaining pod's %s topology spread constraints: %s",
                                          action == BH_SPREAD_HARD ? "hard" : "soft",
                                          bh_sym_text(tab, sel->error))};
-        out.v[out.n++] = constraint_of(&v[i], selector ? (const void *)selector : rec, sel);
+        out.v[out.n++] = (struct bh_constraint){.max_skew = v[i].max_skew,
+                                                .min_domains = v[i].min_domains,
+                                                .key = v[i].topology_key,
+                                                .flags = v[i].flags,
+                                                .rec = own ? (const void *)shape : selector,
+                                                .sel = sel};
     }
     return out;
-}
-
-static bool any_default(const struct bh_spread_args *args, uint32_t action)
-{
-    for (uint32_t i = 0; i < args->n; i++)
-        if (args->v[i].flags & action)
-            return true;
-    return false;
-}
-
-struct bh_constraints bh_spread_constraints_with(const struct bh_spread_args *args,
-                                                 const struct bh_shape_rec *shape, uint32_t action,
-                                                 const struct bh_label_selector *selector,
-                                                 const struct bh_symtab *tab, struct bh_arena *a)
-{
-    if (shape->spread.n)
-        return pick(bh_rec_at(shape, shape->spread, struct bh_spread), shape->spread.n, shape,
-                    action, NULL, tab, a);
-    if (!selector || bh_selector_is_everything(selector))
-        return (struct bh_constraints){0};
-    return pick(args->v, args->n, NULL, action, selector, tab, a);
 }
 
 struct bh_constraints bh_spread_constraints(struct bh_call *c, uint32_t action)
@@ -65,9 +42,12 @@ struct bh_constraints bh_spread_constraints(struct bh_call *c, uint32_t action)
     const struct bh_spread_args *args = c->args;
     const struct bh_shape_rec *shape = c->pod->shape;
     const struct bh_label_selector *selector = NULL;
+    bool any_default = false;
     size_t size;
 
-    if (!shape->spread.n && any_default(args, action)) {
+    for (uint32_t i = 0; i < args->n; i++)
+        any_default |= (args->v[i].flags & action) != 0;
+    if (!shape->spread.n && any_default) {
         selector = bh_selector_memo_get(args->memo, c, &size);
         selector = bh_arena_memdup(c->arena, selector, size);
     }
@@ -118,12 +98,6 @@ void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *
     p->k = k;
 }
 
-static bool meant(const struct bh_pod_counter *p, const struct bh_pod_info *pod)
-{
-    return pod->shape->namespace_ == p->c->pod->shape->namespace_ &&
-           bh_constraint_matches(p->k, pod->shape, p->c->tab);
-}
-
 static bool counted(struct bh_pod_counter *p, const struct bh_pod_info *pod)
 {
     uint8_t *m = &p->memo[pod->shape_id];
@@ -131,7 +105,8 @@ static bool counted(struct bh_pod_counter *p, const struct bh_pod_info *pod)
     if (pod->rec->flags & BH_POD_TERMINATING)
         return false;
     if (!*m)
-        *m = meant(p, pod) ? 2 : 1;
+        *m = 1 + (pod->shape->namespace_ == p->c->pod->shape->namespace_ &&
+                  bh_constraint_matches(p->k, pod->shape, p->c->tab));
     return *m == 2;
 }
 

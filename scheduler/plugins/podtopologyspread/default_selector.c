@@ -7,7 +7,6 @@
  * until one of these kinds changes.
  *
  * Owns:     the memo: a copy of each selector.
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
  */
 #include "common/base/map.h"
@@ -55,36 +54,8 @@ static bool selects(const struct bh_symtab *tab, K8s__StringEntry *const *map, s
         if (!found)
             return false;
     }
-    return n >
-           0; /* without a selector a service selects nothing, with an empty one it adds nothing */
-}
-
-static void merge_services(struct set *s, struct bh_symtab *tab, const struct bh_objects *objects,
-                           const struct bh_shape_rec *pod)
-{
-    const char *ns = bh_sym_text(tab, pod->namespace_);
-
-    bh_objects_each(ob, objects, BH_KIND_SERVICE) {
-        const K8s__Service *svc = (const K8s__Service *)(const void *)ob->msg;
-        if (bh_streq(ob->ns, ns) && svc->spec &&
-            selects(tab, svc->spec->selector, svc->spec->n_selector, pod))
-            set_merge(s, tab, svc->spec->selector, svc->spec->n_selector);
-    }
-}
-
-static const void *owner_of(const struct bh_symtab *tab, const struct bh_objects *objects,
-                            const struct bh_shape_rec *pod)
-{
-    static const enum bh_kind kinds[] = {
-        [BH_OWNER_REPLICATIONCONTROLLER] = BH_KIND_REPLICATIONCONTROLLER,
-        [BH_OWNER_REPLICASET] = BH_KIND_REPLICASET,
-        [BH_OWNER_STATEFULSET] = BH_KIND_STATEFULSET,
-    };
-
-    return pod->owner_kind == BH_OWNER_OTHER
-               ? NULL
-               : bh_objects_get(objects, kinds[pod->owner_kind], bh_sym_text(tab, pod->namespace_),
-                                bh_sym_text(tab, pod->owner));
+    /* Without a selector a service selects nothing, with an empty one it adds nothing. */
+    return n > 0;
 }
 
 /* ---- building ---- */
@@ -114,7 +85,16 @@ static const K8s__LabelSelector *merge_owner(struct set *set, struct bh_symtab *
                                              const struct bh_shape_rec *pod)
 {
     static const K8s__LabelSelector none = K8S__LABEL_SELECTOR__INIT;
-    const void *owner = owner_of(tab, objects, pod);
+    static const enum bh_kind kinds[] = {
+        [BH_OWNER_REPLICATIONCONTROLLER] = BH_KIND_REPLICATIONCONTROLLER,
+        [BH_OWNER_REPLICASET] = BH_KIND_REPLICASET,
+        [BH_OWNER_STATEFULSET] = BH_KIND_STATEFULSET,
+    };
+    const void *owner =
+        pod->owner_kind == BH_OWNER_OTHER
+            ? NULL
+            : bh_objects_get(objects, kinds[pod->owner_kind], bh_sym_text(tab, pod->namespace_),
+                             bh_sym_text(tab, pod->owner));
     const K8s__LabelSelector *more = NULL;
 
     if (!owner)
@@ -133,22 +113,6 @@ static const K8s__LabelSelector *merge_owner(struct set *set, struct bh_symtab *
     return more && bh_label_selector_parses(more) ? more : &none; /* else it adds nothing */
 }
 
-static struct build room_for(const struct set *set, const K8s__LabelSelector *more,
-                             struct bh_arena *a, size_t *ret_size)
-{
-    size_t n_req = set->n + more->n_matchlabels + more->n_matchexpressions;
-    size_t n_values = set->n + more->n_matchlabels;
-
-    for (size_t i = 0; i < more->n_matchexpressions; i++)
-        n_values += more->matchexpressions[i]->n_values;
-    *ret_size = sizeof(struct bh_label_selector) + n_req * sizeof(struct bh_requirement) +
-                n_values * sizeof(bh_sym);
-    struct build b = {.sel = bh_arena_zalloc(a, *ret_size)};
-    b.req = (struct bh_requirement *)(b.sel + 1);
-    b.values = (bh_sym *)(b.req + n_req);
-    return b;
-}
-
 const struct bh_label_selector *bh_default_selector(struct bh_symtab *tab,
                                                     const struct bh_objects *objects,
                                                     const struct bh_shape_rec *pod,
@@ -156,9 +120,23 @@ const struct bh_label_selector *bh_default_selector(struct bh_symtab *tab,
 {
     struct set set = {.a = a};
 
-    merge_services(&set, tab, objects, pod);
+    const char *ns = bh_sym_text(tab, pod->namespace_);
+    bh_objects_each(ob, objects, BH_KIND_SERVICE) {
+        const K8s__Service *svc = (const K8s__Service *)(const void *)ob->msg;
+        if (bh_streq(ob->ns, ns) && svc->spec &&
+            selects(tab, svc->spec->selector, svc->spec->n_selector, pod))
+            set_merge(&set, tab, svc->spec->selector, svc->spec->n_selector);
+    }
     const K8s__LabelSelector *more = merge_owner(&set, tab, objects, pod);
-    struct build b = room_for(&set, more, a, ret_size);
+    size_t n_req = set.n + more->n_matchlabels + more->n_matchexpressions;
+    size_t n_values = set.n + more->n_matchlabels;
+    for (size_t i = 0; i < more->n_matchexpressions; i++)
+        n_values += more->matchexpressions[i]->n_values;
+    *ret_size = sizeof(struct bh_label_selector) + n_req * sizeof(struct bh_requirement) +
+                n_values * sizeof(bh_sym);
+    struct build b = {.sel = bh_arena_zalloc(a, *ret_size)};
+    b.req = (struct bh_requirement *)(b.sel + 1);
+    b.values = (bh_sym *)(b.req + n_req);
     for (uint32_t i = 0; i < set.n; i++)
         *add(&b, set.v[i].key, BH_REQ_IN, 1) = set.v[i].value;
     for (size_t i = 0; i < more->n_matchlabels; i++)
@@ -223,24 +201,19 @@ void bh_selector_memo_free(struct bh_selector_memo *m)
     free(m);
 }
 
-static void keep_current(struct bh_selector_memo *m, const struct bh_objects *objects)
+const struct bh_label_selector *bh_selector_memo_get(struct bh_selector_memo *m, struct bh_call *c,
+                                                     size_t *ret_size)
 {
-    bool changed = m->by_shape.len >= MEMO_MAX;
+    uint64_t born = c->cache->shapes.e[c->pod->shape_id].born, v;
 
+    const struct bh_objects *objects = c->objects;
+    bool changed = m->by_shape.len >= MEMO_MAX;
     for (unsigned i = 0; i < BH_ARRAY_LEN(watched); i++) {
         changed |= m->version[i] != objects->version[watched[i]];
         m->version[i] = objects->version[watched[i]];
     }
     if (changed && m->by_shape.len)
         forget_all(m);
-}
-
-const struct bh_label_selector *bh_selector_memo_get(struct bh_selector_memo *m, struct bh_call *c,
-                                                     size_t *ret_size)
-{
-    uint64_t born = c->cache->shapes.e[c->pod->shape_id].born, v;
-
-    keep_current(m, c->objects);
     bool known = bh_umap_get(&m->by_shape, c->pod->shape_id, &v);
     if (known && entry_of(v)->born == born) {
         *ret_size = entry_of(v)->size;

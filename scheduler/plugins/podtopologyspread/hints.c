@@ -3,12 +3,12 @@
  * scheduler/plugins/podtopologyspread/hints.c - which events may help a pod that this plugin
  * rejected
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/podtopologyspread/plugin.go; differences: Berth also
  *             wakes the pod when a counted pod begins to terminate, when a node joins or leaves the
  *             set that nodeAffinityPolicy admits, and when a service or controller comes, goes or
  *             changes by which default constraints count.
  */
+#include "scheduler/framework/framework.h"
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
 /* The pod's hard constraints; false when they do not parse. Memory: the arena. */
@@ -98,13 +98,6 @@ static bool values_differ(const struct bh_constraints *k, const struct bh_node_r
     return false;
 }
 
-static bool taints_differ(const struct bh_node_rec *x, const struct bh_node_rec *y)
-{
-    return x->taints.n != y->taints.n ||
-           (x->taints.n && memcmp(bh_rec_at(x, x->taints, char), bh_rec_at(y, y->taints, char),
-                                  x->taints.n * sizeof(struct bh_taint)) != 0);
-}
-
 static bool node_helps(const struct bh_hint_call *c, const struct bh_constraints *k)
 {
     const struct bh_node_rec *old = c->ev->old_node, *neu = c->ev->new_node;
@@ -114,9 +107,11 @@ static bool node_helps(const struct bh_hint_call *c, const struct bh_constraints
     if (!old || !neu)
         return matched || matches;
     return matched != matches ||
-           (matches && (values_differ(k, old, neu) || taints_differ(old, neu) ||
-                        bh_required_node_match(c->shape, old, c->tab, name) !=
-                            bh_required_node_match(c->shape, neu, c->tab, name)));
+           (matches &&
+            (values_differ(k, old, neu) ||
+             bh_slice_differs(old, old->taints, neu, neu->taints, sizeof(struct bh_taint)) ||
+             bh_required_node_match(c->shape, old, c->tab, name) !=
+                 bh_required_node_match(c->shape, neu, c->tab, name)));
 }
 
 static enum bh_hint on_node(const struct bh_hint_call *c)
@@ -133,9 +128,7 @@ static enum bh_hint on_owner(const struct bh_hint_call *c)
 {
     const struct bh_spread_args *args = c->args;
 
-    if (args && c->shape->spread.n)
-        return BH_QUEUE_SKIP;
-    for (uint32_t i = 0; args && i < args->n; i++)
+    for (uint32_t i = 0; args && !c->shape->spread.n && i < args->n; i++)
         if (args->v[i].flags & BH_SPREAD_HARD)
             return BH_QUEUE;
     return args ? BH_QUEUE_SKIP : BH_QUEUE;

@@ -3,7 +3,6 @@
  * scheduler/plugins/podtopologyspread/pod_topology_spread.c - pods of one kind spread over zones
  * and nodes
  *
- * Runs in:    the engine's thread.
  * Upstream:   pkg/scheduler/framework/plugins/podtopologyspread/filtering.go; differences: the
  *             exact minimum instead of two "critical paths" (equal, because a dry run changes one
  *             node only); hints wake more (hints.c).
@@ -55,50 +54,7 @@ static void find_minima(struct hard *h)
     }
 }
 
-/* Nodes that have every key, with what they satisfy of the inclusion policies. */
-static uint32_t eligible_rows(struct bh_call *c, const struct bh_constraints *k, uint32_t *rows,
-                              uint8_t *inclusion)
-{
-    uint32_t n = 0;
-
-    for (uint32_t row = 0; row < c->cache->cols.n_rows; row++) {
-        if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row) ||
-            !bh_has_all_keys(c->cache->rows[row]->rec, k))
-            continue;
-        inclusion[n] = (uint8_t)bh_node_inclusion(c, c->cache->rows[row]->rec);
-        rows[n++] = row;
-    }
-    return n;
-}
-
-static struct hard *count_all(struct bh_call *c, const struct bh_constraints *k)
-{
-    struct hard *hard = bh_arena_new_array(c->arena, struct hard, k->n);
-    uint32_t *rows = bh_arena_new_array(c->arena, uint32_t, c->cache->cols.n_rows + 1);
-    uint8_t *inclusion = bh_arena_new_array(c->arena, uint8_t, c->cache->cols.n_rows + 1);
-    uint32_t n = eligible_rows(c, k, rows, inclusion);
-    struct bh_pod_counter counter;
-    bh_sym value;
-
-    bh_pod_counter_init(&counter, c);
-    for (uint32_t i = 0; i < k->n; i++) {
-        hard[i].domains = bh_pair_counts(c->arena);
-        hard[i].self = bh_constraint_matches(&k->v[i], c->pod->shape, c->tab);
-        bh_pod_counter_begin(&counter, &k->v[i]);
-        for (uint32_t r = 0; r < n; r++) {
-            const struct bh_node_info *ni = c->cache->rows[rows[r]];
-            if (!bh_counts_node(&k->v[i], inclusion[r]))
-                continue;
-            bh_topology_value(ni->rec, k->v[i].key, &value);
-            bh_pair_counts_add(&hard[i].domains, BH_SYM_NONE, value, bh_count_pods(&counter, ni));
-        }
-        find_minima(&hard[i]);
-    }
-    return hard;
-}
-
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     struct bh_constraints k = bh_spread_constraints(c, BH_SPREAD_HARD);
 
@@ -109,7 +65,35 @@ static const struct bh_status *pre_filter(struct bh_call *c,
         return &bh_status_skip;
     struct state *st = bh_arena_new(c->arena, struct state);
     st->k = k;
-    st->hard = count_all(c, &k);
+    struct hard *hard = bh_arena_new_array(c->arena, struct hard, k.n);
+    uint32_t *rows = bh_arena_new_array(c->arena, uint32_t, c->cache->cols.n_rows + 1);
+    uint8_t *inclusion = bh_arena_new_array(c->arena, uint8_t, c->cache->cols.n_rows + 1);
+    /* Nodes that have every key, with what they satisfy of the inclusion policies. */
+    uint32_t n = 0;
+    for (uint32_t row = 0; row < c->cache->cols.n_rows; row++) {
+        if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row) ||
+            !bh_has_all_keys(c->cache->rows[row]->rec, &k))
+            continue;
+        inclusion[n] = (uint8_t)bh_node_inclusion(c, c->cache->rows[row]->rec);
+        rows[n++] = row;
+    }
+    struct bh_pod_counter counter;
+    bh_sym value;
+    bh_pod_counter_init(&counter, c);
+    for (uint32_t i = 0; i < k.n; i++) {
+        hard[i].domains = bh_pair_counts(c->arena);
+        hard[i].self = bh_constraint_matches(&k.v[i], c->pod->shape, c->tab);
+        bh_pod_counter_begin(&counter, &k.v[i]);
+        for (uint32_t r = 0; r < n; r++) {
+            const struct bh_node_info *ni = c->cache->rows[rows[r]];
+            if (!bh_counts_node(&k.v[i], inclusion[r]))
+                continue;
+            bh_topology_value(ni->rec, k.v[i].key, &value);
+            bh_pair_counts_add(&hard[i].domains, BH_SYM_NONE, value, bh_count_pods(&counter, ni));
+        }
+        find_minima(&hard[i]);
+    }
+    st->hard = hard;
     st->count = bh_arena_new_array(c->arena, struct bh_pair_view, k.n);
     for (uint32_t i = 0; i < k.n; i++)
         st->count[i] = bh_pair_view(&st->hard[i].domains);
@@ -129,8 +113,8 @@ static void *clone_state(struct bh_call *c)
 }
 
 /* Terminating pods and selectors that mean every pod are not left out here, as upstream. */
-static const struct bh_status *update(struct bh_call *c, const struct bh_pod_info *pod,
-                                      const struct bh_node_info *node, int64_t sign)
+static const struct bh_status *change_pod(struct bh_call *c, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *node, int by)
 {
     struct state *st = c->pre_filter_state;
     bh_sym value;
@@ -144,21 +128,9 @@ static const struct bh_status *update(struct bh_call *c, const struct bh_pod_inf
         if (!bh_constraint_matches(k, pod->shape, c->tab) || !bh_counts_node(k, inclusion))
             continue;
         bh_topology_value(node->rec, k->key, &value);
-        bh_pair_view_add(&st->count[i], c->arena, BH_SYM_NONE, value, sign);
+        bh_pair_view_add(&st->count[i], c->arena, BH_SYM_NONE, value, by);
     }
     return NULL;
-}
-
-static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                       const struct bh_node_info *node)
-{
-    return update(c, pod, node, 1);
-}
-
-static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                          const struct bh_node_info *node)
-{
-    return update(c, pod, node, -1);
 }
 
 /* ---- Filter ---- */
@@ -228,17 +200,14 @@ static bool idle(struct bh_call *c)
 }
 
 const struct bh_plugin bh_plugin_pod_topology_spread = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "PodTopologySpread",
+    BH_PLUGIN_HEAD("PodTopologySpread"),
     .args_schema = bh_spread_schema,
     .args_check = bh_spread_args_check,
     .args_new = bh_spread_args_new,
     .args_free = bh_spread_args_free,
     .events = bh_spread_events,
     .pre_filter = pre_filter,
-    .add_pod = add_pod,
-    .remove_pod = remove_pod,
+    .change_pod = change_pod,
     .clone_state = clone_state,
     .filter = filter,
     .pre_score = bh_spread_pre_score,

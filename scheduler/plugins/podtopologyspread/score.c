@@ -5,7 +5,6 @@
  * The sum of one node is made of the constraints in their order: floating point sums depend on it.
  * So PreScore works constraint by constraint and keeps one sum a node; Score only rounds.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/podtopologyspread/scoring.go.
  */
 #include <math.h>
@@ -112,11 +111,10 @@ static void add_constraint(struct pre_score *p, const struct bh_constraint *k)
 const struct bh_status *bh_spread_pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
 {
     const struct bh_spread_args *args = c->args;
-    struct bh_constraints k;
 
     if (!c->cache->n_nodes)
         return &bh_status_skip;
-    k = bh_spread_constraints(c, BH_SPREAD_SOFT);
+    struct bh_constraints k = bh_spread_constraints(c, BH_SPREAD_SOFT);
     if (k.error)
         return bh_status_new(c->arena, BH_ERROR, "PodTopologySpread",
                              "calculating preScoreState: %s", k.error);

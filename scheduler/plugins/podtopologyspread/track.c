@@ -10,7 +10,6 @@
  *             n_least > 0: `least` is the fewest pods of any domain with nodes, and n_least domains
  *             have so few; n_least == 0: not known, but no domain with nodes has `least` pods or
  *             fewer.
- * Runs in:    the engine's thread.
  * Upstream:   the same numbers as filtering.go and scoring.go count for every pod.
  */
 #include "scheduler/plugins/domains.h"
@@ -168,8 +167,15 @@ static bool current(struct bh_call *c, void *p)
 
 /* ---- following the nodes ---- */
 
-static void reserve(struct track *t, uint32_t rows)
+static void reserve(struct track *t, const struct bh_cache *c)
 {
+    uint32_t rows = c->cols.cap_rows, meanings = bh_meanings_for(c->shapes.cap);
+
+    if (meanings > t->n_meanings) {
+        free(t->meaning);
+        t->meaning = bh_calloc(meanings, sizeof *t->meaning);
+        t->n_meanings = meanings;
+    }
     if (rows <= t->cap_rows)
         return;
     t->has_hard = bh_regrown(t->has_hard, t->cap_rows, rows, sizeof *t->has_hard);
@@ -184,30 +190,15 @@ static void reserve(struct track *t, uint32_t rows)
     t->cap_rows = rows;
 }
 
-static void reserve_meanings(struct track *t, uint32_t shapes)
+/* Pods and nodes come into the row's domain, or leave it. */
+static void shift(struct track *t, struct counted *o, uint32_t row, int64_t pods, int nodes)
 {
-    uint32_t n = bh_meanings_for(shapes);
-
-    if (n <= t->n_meanings)
-        return;
-    free(t->meaning);
-    t->meaning = bh_calloc(n, sizeof *t->meaning);
-    t->n_meanings = n;
-}
-
-static void reserve_domains(struct counted *o)
-{
-    if (o->at->n <= o->cap_domains)
-        return;
-    uint32_t cap = BH_MAX(BH_MAX(16u, o->cap_domains * 2), o->at->n);
-    o->domain = bh_regrown(o->domain, o->cap_domains, cap, sizeof *o->domain);
-    o->cap_domains = cap;
-}
-
-static void shift(struct counted *o, uint32_t id, int64_t pods, int nodes)
-{
+    uint32_t id = o->at->of_row[row];
     struct domain *d = &o->domain[id];
     bool was = d->nodes > 0;
+
+    if (o->by == KIND_BY_COUNT) /* rows are another kind when the count is another in the end */
+        bh_moved_note(&t->moved, &d->noted, (uint32_t)(o - t->v), id, d->pods);
 
     if (was && d->pods == o->least)
         o->n_least -= o->n_least > 0;
@@ -224,50 +215,10 @@ static void shift(struct counted *o, uint32_t id, int64_t pods, int nodes)
     }
 }
 
-/* The rows of a domain are another kind when its count is another after the update. */
-static void note(struct track *t, struct counted *o, uint32_t id)
-{
-    struct domain *d = &o->domain[id];
-
-    if (o->by == KIND_BY_COUNT)
-        bh_moved_note(&t->moved, &d->noted, (uint32_t)(o - t->v), id, d->pods);
-}
-
-static void look_at_notes(struct track *t)
-{
-    for (uint32_t i = 0; i < t->moved.n_notes; i++) {
-        const struct bh_note *k = &t->moved.note[i];
-        const struct counted *o = &t->v[k->of];
-        if (o->domain[k->id].pods != k->was)
-            bh_moved_add(&t->moved, o->at, k->id);
-    }
-}
-
-/* With more and more domains another way to tell rows apart may be better. */
-static void choose_kinds(struct bh_call *c, struct track *t)
-{
-    const struct bh_spread_args *args = c->args;
-
-    for (uint32_t i = 0; i < t->n; i++) {
-        struct counted *o = &t->v[i];
-        enum kind_by by = o->at->n <= (o->hard ? HARD_BY_DOMAIN : SOFT_BY_DOMAIN) ? KIND_BY_DOMAIN
-                          : o->hard                                               ? KIND_BY_COUNT
-                                                                                  : KIND_NONE;
-        if (!o->hard && o->k.key == args->hostname)
-            by = KIND_BY_NODE;
-        t->moved.anew |= by != o->by;
-        o->by = by;
-        if (by == KIND_BY_COUNT)
-            bh_domains_link(o->at);
-    }
-}
-
 static void leave(struct track *t, struct counted *o, uint32_t row)
 {
-    if (o->counts[row]) {
-        note(t, o, o->at->of_row[row]);
-        shift(o, o->at->of_row[row], -o->on_row[row], -1);
-    }
+    if (o->counts[row])
+        shift(t, o, row, -o->on_row[row], -1);
     o->counts[row] = false;
     o->on_row[row] = 0;
 }
@@ -312,13 +263,15 @@ static void enter(struct track *t, uint32_t row, uint32_t inclusion, struct coun
 {
     bool all = o->hard ? t->has_hard[row] : !t->require_all || t->has_soft[row];
 
-    reserve_domains(o);
+    if (o->at->n > o->cap_domains) {
+        uint32_t cap = BH_MAX(BH_MAX(16u, o->cap_domains * 2), o->at->n);
+        o->domain = bh_regrown(o->domain, o->cap_domains, cap, sizeof *o->domain);
+        o->cap_domains = cap;
+    }
     o->on_row[row] = pods;
     o->counts[row] = all && bh_counts_node(&o->k, inclusion);
-    if (o->counts[row]) {
-        note(t, o, o->at->of_row[row]);
-        shift(o, o->at->of_row[row], o->on_row[row], 1);
-    }
+    if (o->counts[row])
+        shift(t, o, row, pods, 1);
 }
 
 /* The node itself is what it was. */
@@ -330,13 +283,9 @@ static void recount(struct bh_call *c, struct track *t, uint32_t row)
     for (uint32_t i = 0; i < t->n; i++) {
         struct counted *o = &t->v[i];
         int64_t more = pods[i] - o->on_row[row];
-        if (!more)
-            continue;
         o->on_row[row] = pods[i];
-        if (!o->counts[row])
-            continue;
-        note(t, o, o->at->of_row[row]);
-        shift(o, o->at->of_row[row], more, 0);
+        if (more && o->counts[row])
+            shift(t, o, row, more, 0);
     }
 }
 
@@ -347,8 +296,7 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
     int64_t pods[CONSTRAINTS_MAX];
 
     bh_moved_begin(&t->moved, n, c->cache->cols.n_rows);
-    reserve(t, c->cache->cols.cap_rows);
-    reserve_meanings(t, c->cache->shapes.cap);
+    reserve(t, c->cache);
     for (uint32_t r = 0; r < n_nodes; r++) {
         bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]);
         const struct bh_node_rec *rec = live ? c->cache->rows[rows[r]]->rec : NULL;
@@ -369,8 +317,26 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
     }
     for (uint32_t r = n_nodes; r < n; r++)
         recount(c, t, rows[r]);
-    choose_kinds(c, t);
-    look_at_notes(t);
+    /* With more and more domains another way to tell rows apart may be better. */
+    const struct bh_spread_args *args = c->args;
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct counted *o = &t->v[i];
+        enum kind_by by = o->at->n <= (o->hard ? HARD_BY_DOMAIN : SOFT_BY_DOMAIN) ? KIND_BY_DOMAIN
+                          : o->hard                                               ? KIND_BY_COUNT
+                                                                                  : KIND_NONE;
+        if (!o->hard && o->k.key == args->hostname)
+            by = KIND_BY_NODE;
+        t->moved.anew |= by != o->by;
+        o->by = by;
+        if (by == KIND_BY_COUNT)
+            bh_domains_link(o->at);
+    }
+    for (uint32_t i = 0; i < t->moved.n_notes; i++) {
+        const struct bh_note *k = &t->moved.note[i];
+        const struct counted *o = &t->v[k->of];
+        if (o->domain[k->id].pods != k->was)
+            bh_moved_add(&t->moved, o->at, k->id);
+    }
 }
 
 static uint32_t kind(struct bh_call *c BH_UNUSED, void *p, uint32_t row, uint32_t *ret)
@@ -523,33 +489,11 @@ static void add_domains(const struct scoring *s, const struct counted *o)
                          (double)(o->k.max_skew - 1);
 }
 
-/* round() for what is not negative and far below 2^52. */
-static int64_t rounded(double x)
-{
-    int64_t whole = (int64_t)x;
-    return whole + (x - (double)whole >= 0.5);
-}
-
 /* Truncated, as between integers: the quotient is at most 200, so the double next to it is on the
  * same side of every integer as long as b is below 2^40. */
 static int64_t quotient(int64_t a, int64_t b)
 {
     return b < (int64_t)1 << 40 ? (int64_t)((double)a / (double)b) : a / b;
-}
-
-static void normalize(const struct scoring *s, int64_t *ret)
-{
-    int64_t min = INT64_MAX, max = 0;
-
-    for (uint32_t i = 0; i < s->n; i++) {
-        ret[i] = rounded(s->sum[i]);
-        if (ignored(s, i))
-            continue;
-        min = BH_MIN(min, ret[i]);
-        max = BH_MAX(max, ret[i]);
-    }
-    for (uint32_t i = 0; i < s->n; i++)
-        ret[i] = ignored(s, i) ? 0 : max == 0 ? 100 : quotient(100 * (max + min - ret[i]), max);
 }
 
 static bool score(struct bh_call *c, void *p, const uint32_t *rows, const uint32_t *stands_for,
@@ -571,7 +515,18 @@ static bool score(struct bh_call *c, void *p, const uint32_t *rows, const uint32
         else
             add_domains(&s, o);
     }
-    normalize(&s, ret);
+    int64_t min = INT64_MAX, max = 0;
+    for (uint32_t i = 0; i < s.n; i++) {
+        /* round() for what is not negative and far below 2^52. */
+        int64_t whole = (int64_t)s.sum[i];
+        ret[i] = whole + (s.sum[i] - (double)whole >= 0.5);
+        if (ignored(&s, i))
+            continue;
+        min = BH_MIN(min, ret[i]);
+        max = BH_MAX(max, ret[i]);
+    }
+    for (uint32_t i = 0; i < s.n; i++)
+        ret[i] = ignored(&s, i) ? 0 : max == 0 ? 100 : quotient(100 * (max + min - ret[i]), max);
     return true;
 }
 

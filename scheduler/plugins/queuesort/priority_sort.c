@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/queuesort/priority_sort.c - higher priority first, then the earlier one
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/queuesort/priority_sort.go; differences: none.
  */
 #include "scheduler/framework/plugin.h"
@@ -15,9 +14,7 @@ static bool less(const struct bh_queue_key *a, const struct bh_queue_key *b)
 }
 
 const struct bh_plugin bh_plugin_priority_sort = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "PrioritySort",
+    BH_PLUGIN_HEAD("PrioritySort"),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .less = less,
 };

@@ -3,7 +3,6 @@
  * scheduler/plugins/schedulinggates/scheduling_gates.c - pods with gates do not enter the active
  * queue
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go; differences: none.
  */
 #include "common/base/buf.h"
@@ -38,9 +37,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_scheduling_gates = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "SchedulingGates",
+    BH_PLUGIN_HEAD("SchedulingGates"),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
     .events = events,
     .pre_enqueue = pre_enqueue,

@@ -5,7 +5,6 @@
  * Fewer pods of the same services and controller on a node are better, fewer in its zone twice as
  * much so. Off by default: PodTopologySpread's system defaults took its place.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/selectorspread of v1.27, the last one; differences: a
  *           pod with constraints of its own skips Score instead of scoring 0 everywhere.
  */
@@ -53,8 +52,7 @@ static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows
     return NULL;
 }
 
-static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
-                                     int64_t *ret)
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
     struct state *st = c->pre_score_state;
 
@@ -63,7 +61,7 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
         return NULL;
     if (!st)
         return &no_state;
-    *ret = bh_count_pods(&st->counter, node);
+    *ret = bh_count_pods(&st->counter, ni);
     return NULL;
 }
 
@@ -106,17 +104,8 @@ static bool idle(struct bh_call *c)
     return c->pod->shape->spread.n > 0;
 }
 
-static const struct bh_event_reg events[] = {{.actions = 0}};
-
 const struct bh_plugin bh_plugin_selector_spread = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "SelectorSpread",
-    .args_new = args_new,
-    .args_free = args_free,
-    .events = events,
-    .pre_score = pre_score,
-    .score = score,
-    .normalize = normalize,
-    .idle = idle,
+    BH_PLUGIN_HEAD("SelectorSpread"), .args_new = args_new,   .args_free = args_free,
+    .events = bh_no_events,           .pre_score = pre_score, .score = score,
+    .normalize = normalize,           .idle = idle,
 };

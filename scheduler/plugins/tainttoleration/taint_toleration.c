@@ -3,7 +3,6 @@
  * scheduler/plugins/tainttoleration/taint_toleration.c - taints reject or discourage, tolerations
  * forgive
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go; differences: none.
  */
 #include "scheduler/framework/framework.h"
@@ -51,10 +50,9 @@ static int64_t intolerable(const struct bh_shape_rec *s, const struct bh_node_re
     return count;
 }
 
-static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
-                                     int64_t *ret)
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
-    *ret = intolerable(c->pod->shape, node->rec);
+    *ret = intolerable(c->pod->shape, ni->rec);
     return NULL;
 }
 
@@ -66,11 +64,6 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
         ret[i] = bh_row_bit(cols, BH_ROW_SOFT_TAINT, rows[i])
                      ? intolerable(c->pod->shape, c->cache->rows[rows[i]]->rec)
                      : 0;
-}
-
-static void normalize(struct bh_call *c BH_UNUSED, int64_t *scores, uint32_t n)
-{
-    bh_default_normalize(scores, n, true);
 }
 
 static enum bh_hint on_node(const struct bh_hint_call *c)
@@ -93,9 +86,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_taint_toleration = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "TaintToleration",
+    BH_PLUGIN_HEAD("TaintToleration"),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
              BH_PLUGIN_READS_NODE,
     .events = events,
@@ -105,6 +96,5 @@ const struct bh_plugin bh_plugin_taint_toleration = {
     .score = score,
     .without_pre_score = &no_state,
     .score_rows = score_rows,
-    .normalize = normalize,
     .normal = BH_NORMAL_MAX_REVERSE,
 };

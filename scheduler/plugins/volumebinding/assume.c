@@ -6,7 +6,6 @@
  * changed since. Chosen volumes are assumed to be their claims', claims to be provisioned to have
  * their node. The writes go into the pod's reservation.
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go (AssumePodVolumes,
  *           RevertAssumedPodVolumes, BindPodVolumes), component-helpers/storage/volume
  *           (GetBindVolumeToClaim).
@@ -27,31 +26,6 @@ static const struct bh_status *failed(struct bh_call *c, const char *text)
     return bh_status_new(c->arena, BH_ERROR, "VolumeBinding", "%s", text);
 }
 
-static void annotate(struct bh_arena *a, K8s__ObjectMeta *m, const char *key, const char *value)
-{
-    size_t n = m->n_annotations;
-    K8s__StringEntry **v = bh_arena_new_array(a, K8s__StringEntry *, n + 1), *e = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        v[i] = m->annotations[i];
-        if (bh_streq(v[i]->key, key))
-            e = v[i];
-    }
-    if (!e) {
-        e = v[n++] = bh_pb_new(a, &k8s__string_entry__descriptor);
-        e->key = bh_arena_strdup(a, key);
-    }
-    e->value = bh_arena_strdup(a, value);
-    m->annotations = v;
-    m->n_annotations = n;
-}
-
-static bool names(const K8s__ObjectReference *r, const K8s__ObjectMeta *claim)
-{
-    return r && bh_streq(r->name, claim->name) && bh_streq(r->namespace_, claim->namespace_) &&
-           bh_streq(r->uid, claim->uid);
-}
-
 /* The volume as the claim's. *ret_same: it needs no change. */
 static K8s__PersistentVolume *bind_volume(struct bh_arena *a, const K8s__PersistentVolume *v,
                                           const K8s__PersistentVolumeClaim *claim, bool *ret_same)
@@ -59,7 +33,9 @@ static K8s__PersistentVolume *bind_volume(struct bh_arena *a, const K8s__Persist
     K8s__PersistentVolume *copy = (void *)bh_pb_copy(a, &v->base);
     const K8s__ObjectMeta *m = claim->metadata;
 
-    *ret_same = names(v->spec->claimref, m);
+    *ret_same = v->spec->claimref && bh_streq(v->spec->claimref->name, m->name) &&
+                bh_streq(v->spec->claimref->namespace_, m->namespace_) &&
+                bh_streq(v->spec->claimref->uid, m->uid);
     if (!*ret_same) {
         K8s__ObjectReference *r = bh_pb_new(a, &k8s__object_reference__descriptor);
         r->kind = bh_arena_strdup(a, "PersistentVolumeClaim");
@@ -71,42 +47,29 @@ static K8s__PersistentVolume *bind_volume(struct bh_arena *a, const K8s__Persist
         copy->spec->claimref = r;
     }
     if (!bh_volume_is_for(v, claim) && !bh_meta_annotation(v->metadata, BH_BOUND_BY_BINDER)) {
-        annotate(a, copy->metadata, BH_BOUND_BY_BINDER, "yes");
+        bh_annotate(a, copy->metadata, BH_BOUND_BY_BINDER, "yes");
         *ret_same = false;
     }
     return copy;
-}
-
-static void list(struct bh_reservation *r, enum bh_write_what what, enum bh_kind kind,
-                 const ProtobufCMessage *m)
-{
-    const K8s__ObjectMeta *meta = bh_object_meta(m);
-    const struct bh_write w = {.what = what,
-                               .kind = kind,
-                               .namespace_ = meta->namespace_,
-                               .name = meta->name,
-                               .uid = meta->uid,
-                               .resource_version = meta->resourceversion,
-                               .object = m};
-
-    bh_reservation_add(r, &w, NULL);
 }
 
 /* Lists the write. false: the object needs no change. */
 static bool choose(struct bh_call *c, struct bh_reservation *r, const struct bh_waiting_claim *w,
                    const struct bh_offer *o)
 {
-    bool same;
+    struct bh_write write;
+    bool same = false;
 
     if (o) {
         K8s__PersistentVolume *v = bind_volume(&r->arena, o->volume, w->claim, &same);
-        list(r, BH_WRITE_VOLUME_CLAIM, BH_KIND_PERSISTENTVOLUME, &v->base);
-        return !same;
+        write = bh_write_of(BH_WRITE_VOLUME_CLAIM, BH_KIND_PERSISTENTVOLUME, &v->base);
+    } else {
+        K8s__PersistentVolumeClaim *copy = (void *)bh_pb_copy(&r->arena, &w->claim->base);
+        bh_annotate(&r->arena, copy->metadata, BH_SELECTED_NODE, bh_sym_text(c->tab, r->node));
+        write = bh_write_of(BH_WRITE_SELECTED_NODE, BH_KIND_PERSISTENTVOLUMECLAIM, &copy->base);
     }
-    K8s__PersistentVolumeClaim *copy = (void *)bh_pb_copy(&r->arena, &w->claim->base);
-    annotate(&r->arena, copy->metadata, BH_SELECTED_NODE, bh_sym_text(c->tab, r->node));
-    list(r, BH_WRITE_SELECTED_NODE, BH_KIND_PERSISTENTVOLUMECLAIM, &copy->base);
-    return true;
+    bh_reservation_add(r, &write, NULL);
+    return !same;
 }
 
 /* Volumes first, then claims to be provisioned: the order of upstream's writes. Everything is
@@ -114,7 +77,7 @@ static bool choose(struct bh_call *c, struct bh_reservation *r, const struct bh_
 static const struct bh_status *assume_writes(struct bh_call *c, const struct bh_pod_claims *p,
                                              const struct bh_offer *const *match, bh_sym node)
 {
-    struct bh_str uid = bh_rec_text(c->pod->rec, c->pod->rec->uid);
+    struct bh_str uid = bh_rec_uid(c->pod->rec);
     struct bh_reservation *r = bh_reservation_for(binder(c)->reserved, uid, node);
     bool *changes = bh_arena_new_array(c->arena, bool, p->n_waiting);
     uint32_t first = r->n, n = 0;
@@ -126,7 +89,8 @@ static const struct bh_status *assume_writes(struct bh_call *c, const struct bh_
                 changes[n++] = choose(c, r, &p->waiting[i], match[i]);
     for (uint32_t i = 0; i < n; i++) {
         const struct bh_write *w = &r->v[first + i];
-        if (!changes[i] || bh_objects_assume(binder(c)->objects, w->kind, w->object, &err) == 0)
+        if (!changes[i] ||
+            bh_objects_assume(binder(c)->objects, w->kind, w->object, false, &err) == 0)
             continue;
         bh_claims_unreserve(c, node);
         return failed(c, err.msg);
@@ -152,16 +116,19 @@ const struct bh_status *bh_claims_reserve(struct bh_call *c, bh_sym node)
     return s ? s : assume_writes(c, p, match, node);
 }
 
+static bool is_ours(const struct bh_write *w)
+{
+    return w->what == BH_WRITE_VOLUME_CLAIM || w->what == BH_WRITE_SELECTED_NODE;
+}
+
 void bh_claims_unreserve(struct bh_call *c, bh_sym node BH_UNUSED)
 {
     const struct bh_binder *b = binder(c);
-    struct bh_reservation *r =
-        bh_reservation_of(b->reserved, bh_rec_text(c->pod->rec, c->pod->rec->uid));
+    struct bh_reservation *r = bh_reservation_of(b->reserved, bh_rec_uid(c->pod->rec));
 
     for (uint32_t i = 0; r && i < r->n; i++) {
         const struct bh_write *w = &r->v[i];
-        if ((w->what == BH_WRITE_VOLUME_CLAIM || w->what == BH_WRITE_SELECTED_NODE) &&
-            !r->state[i].written)
+        if (is_ours(w) && !r->state[i].written)
             bh_objects_restore(b->objects, w->kind, w->namespace_, w->name, w->resource_version);
     }
 }
@@ -279,44 +246,29 @@ static enum verdict check_provisioned(struct check *k, const struct bh_write *w,
     return bh_claim_is_bound(claim) ? BOUND : NOT_YET;
 }
 
-static enum verdict check_writes(struct check *k, const struct bh_reservation *r)
-{
-    enum verdict v = BOUND;
-
-    for (uint32_t i = 0; i < r->n && v == BOUND; i++) {
-        if (r->v[i].what == BH_WRITE_VOLUME_CLAIM)
-            v = check_volume(k, &r->v[i], r->state[i].written);
-        else if (r->v[i].what == BH_WRITE_SELECTED_NODE)
-            v = check_provisioned(k, &r->v[i], r->state[i].written);
-    }
-    return v;
-}
-
-static bool has_work(const struct bh_reservation *r)
-{
-    for (uint32_t i = 0; r && i < r->n; i++)
-        if (r->v[i].what == BH_WRITE_VOLUME_CLAIM || r->v[i].what == BH_WRITE_SELECTED_NODE)
-            return true;
-    return false;
-}
-
 const struct bh_status *bh_claims_check(struct bh_call *c, bh_sym node, int64_t since_ns)
 {
     const struct bh_binder *b = binder(c);
-    const struct bh_reservation *r =
-        bh_reservation_of(b->reserved, bh_rec_text(c->pod->rec, c->pod->rec->uid));
+    const struct bh_reservation *r = bh_reservation_of(b->reserved, bh_rec_uid(c->pod->rec));
     const struct bh_node_info *ni = bh_cache_node(c->cache, node);
     struct check k = {.c = c, .node = ni ? ni->rec : NULL};
     enum verdict v = NOT_YET;
+    uint32_t i = 0;
 
-    if (!has_work(r))
+    while (r && i < r->n && !is_ours(&r->v[i]))
+        i++;
+    if (!r || i == r->n)
         return NULL;
     if (!ni)
         v = wrong(&k, bh_arena_printf(c->arena, "failed to get node %s: %s",
                                       bh_quoted(c->arena, bh_sym_text(c->tab, node)),
                                       bh_not_found(c->arena, "node", bh_sym_text(c->tab, node))));
     else if (b->timeout_ns) /* 0: upstream's time is over before the first look */
-        v = check_writes(&k, r);
+        for (v = BOUND; i < r->n && v == BOUND; i++)
+            if (is_ours(&r->v[i]))
+                v = r->v[i].what == BH_WRITE_VOLUME_CLAIM
+                        ? check_volume(&k, &r->v[i], r->state[i].written)
+                        : check_provisioned(&k, &r->v[i], r->state[i].written);
     if (v == NOT_YET && c->now_ns - since_ns >= b->timeout_ns)
         v = wrong(&k, "context deadline exceeded");
     if (v == WRONG)

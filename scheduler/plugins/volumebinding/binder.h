@@ -71,8 +71,7 @@ const struct bh_status *bh_claims_read(struct bh_call *c, const struct bh_pod_cl
 const struct bh_status *bh_claims_filter(struct bh_call *c, const struct bh_pod_claims *p,
                                          const struct bh_node_rec *node);
 /* What the filter would say of all nodes. */
-enum bh_overlay_answer bh_claims_ask(struct bh_call *c, const struct bh_pod_claims *p,
-                                     uint32_t *rows, uint32_t *n);
+enum bh_overlay_answer bh_claims_ask(struct bh_call *c, uint32_t *rows, uint32_t *n);
 /* The filter for many rows at once, where no volume is chosen by node and nothing can fail. */
 bool bh_claims_can_rows(const struct bh_pod_claims *p);
 uint32_t bh_claims_rows(struct bh_call *c, const struct bh_pod_claims *p, uint32_t *rows,

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/volumebinding/claims.c - a pod's claims before any node is looked at
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go (PreFilter,
  *           GetPodVolumeClaims), component-helpers/storage/volume (FindMatchingVolume).
  */
@@ -16,17 +15,13 @@ static const struct bh_status *reject(struct bh_call *c, const char *text)
     return bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "VolumeBinding", "%s", text);
 }
 
-static const char *ns_of(const struct bh_call *c)
-{
-    return bh_rec_text(c->pod->rec, c->pod->rec->namespace_).p;
-}
-
 /* The claim of one volume; rejected when it is not there or not fit for use. */
 static const struct bh_status *read_claim(struct bh_call *c, const struct bh_volume *v,
                                           const K8s__PersistentVolumeClaim **ret)
 {
     const char *name = bh_claim_name(c->arena, c->tab, c->pod->rec, v);
-    const K8s__PersistentVolumeClaim *claim = bh_find_claim(c->objects, ns_of(c), name);
+    const K8s__PersistentVolumeClaim *claim =
+        bh_find_claim(c->objects, bh_rec_namespace(c->pod->rec), name);
     struct bh_arena *a = c->arena;
 
     *ret = claim;
@@ -46,7 +41,7 @@ static const struct bh_status *read_claim(struct bh_call *c, const struct bh_vol
     if (claim->metadata->deletiontimestamp)
         return reject(
             c, bh_arena_printf(a, "persistentvolumeclaim %s is being deleted", bh_quoted(a, name)));
-    if (v->type == BH_VOL_EPHEMERAL && !bh_claim_is_owned(claim, c->pod->rec))
+    if (v->type == BH_VOL_EPHEMERAL && !bh_is_controlled_by(claim->metadata, c->pod->rec))
         return reject(c, bh_not_owned(a, claim, c->pod->rec));
     return NULL;
 }
@@ -68,14 +63,9 @@ void bh_claims_read_bound(struct bh_call *c, const K8s__PersistentVolume *v,
 
 /* ---- volumes for a waiting claim ---- */
 
-static bool same_text(const char *a, const char *b)
+static bool same_text(const char *a, const char *b, const char *absent)
 {
-    return bh_streq(a ? a : "", b ? b : "");
-}
-
-static const char *mode_of(const char *mode)
-{
-    return mode ? mode : "Filesystem";
+    return bh_streq(a ? a : absent, b ? b : absent);
 }
 
 static bool has_modes(const K8s__PersistentVolumeSpec *v, const K8s__PersistentVolumeClaimSpec *c)
@@ -94,11 +84,10 @@ static bool selects(struct bh_call *c, const struct bh_terms *selector,
                     const K8s__PersistentVolume *v)
 {
     size_t n = v->metadata->n_labels;
-    struct bh_kv *labels;
 
     if (selector->kind != BH_TERMS_SOME)
         return selector->kind == BH_TERMS_ALL;
-    labels = bh_arena_new_array(c->arena, struct bh_kv, n + 1);
+    struct bh_kv *labels = bh_arena_new_array(c->arena, struct bh_kv, n + 1);
     for (size_t i = 0; i < n; i++) /* the last of duplicates first: it is the one that is found */
         labels[n - 1 - i] = (struct bh_kv){bh_sym_internc(c->tab, v->metadata->labels[i]->key),
                                            bh_sym_internc(c->tab, v->metadata->labels[i]->value)};
@@ -118,16 +107,16 @@ static enum fitness fitness(struct bh_call *c, const struct bh_waiting_claim *w,
     bool reserved = bh_volume_is_for(v, w->claim);
 
     if ((vs->claimref && !reserved) || size < w->size ||
-        !bh_streq(mode_of(vs->volumemode), mode_of(cs->volumemode)) ||
-        !same_text(vs->volumeattributesclassname, cs->volumeattributesclassname) ||
+        !same_text(vs->volumemode, cs->volumemode, "Filesystem") ||
+        !same_text(vs->volumeattributesclassname, cs->volumeattributesclassname, "") ||
         v->metadata->deletiontimestamp)
         return UNFIT;
     if (reserved)
         return RESERVED;
-    if (!v->status || !bh_streq(v->status->phase, "Available") || !selects(c, selector, v) ||
-        !has_modes(vs, cs))
-        return UNFIT;
-    return FREE;
+    return v->status && bh_streq(v->status->phase, "Available") && selects(c, selector, v) &&
+                   has_modes(vs, cs)
+               ? FREE
+               : UNFIT;
 }
 
 static int by_size(const void *pa, const void *pb)
@@ -137,11 +126,6 @@ static int by_size(const void *pa, const void *pb)
     if (a->size != b->size)
         return a->size < b->size ? -1 : 1;
     return strcmp(a->volume->metadata->name, b->volume->metadata->name);
-}
-
-static bool has_class(const K8s__PersistentVolume *v, const char *class)
-{
-    return v->spec && v->metadata && bh_streq(bh_volume_class(v), class);
 }
 
 /* Compiled once in the volume's life, not once a pod. */
@@ -173,7 +157,6 @@ static void read_offers(struct bh_call *c, const char *class, struct bh_waiting_
     struct bh_volumes *volumes = ((const struct bh_binder *)c->args)->volumes;
     struct bh_terms selector = {.kind = BH_TERMS_ALL};
     const char *error = NULL;
-    struct bh_offer *reserved, *offers;
     size_t n = 0;
 
     if (s)
@@ -190,14 +173,16 @@ static void read_offers(struct bh_call *c, const char *class, struct bh_waiting_
     for (unsigned k = 0; k < BH_ARRAY_LEN(list); k++)
         for (uint32_t at = list[k]; bh_volumes_next(volumes, &at);)
             n++;
-    reserved = bh_arena_new_array(c->arena, struct bh_offer, n + 1);
-    offers = bh_arena_new_array(c->arena, struct bh_offer, n + 1);
+    struct bh_offer *reserved = bh_arena_new_array(c->arena, struct bh_offer, n + 1);
+    struct bh_offer *offers = bh_arena_new_array(c->arena, struct bh_offer, n + 1);
     for (unsigned k = 0; k < BH_ARRAY_LEN(list); k++) {
         const struct bh_object *o;
         for (uint32_t at = list[k]; (o = bh_volumes_next(volumes, &at));) {
             const K8s__PersistentVolume *v = (const void *)o->msg;
             bh_nano size = bh_volume_size(v);
-            enum fitness fit = has_class(v, class) ? fitness(c, w, &selector, v, size) : UNFIT;
+            enum fitness fit = (v->spec && v->metadata && bh_streq(bh_volume_class(v), class))
+                                   ? fitness(c, w, &selector, v, size)
+                                   : UNFIT;
             if (fit == RESERVED)
                 add_offer(c, reserved, &w->n_reserved, o, size);
             else if (fit == FREE)
@@ -215,44 +200,6 @@ static void read_offers(struct bh_call *c, const char *class, struct bh_waiting_
 
 /* ---- provisioning ---- */
 
-static bool driver_tells_capacity(struct bh_call *c, const char *driver)
-{
-    const K8s__CSIDriver *d =
-        (const void *)bh_objects_get(c->objects, BH_KIND_CSIDRIVER, "", driver);
-
-    return d && d->spec && d->spec->has_storagecapacity && d->spec->storagecapacity;
-}
-
-static bool is_enough(const K8s__CSIStorageCapacity *s, int64_t bytes)
-{
-    const K8s__Quantity *q = s->maximumvolumesize ? s->maximumvolumesize : s->capacity;
-    bh_nano limit;
-
-    return q && q->string && bh_quantity_parse(q->string, strlen(q->string), &limit) == 0 &&
-           bh_quantity_value(limit) >= bytes;
-}
-
-static void read_capacities(struct bh_call *c, const K8s__StorageClass *sc,
-                            struct bh_waiting_claim *w)
-{
-    size_t n = c->objects->by_name[BH_KIND_CSISTORAGECAPACITY].len;
-    bh_nano size;
-
-    w->needs_capacity = bh_claim_size(w->claim, &size) && driver_tells_capacity(c, sc->provisioner);
-    if (!w->needs_capacity)
-        return;
-    struct bh_terms *list = bh_arena_new_array(c->arena, struct bh_terms, n + 1);
-    bh_objects_each(o, c->objects, BH_KIND_CSISTORAGECAPACITY) {
-        const K8s__CSIStorageCapacity *s = (const void *)o->msg;
-        const char *ignored;
-        if (bh_streq(s->storageclassname, sc->metadata->name) && s->nodetopology &&
-            is_enough(s, bh_quantity_value(size)))
-            list[w->n_capacities++] =
-                bh_terms_of_selector(c->arena, c->tab, s->nodetopology, &ignored);
-    }
-    w->capacities = list;
-}
-
 static void read_waiting(struct bh_call *c, const K8s__PersistentVolumeClaim *claim,
                          struct bh_waiting_claim *w)
 {
@@ -265,8 +212,26 @@ static void read_waiting(struct bh_call *c, const K8s__PersistentVolumeClaim *cl
     w->can_provision = *sc->provisioner && !bh_streq(sc->provisioner, BH_NO_PROVISIONER);
     w->topologies =
         bh_terms_of_topologies(c->arena, c->tab, sc->allowedtopologies, sc->n_allowedtopologies);
-    if (w->can_provision)
-        read_capacities(c, sc, w);
+    if (w->can_provision) {
+        size_t n = c->objects->by_name[BH_KIND_CSISTORAGECAPACITY].len;
+        const K8s__CSIDriver *d =
+            (const void *)bh_objects_get(c->objects, BH_KIND_CSIDRIVER, "", sc->provisioner);
+        bh_nano size, limit;
+        w->needs_capacity = bh_claim_size(w->claim, &size) && d && bh_driver_tells_capacity(d);
+        if (w->needs_capacity) {
+            struct bh_terms *list = bh_arena_new_array(c->arena, struct bh_terms, n + 1);
+            bh_objects_each(o, c->objects, BH_KIND_CSISTORAGECAPACITY) {
+                const K8s__CSIStorageCapacity *s = (const void *)o->msg;
+                const char *ignored;
+                if (bh_streq(s->storageclassname, sc->metadata->name) && s->nodetopology &&
+                    bh_capacity_limit(s, &limit) &&
+                    bh_quantity_value(limit) >= bh_quantity_value(size))
+                    list[w->n_capacities++] =
+                        bh_terms_of_selector(c->arena, c->tab, s->nodetopology, &ignored);
+            }
+            w->capacities = list;
+        }
+    }
     if (!w->selected_node)
         read_offers(c, class, w);
 }
@@ -280,51 +245,6 @@ static bool goes_before(const struct bh_waiting_claim *a, const struct bh_waitin
     if (a->selected_node || b->selected_node)
         return a->selected_node && !b->selected_node;
     return a->size < b->size;
-}
-
-static void insert(struct bh_waiting_claim *list, uint32_t n, const struct bh_waiting_claim *w)
-{
-    for (; n > 0 && goes_before(w, &list[n - 1]); n--)
-        list[n] = list[n - 1];
-    list[n] = *w;
-}
-
-static const struct bh_status *no_mode(struct bh_call *c, const K8s__PersistentVolumeClaim *claim)
-{
-    return bh_status_new(c->arena, BH_ERROR, "VolumeBinding",
-                         "VolumeBindingMode not set for StorageClass %s",
-                         bh_quoted(c->arena, bh_claim_class(claim)));
-}
-
-/* Fully bound, waiting for a node, or of an immediate class and not bound by its controller yet. */
-static const struct bh_status *sort_out(struct bh_call *c,
-                                        const K8s__PersistentVolumeClaim *const *claims, uint32_t n,
-                                        struct bh_pod_claims *p)
-{
-    struct bh_bound_claim *bound = bh_arena_new_array(c->arena, struct bh_bound_claim, n);
-    struct bh_waiting_claim *waiting = bh_arena_new_array(c->arena, struct bh_waiting_claim, n), w;
-    bool immediate = false, modeless;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (bh_claim_is_bound(claims[i])) {
-            bh_claims_read_bound(c, bh_find_volume(c->objects, bh_claim_volume_name(claims[i])),
-                                 &bound[p->n_bound++]);
-            continue;
-        }
-        bool waits = bh_claim_waits(c->objects, claims[i], &modeless);
-        if (modeless)
-            return no_mode(c, claims[i]);
-        if (!waits || *bh_claim_volume_name(claims[i])) {
-            immediate = true;
-            continue;
-        }
-        read_waiting(c, claims[i], &w);
-        p->n_selected += w.selected_node != NULL;
-        insert(waiting, p->n_waiting++, &w);
-    }
-    p->bound = bound;
-    p->waiting = waiting;
-    return immediate ? &unbound_immediate : NULL;
 }
 
 const struct bh_status *bh_claims_read(struct bh_call *c, const struct bh_pod_claims **ret)
@@ -347,7 +267,36 @@ const struct bh_status *bh_claims_read(struct bh_call *c, const struct bh_pod_cl
         return NULL;
     struct bh_pod_claims *p = bh_arena_new(c->arena, struct bh_pod_claims);
     *ret = p;
-    return sort_out(c, claims, n, p);
+    /* Fully bound, waiting for a node, or of an immediate class and not bound by its controller
+     * yet. */
+    struct bh_bound_claim *bound = bh_arena_new_array(c->arena, struct bh_bound_claim, n);
+    struct bh_waiting_claim *waiting = bh_arena_new_array(c->arena, struct bh_waiting_claim, n), w;
+    bool immediate = false, modeless;
+    for (uint32_t i = 0; i < n; i++) {
+        if (bh_claim_is_bound(claims[i])) {
+            bh_claims_read_bound(c, bh_find_volume(c->objects, bh_claim_volume_name(claims[i])),
+                                 &bound[p->n_bound++]);
+            continue;
+        }
+        bool waits = bh_claim_waits(c->objects, claims[i], &modeless);
+        if (modeless)
+            return bh_status_new(c->arena, BH_ERROR, "VolumeBinding",
+                                 "VolumeBindingMode not set for StorageClass %s",
+                                 bh_quoted(c->arena, bh_claim_class(claims[i])));
+        if (!waits || *bh_claim_volume_name(claims[i])) {
+            immediate = true;
+            continue;
+        }
+        read_waiting(c, claims[i], &w);
+        p->n_selected += w.selected_node != NULL;
+        uint32_t at = p->n_waiting++;
+        for (; at > 0 && goes_before(&w, &waiting[at - 1]); at--)
+            waiting[at] = waiting[at - 1];
+        waiting[at] = w;
+    }
+    p->bound = bound;
+    p->waiting = waiting;
+    return immediate ? &unbound_immediate : NULL;
 }
 
 bool bh_claims_all_bound(struct bh_call *c)
@@ -358,10 +307,11 @@ bool bh_claims_all_bound(struct bh_call *c)
     for (uint32_t i = 0; i < s->volumes.n; i++) {
         if (!bh_uses_claim(&v[i]))
             continue;
-        const K8s__PersistentVolumeClaim *claim = bh_find_claim(
-            c->objects, ns_of(c), bh_claim_name(c->arena, c->tab, c->pod->rec, &v[i]));
+        const K8s__PersistentVolumeClaim *claim =
+            bh_find_claim(c->objects, bh_rec_namespace(c->pod->rec),
+                          bh_claim_name(c->arena, c->tab, c->pod->rec, &v[i]));
         if (!claim || !bh_claim_is_bound(claim) ||
-            (v[i].type == BH_VOL_EPHEMERAL && !bh_claim_is_owned(claim, c->pod->rec)))
+            (v[i].type == BH_VOL_EPHEMERAL && !bh_is_controlled_by(claim->metadata, c->pod->rec)))
             return false;
     }
     return true;

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/volumebinding/find.c - one node: do the claims' volumes reach it
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go (FindPodVolumes).
  */
 #include "scheduler/plugins/volumebinding/binder.h"
@@ -110,13 +109,17 @@ static uint32_t first_place(const struct bh_offer_index *x, bh_sym key, bh_sym v
     return lo;
 }
 
-/* The first offer that reaches the node: by the node's labels, then among those without a place. */
-static const struct bh_offer *smallest(const struct search *s, const struct bh_waiting_claim *w)
+/* A volume that was made for the claim ends the search, even when it cannot reach the node. */
+static const struct bh_offer *match(const struct search *s, const struct bh_waiting_claim *w)
 {
+    for (uint32_t i = 0; i < w->n_reserved; i++)
+        if (!is_chosen(s, w->reserved[i].volume))
+            return reaches(s, &w->reserved[i].affinity) ? &w->reserved[i] : NULL;
+    /* The first offer that reaches the node: by the node's labels, then among those without a
+     * place. */
     const struct bh_kv *labels = bh_rec_at(s->node, s->node->labels, struct bh_kv);
     const struct bh_offer_index *x = &w->index;
     uint32_t best = w->n_offers;
-
     for (uint32_t k = 0; k < x->n_keys; k++) {
         bh_sym value;
         if (!bh_labels_get(labels, s->node->labels.n, x->keys[k], &value))
@@ -132,15 +135,6 @@ static const struct bh_offer *smallest(const struct search *s, const struct bh_w
         if (is_open(s, &w->offers[x->anywhere[i]]))
             best = x->anywhere[i];
     return best < w->n_offers ? &w->offers[best] : NULL;
-}
-
-/* A volume that was made for the claim ends the search, even when it cannot reach the node. */
-static const struct bh_offer *match(const struct search *s, const struct bh_waiting_claim *w)
-{
-    for (uint32_t i = 0; i < w->n_reserved; i++)
-        if (!is_chosen(s, w->reserved[i].volume))
-            return reaches(s, &w->reserved[i].affinity) ? &w->reserved[i] : NULL;
-    return smallest(s, w);
 }
 
 static unsigned check_provision(const struct search *s, const struct bh_waiting_claim *w)
@@ -224,9 +218,10 @@ static bool provisioned_anywhere(const struct bh_waiting_claim *w)
            w->topologies.kind == BH_TERMS_ALL && !w->needs_capacity;
 }
 
-enum bh_overlay_answer bh_claims_ask(struct bh_call *c BH_UNUSED, const struct bh_pod_claims *p,
-                                     uint32_t *rows BH_UNUSED, uint32_t *n BH_UNUSED)
+enum bh_overlay_answer bh_claims_ask(struct bh_call *c, uint32_t *rows BH_UNUSED,
+                                     uint32_t *n BH_UNUSED)
 {
+    const struct bh_pod_claims *p = c->pre_filter_state;
     bool all = true;
 
     for (uint32_t i = 0; i < p->n_bound; i++) {
@@ -260,31 +255,15 @@ static const struct bh_terms *same_everywhere(const struct bh_bound_claim *b)
 /* One term that only lists values of labels: what most volumes have. */
 static const struct bh_node_term *only_values(const struct bh_terms *t)
 {
-    const struct bh_node_term *term;
-
     if (!t || t->kind != BH_TERMS_SOME || t->rec->required_terms.n != 1)
         return NULL;
-    term = bh_rec_at(t->rec, t->rec->required_terms, struct bh_node_term);
+    const struct bh_node_term *term =
+        bh_rec_at(t->rec, t->rec->required_terms, struct bh_node_term);
     const struct bh_requirement *r = bh_rec_at(t->rec, term->expressions, struct bh_requirement);
     for (uint32_t i = 0; i < term->expressions.n; i++)
         if (r[i].op != BH_REQ_IN)
             return NULL;
     return term->flags & (BH_TERM_EMPTY | BH_TERM_INVALID) ? NULL : term;
-}
-
-static uint32_t keep_values(const bh_sym *column, const bh_sym *values, uint32_t n_values,
-                            uint32_t *rows, uint32_t n)
-{
-    uint32_t m = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = 0;
-        while (k < n_values && values[k] != column[rows[i]])
-            k++;
-        if (k < n_values)
-            rows[m++] = rows[i];
-    }
-    return m;
 }
 
 static uint32_t terms_rows(struct bh_call *c, const struct bh_terms *t, uint32_t *rows, uint32_t n)
@@ -297,10 +276,20 @@ static uint32_t terms_rows(struct bh_call *c, const struct bh_terms *t, uint32_t
     if (term) {
         const struct bh_requirement *r =
             bh_rec_at(t->rec, term->expressions, struct bh_requirement);
-        for (uint32_t i = 0; i < term->expressions.n; i++)
-            n = keep_values(
-                bh_label_column(((const struct bh_binder *)c->args)->labels, c->cache, r[i].key),
-                bh_rec_at(t->rec, r[i].values, bh_sym), r[i].values.n, rows, n);
+        for (uint32_t i = 0; i < term->expressions.n; i++) {
+            const bh_sym *column =
+                bh_label_column(((const struct bh_binder *)c->args)->labels, c->cache, r[i].key);
+            const bh_sym *values = bh_rec_at(t->rec, r[i].values, bh_sym);
+            m = 0;
+            for (uint32_t j = 0; j < n; j++) {
+                uint32_t k = 0;
+                while (k < r[i].values.n && values[k] != column[rows[j]])
+                    k++;
+                if (k < r[i].values.n)
+                    rows[m++] = rows[j];
+            }
+            n = m;
+        }
         return n;
     }
     for (uint32_t i = 0; i < n; i++)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/volumebinding/hints.c - is this event about something the waiting pod uses
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/volumebinding/hints.h"
 

@@ -5,8 +5,6 @@
  * A volume whose affinity is one term with a "key In values" belongs to the nodes with one of the
  * values, so it is filed under each. All others are asked for every node. The rest of a filed
  * volume's term is still checked when it is found.
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/volumebinding/binder.h"
 
@@ -36,24 +34,17 @@ static int by_place(const void *pa, const void *pb)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-static uint32_t count_places(const struct bh_offer *offers, uint32_t n)
-{
-    uint32_t places = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct bh_requirement *q = place_of(&offers[i]);
-        places += q ? q->values.n : 0;
-    }
-    return places;
-}
-
 struct bh_offer_index bh_offers_index(struct bh_arena *a, const struct bh_offer *offers, uint32_t n)
 {
     struct bh_offer_index x = {0};
-    struct bh_offer_place *places =
-        bh_arena_new_array(a, struct bh_offer_place, (size_t)count_places(offers, n) + 1);
     uint32_t *anywhere = bh_arena_new_array(a, uint32_t, (size_t)n + 1);
+    size_t room = 1;
 
+    for (uint32_t i = 0; i < n; i++) {
+        const struct bh_requirement *q = place_of(&offers[i]);
+        room += q ? q->values.n : 0;
+    }
+    struct bh_offer_place *places = bh_arena_new_array(a, struct bh_offer_place, room);
     for (uint32_t i = 0; i < n; i++) {
         const struct bh_requirement *q = place_of(&offers[i]);
         if (!q) {

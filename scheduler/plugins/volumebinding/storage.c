@@ -1,39 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/volumebinding/storage.c - claims, volumes and classes: which belongs to which
- *
- * Runs in: the engine's thread.
  */
+#include "common/k8s/codec.h"
 #include "scheduler/plugins/volumebinding/storage.h"
 
 #define CLASS_ANNOTATION "volume.beta.kubernetes.io/storage-class"
 #define BOUND_ANNOTATION "pv.kubernetes.io/bind-completed"
 
-static const void *get_object(const struct bh_objects *o, enum bh_kind kind, const char *ns,
-                              const char *name)
-{
-    return bh_objects_get(o, kind, ns, name);
-}
-
 const K8s__PersistentVolumeClaim *bh_find_claim(const struct bh_objects *o, const char *ns,
                                                 const char *name)
 {
-    return get_object(o, BH_KIND_PERSISTENTVOLUMECLAIM, ns, name);
+    return (const void *)bh_objects_get(o, BH_KIND_PERSISTENTVOLUMECLAIM, ns, name);
 }
 
 const K8s__PersistentVolume *bh_find_volume(const struct bh_objects *o, const char *name)
 {
-    return get_object(o, BH_KIND_PERSISTENTVOLUME, "", name);
+    return (const void *)bh_objects_get(o, BH_KIND_PERSISTENTVOLUME, "", name);
 }
 
 const K8s__StorageClass *bh_find_class(const struct bh_objects *o, const char *name)
 {
-    return get_object(o, BH_KIND_STORAGECLASS, "", name);
+    return (const void *)bh_objects_get(o, BH_KIND_STORAGECLASS, "", name);
 }
 
 const K8s__CSINode *bh_find_csi_node(const struct bh_objects *o, const char *node)
 {
-    return get_object(o, BH_KIND_CSINODE, "", node);
+    return (const void *)bh_objects_get(o, BH_KIND_CSINODE, "", node);
 }
 
 /* Of duplicates (on the wire) the last wins. */
@@ -55,6 +48,25 @@ const char *bh_meta_annotation(const K8s__ObjectMeta *m, const char *key)
     return m ? entry(m->annotations, m->n_annotations, key) : NULL;
 }
 
+void bh_annotate(struct bh_arena *a, K8s__ObjectMeta *m, const char *key, const char *value)
+{
+    size_t n = m->n_annotations;
+    K8s__StringEntry **v = bh_arena_new_array(a, K8s__StringEntry *, n + 1), *e = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        v[i] = m->annotations[i];
+        if (bh_streq(v[i]->key, key))
+            e = v[i];
+    }
+    if (!e) {
+        e = v[n++] = bh_pb_new(a, &k8s__string_entry__descriptor);
+        e->key = bh_arena_strdup(a, key);
+    }
+    e->value = bh_arena_strdup(a, value);
+    m->annotations = v;
+    m->n_annotations = n;
+}
+
 const char *bh_claim_class(const K8s__PersistentVolumeClaim *c)
 {
     const char *beta = bh_meta_annotation(c->metadata, CLASS_ANNOTATION);
@@ -68,9 +80,7 @@ const char *bh_volume_class(const K8s__PersistentVolume *v)
 {
     const char *beta = bh_meta_annotation(v->metadata, CLASS_ANNOTATION);
 
-    if (beta)
-        return beta;
-    return v->spec ? v->spec->storageclassname : "";
+    return beta ? beta : v->spec ? v->spec->storageclassname : "";
 }
 
 const char *bh_claim_volume_name(const K8s__PersistentVolumeClaim *c)
@@ -132,6 +142,26 @@ bool bh_claim_waits(const struct bh_objects *o, const K8s__PersistentVolumeClaim
     return sc && sc->volumebindingmode && bh_streq(sc->volumebindingmode, "WaitForFirstConsumer");
 }
 
+bool bh_capacity_limit(const K8s__CSIStorageCapacity *s, bh_nano *ret)
+{
+    const K8s__Quantity *q = s->maximumvolumesize ? s->maximumvolumesize : s->capacity;
+
+    return q && q->string && bh_quantity_parse(q->string, strlen(q->string), ret) == 0;
+}
+
+bool bh_attach_limit(const K8s__CSINode *n, const char *driver, int32_t *ret)
+{
+    *ret = 0;
+    for (size_t i = n->spec ? n->spec->n_drivers : 0; i > 0; i--) {
+        const K8s__CSINodeDriver *d = n->spec->drivers[i - 1];
+        if (!bh_streq(d->name, driver) || !d->allocatable || !d->allocatable->has_count)
+            continue;
+        *ret = d->allocatable->count;
+        return true;
+    }
+    return false;
+}
+
 /* ---- a pod's claims ---- */
 
 bool bh_shape_uses_claims(const struct bh_shape_rec *s, bool ephemeral_too)
@@ -152,14 +182,33 @@ const char *bh_claim_name(struct bh_arena *a, const struct bh_symtab *tab,
     return bh_arena_printf(a, "%s-%s", bh_rec_text(pod, pod->name).p, bh_sym_text(tab, v->name));
 }
 
-bool bh_claim_is_owned(const K8s__PersistentVolumeClaim *c, const struct bh_pod_rec *pod)
+bool bh_is_controlled_by(const K8s__ObjectMeta *m, const struct bh_pod_rec *pod)
 {
-    for (size_t i = 0; c->metadata && i < c->metadata->n_ownerreferences; i++) {
-        const K8s__OwnerReference *r = c->metadata->ownerreferences[i];
+    for (size_t i = 0; m && i < m->n_ownerreferences; i++) {
+        const K8s__OwnerReference *r = m->ownerreferences[i];
         if (r->has_controller && r->controller)
             return bh_str_eqc(bh_rec_text(pod, pod->uid), r->uid);
     }
     return false;
+}
+
+const struct bh_status *bh_claim_of(struct bh_call *c, const char *plugin,
+                                    const struct bh_pod_rec *pod, const struct bh_volume *v,
+                                    bool is_new, const K8s__PersistentVolumeClaim **ret)
+{
+    const char *ns = bh_rec_namespace(pod), *name = bh_claim_name(c->arena, c->tab, pod, v);
+    struct bh_arena *a = c->arena;
+
+    if (!*name)
+        return bh_status_new(a, BH_ERROR, plugin, "PersistentVolumeClaim had no name");
+    *ret = bh_find_claim(c->objects, ns, name);
+    if (!*ret && is_new)
+        return bh_status_new(a, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, plugin,
+                             "looking up PVC %s/%s: %s", ns, name,
+                             bh_not_found(a, "persistentvolumeclaim", name));
+    if (*ret && v->type == BH_VOL_EPHEMERAL && !bh_is_controlled_by((*ret)->metadata, pod))
+        return bh_status_new(a, BH_ERROR, plugin, "%s", bh_not_owned(a, *ret, pod));
+    return NULL;
 }
 
 /* ---- texts ---- */

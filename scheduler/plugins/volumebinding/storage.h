@@ -28,6 +28,8 @@ const K8s__CSINode *bh_find_csi_node(const struct bh_objects *o, const char *nod
 /* NULL when the key is absent. */
 const char *bh_meta_label(const K8s__ObjectMeta *m, const char *key);
 const char *bh_meta_annotation(const K8s__ObjectMeta *m, const char *key);
+/* Sets the annotation of m, whose list is not written to: the new one is in a. */
+void bh_annotate(struct bh_arena *a, K8s__ObjectMeta *m, const char *key, const char *value);
 
 /* "" when there is none; the beta annotation wins even when it is empty. */
 const char *bh_claim_class(const K8s__PersistentVolumeClaim *c);
@@ -39,6 +41,16 @@ bool bh_volume_is_for(const K8s__PersistentVolume *v, const K8s__PersistentVolum
 /* spec.resources.requests.storage; false = absent, 0. */
 bool bh_claim_size(const K8s__PersistentVolumeClaim *c, bh_nano *ret);
 bh_nano bh_volume_size(const K8s__PersistentVolume *v);
+/* What the driver still has for a volume; false: it does not say. */
+bool bh_capacity_limit(const K8s__CSIStorageCapacity *s, bh_nano *ret);
+/* The driver tells how much it has, and the scheduler looks at it. */
+static inline bool bh_driver_tells_capacity(const K8s__CSIDriver *d)
+{
+    return d->spec && d->spec->has_storagecapacity && d->spec->storagecapacity;
+}
+/* The most volumes of the driver that the node can attach; of duplicates the last counts. false: no
+ * limit, *ret = 0. */
+bool bh_attach_limit(const K8s__CSINode *n, const char *driver, int32_t *ret);
 /* A waiting claim; *ret_no_mode: the class has no binding mode, which is an error. */
 bool bh_claim_waits(const struct bh_objects *o, const K8s__PersistentVolumeClaim *c,
                     bool *ret_no_mode);
@@ -56,8 +68,13 @@ bool bh_shape_uses_claims(const struct bh_shape_rec *s, bool ephemeral_too);
 /* Name of the claim behind v, which uses one; "" when the pod does not name it. */
 const char *bh_claim_name(struct bh_arena *a, const struct bh_symtab *tab,
                           const struct bh_pod_rec *pod, const struct bh_volume *v);
-/* The claim of an ephemeral volume belongs to the pod. */
-bool bh_claim_is_owned(const K8s__PersistentVolumeClaim *c, const struct bh_pod_rec *pod);
+/* The claim of v, which uses one; another pod's is an error. NULL: there is none, which is an error
+ * when the pod is new. */
+const struct bh_status *bh_claim_of(struct bh_call *c, const char *plugin,
+                                    const struct bh_pod_rec *pod, const struct bh_volume *v,
+                                    bool is_new, const K8s__PersistentVolumeClaim **ret);
+/* The pod controls the object, as it does the claim of an ephemeral volume. */
+bool bh_is_controlled_by(const K8s__ObjectMeta *m, const struct bh_pod_rec *pod);
 
 /* ---- texts ---- */
 const char *bh_quoted(struct bh_arena *a, const char *s); /* Go's %q */

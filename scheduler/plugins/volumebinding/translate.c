@@ -3,7 +3,6 @@
  * scheduler/plugins/volumebinding/translate.c - volumes of in-tree plugins as their CSI drivers see
  * them
  *
- * Runs in:  the engine's thread.
  * Upstream: csi-translation-lib/plugins; differences: an aws:// volume ID is not percent-decoded.
  */
 #include <strings.h>
@@ -135,7 +134,7 @@ static size_t region_length(const char *zone)
     return second && !strchr(second + 1, '-') ? (size_t)(second - zone) : 0;
 }
 
-static char **split(struct bh_arena *a, const char *label, bool trim, size_t *ret_n)
+char **bh_split_zones(struct bh_arena *a, const char *label, bool trim, size_t *ret_n)
 {
     char **v = bh_arena_new_array(a, char *, strlen(label) / 2 + 2);
     size_t n = 0;
@@ -155,11 +154,6 @@ static char **split(struct bh_arena *a, const char *label, bool trim, size_t *re
     return v;
 }
 
-char **bh_split_zones(struct bh_arena *a, const char *label, size_t *ret_n)
-{
-    return split(a, label, true, ret_n);
-}
-
 static const char *gce_handle(struct bh_arena *a, const K8s__PersistentVolume *v,
                               const char **ret_error)
 {
@@ -171,7 +165,7 @@ static const char *gce_handle(struct bh_arena *a, const K8s__PersistentVolume *v
         label = bh_meta_label(v->metadata, ZONE);
     if (!label || !*label)
         return pd_handle(a, "zones", "UNSPECIFIED", disk);
-    char **zone = split(a, label, false, &n);
+    char **zone = bh_split_zones(a, label, false, &n);
     if (n == 1)
         return pd_handle(a, "zones", zone[0], disk);
     for (size_t i = 0; i < n; i++) {
@@ -257,24 +251,6 @@ static bool affinity_has(const K8s__PersistentVolume *v, const char *key, bool w
     return false;
 }
 
-static bool uses_beta_keys(const K8s__PersistentVolume *v)
-{
-    if (affinity_has(v, ZONE, false))
-        return false;
-    if (affinity_has(v, ZONE_BETA, false))
-        return true;
-    return !bh_meta_label(v->metadata, ZONE) && bh_meta_label(v->metadata, ZONE_BETA);
-}
-
-static K8s__NodeSelectorRequirement *
-copy_requirement(struct bh_arena *a, const K8s__NodeSelectorRequirement *r, const char *key)
-{
-    K8s__NodeSelectorRequirement *c = bh_arena_memdup(a, r, sizeof *r);
-
-    c->key = (char *)(uintptr_t)key; /* only read */
-    return c;
-}
-
 /* "csi key In zones of the label", NULL without any. */
 static K8s__NodeSelectorRequirement *zones_of_label(struct bh_arena *a,
                                                     const K8s__PersistentVolume *v,
@@ -287,7 +263,7 @@ static K8s__NodeSelectorRequirement *zones_of_label(struct bh_arena *a,
     if (!label)
         return NULL;
     k8s__node_selector_requirement__init(r);
-    r->values = bh_split_zones(a, label, &n);
+    r->values = bh_split_zones(a, label, true, &n);
     for (size_t i = 0; i < n; i++)
         if (*r->values[i])
             r->values[r->n_values++] = r->values[i];
@@ -306,13 +282,12 @@ static K8s__NodeSelectorTerm *translate_term(struct bh_arena *a, const K8s__Node
 
     t->matchexpressions = bh_arena_new_array(a, K8s__NodeSelectorRequirement *, n + 1);
     for (size_t i = 0; i < n; i++) {
-        K8s__NodeSelectorRequirement *r = from->matchexpressions[i];
-        const char *key = r->key;
-        if (zone_from && bh_streq(key, zone_from))
-            key = zone_to;
-        else if (region_from && bh_streq(key, region_from))
-            key = REGION;
-        t->matchexpressions[i] = copy_requirement(a, r, key);
+        K8s__NodeSelectorRequirement *r = bh_arena_memdup(a, from->matchexpressions[i], sizeof *r);
+        if (zone_from && bh_streq(r->key, zone_from))
+            r->key = (char *)(uintptr_t)zone_to; /* only read */
+        else if (region_from && bh_streq(r->key, region_from))
+            r->key = (char *)(uintptr_t)REGION;
+        t->matchexpressions[i] = r;
     }
     if (more)
         t->matchexpressions[t->n_matchexpressions++] = more;
@@ -330,7 +305,9 @@ struct bh_terms bh_csi_affinity(struct bh_arena *a, struct bh_symtab *tab,
 
     if (!to)
         return bh_terms_of_affinity(a, tab, v->spec->nodeaffinity);
-    bool beta = uses_beta_keys(v);
+    bool beta = !affinity_has(v, ZONE, false) &&
+                (affinity_has(v, ZONE_BETA, false) ||
+                 (!bh_meta_label(v->metadata, ZONE) && bh_meta_label(v->metadata, ZONE_BETA)));
     const char *zone = beta ? ZONE_BETA : ZONE;
     const char *region = beta && affinity_has(v, REGION_BETA, true) ? REGION_BETA : NULL;
     bool rename = affinity_has(v, zone, true);

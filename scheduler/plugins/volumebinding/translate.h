@@ -44,6 +44,6 @@ const char *bh_csi_inline_handle(struct bh_arena *a, const struct bh_symtab *tab
 struct bh_terms bh_csi_affinity(struct bh_arena *a, struct bh_symtab *tab,
                                 const K8s__PersistentVolume *v, enum bh_in_tree p);
 
-/* Pieces of a label value between "__", without blanks around them; empty ones too. */
-char **bh_split_zones(struct bh_arena *a, const char *label, size_t *ret_n);
+/* Pieces of a label value between "__", empty ones too. trim: without blanks around them. */
+char **bh_split_zones(struct bh_arena *a, const char *label, bool trim, size_t *ret_n);
 #endif

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/volumebinding/volume_binding.c - claims find volumes, volumes find nodes
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/volumebinding; differences: PreBind's writes are a list
  *           for a binder (assume.c). The gate StorageCapacityScoring is off.
  */
@@ -15,8 +14,7 @@
 
 BH_STATUS_CONST(no_state, BH_ERROR, "VolumeBinding", "not found");
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     const struct bh_pod_claims *claims;
 
@@ -32,11 +30,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return bh_claims_filter(c, c->pre_filter_state, node->rec);
 }
 
-static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows, uint32_t *n)
-{
-    return bh_claims_ask(c, c->pre_filter_state, rows, n);
-}
-static const struct bh_overlay_ops overlay = {.ask = ask};
+static const struct bh_overlay_ops overlay = {.ask = bh_claims_ask};
 
 static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 {
@@ -170,9 +164,7 @@ static void zero_rows(struct bh_call *c BH_UNUSED, const uint32_t *rows BH_UNUSE
 }
 
 const struct bh_plugin bh_plugin_volume_binding = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "VolumeBinding",
+    BH_PLUGIN_HEAD("VolumeBinding"),
     .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS,
     .events = events,
     .pre_filter = pre_filter,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/plugins/volumebinding/volumes.c - which volumes a waiting claim has to look at
- *
- * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/volumebinding/volumes.h"
 #include "scheduler/plugins/heads.h"
@@ -27,16 +25,11 @@ static uint64_t claim_list(const char *ns, const char *name)
     return bh_object_key(bh_streq(ns, "class") ? "class " : ns, name);
 }
 
-static uint64_t list_of(const struct bh_object *o)
-{
-    const K8s__PersistentVolume *v = (const void *)o->msg;
-    const K8s__ObjectReference *r = v->spec ? v->spec->claimref : NULL;
-
-    return r ? claim_list(r->namespace_, r->name) : class_list(bh_volume_class(v));
-}
-
 static void file(struct bh_volumes *x, const struct bh_object *o)
 {
+    const K8s__PersistentVolume *pv = (const void *)o->msg;
+    const K8s__ObjectReference *r = pv->spec ? pv->spec->claimref : NULL;
+    uint64_t list = r ? claim_list(r->namespace_, r->name) : class_list(bh_volume_class(pv));
     uint32_t i = x->free;
 
     if (i != END) {
@@ -47,7 +40,7 @@ static void file(struct bh_volumes *x, const struct bh_object *o)
     }
     struct bh_filed_volume *v = &x->v[i];
     *v = (struct bh_filed_volume){
-        .object = o, .key = bh_object_key(o->ns, o->name), .list = list_of(o), .prev = END};
+        .object = o, .key = bh_object_key(o->ns, o->name), .list = list, .prev = END};
     v->next_key = bh_heads_get(&x->by_key, v->key);
     v->next = bh_heads_get(&x->by_list, v->list);
     if (v->next != END)

@@ -3,7 +3,6 @@
  * scheduler/plugins/volumerestrictions/volume_restrictions.c - volumes that only one pod at a time
  * may use
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/volumerestrictions.
  */
 #include "scheduler/plugins/registry.h"
@@ -78,22 +77,22 @@ static bool has(const struct state *st, bh_sym claim)
     return false;
 }
 
-static bool is_for_one_pod(const K8s__PersistentVolumeClaim *c)
-{
-    for (size_t i = 0; c->spec && i < c->spec->n_accessmodes; i++)
-        if (bh_streq(c->spec->accessmodes[i], "ReadWriteOncePod"))
-            return true;
-    return false;
-}
+/* ---- extension points ---- */
 
-static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     const struct bh_volume *v = bh_shape_volumes(s);
-    bh_sym *claims = bh_arena_new_array(c->arena, bh_sym, s->volumes.n + 1);
+    bool restricted = false;
 
+    if (!s->volumes.n)
+        return &bh_status_skip;
+    struct state *st = bh_arena_new(c->arena, struct state);
+    bh_sym *claims = bh_arena_new_array(c->arena, bh_sym, s->volumes.n + 1);
+    c->pre_filter_state = st;
     st->claims = claims;
     for (uint32_t i = 0; i < s->volumes.n; i++) {
+        restricted |= is_restricted(&v[i]);
         if (v[i].type != BH_VOL_CLAIM)
             continue;
         const char *name = bh_sym_text(c->tab, v[i].source);
@@ -102,35 +101,18 @@ static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
         if (!claim)
             return bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "VolumeRestrictions",
                                  "%s", bh_not_found(c->arena, "persistentvolumeclaim", name));
-        if (is_for_one_pod(claim) && !has(st, v[i].source))
-            claims[st->n_claims++] = v[i].source;
+        for (size_t k = 0; claim->spec && k < claim->spec->n_accessmodes; k++)
+            if (bh_streq(claim->spec->accessmodes[k], "ReadWriteOncePod") && !has(st, v[i].source))
+                claims[st->n_claims++] = v[i].source;
     }
     for (uint32_t i = 0; i < st->n_claims; i++)
         st->conflicts += bh_cache_claim_in_use(c->cache, s->namespace_, claims[i]);
-    return NULL;
-}
-
-/* ---- extension points ---- */
-
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
-{
-    const struct bh_shape_rec *s = c->pod->shape;
-    const struct bh_volume *v = bh_shape_volumes(s);
-    bool restricted = false;
-
-    if (!s->volumes.n)
-        return &bh_status_skip;
-    for (uint32_t i = 0; i < s->volumes.n; i++)
-        restricted |= is_restricted(&v[i]);
-    struct state *st = bh_arena_new(c->arena, struct state);
-    const struct bh_status *why = read_claims(c, st);
-    c->pre_filter_state = st;
-    return why ? why : restricted || st->conflicts ? NULL : &bh_status_skip;
+    return restricted || st->conflicts ? NULL : &bh_status_skip;
 }
 
 /* Namespaces are not compared and every volume counts: upstream's arithmetic. */
-static void count(struct bh_call *c, const struct bh_pod_info *pod, int64_t by)
+static const struct bh_status *change_pod(struct bh_call *c, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *node BH_UNUSED, int by)
 {
     const struct bh_volume *v = bh_shape_volumes(pod->shape);
     struct state *st = c->pre_filter_state;
@@ -138,19 +120,6 @@ static void count(struct bh_call *c, const struct bh_pod_info *pod, int64_t by)
     for (uint32_t i = 0; i < pod->shape->volumes.n; i++)
         if (v[i].type == BH_VOL_CLAIM && has(st, v[i].source))
             st->conflicts += by;
-}
-
-static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                       const struct bh_node_info *node BH_UNUSED)
-{
-    count(c, pod, 1);
-    return NULL;
-}
-
-static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                          const struct bh_node_info *node BH_UNUSED)
-{
-    count(c, pod, -1);
     return NULL;
 }
 
@@ -204,14 +173,11 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_volume_restrictions = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "VolumeRestrictions",
+    BH_PLUGIN_HEAD("VolumeRestrictions"),
     .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
     .events = events,
     .pre_filter = pre_filter,
-    .add_pod = add_pod,
-    .remove_pod = remove_pod,
+    .change_pod = change_pod,
     .clone_state = clone_state,
     .filter = filter,
     .idle = bh_volumes_idle,

@@ -2,7 +2,6 @@
  *
  * scheduler/plugins/volumezone/volume_zone.c - volumes that live in a zone
  *
- * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/volumezone.
  */
 #include "scheduler/plugins/label_columns.h"
@@ -15,9 +14,6 @@ BH_STATUS_CONST(wrong_zone, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "VolumeZone",
 
 enum { N_KEYS = 4 };
 
-struct args {
-    struct bh_label_columns *labels;
-};
 /* A label of a volume: the node's label has to hold one of the values. */
 struct constraint {
     unsigned key; /* index of keys_of() */
@@ -46,7 +42,7 @@ static const struct bh_status *reject(struct bh_call *c, const char *text)
 static void add_constraint(struct bh_call *c, struct state *st, unsigned key, const char *label)
 {
     size_t n;
-    char **zones = bh_split_zones(c->arena, label, &n);
+    char **zones = bh_split_zones(c->arena, label, true, &n);
     bh_sym *values = bh_arena_new_array(c->arena, bh_sym, n);
 
     for (size_t i = 0; i < n; i++) {
@@ -57,28 +53,10 @@ static void add_constraint(struct bh_call *c, struct state *st, unsigned key, co
     st->list[st->n++] = (struct constraint){.key = key, .n = (uint32_t)n, .values = values};
 }
 
-/* A claim without a volume: fine while it waits for its first consumer. */
-static const struct bh_status *check_unbound(struct bh_call *c,
-                                             const K8s__PersistentVolumeClaim *claim)
-{
-    const char *class = bh_claim_class(claim);
-    bool modeless;
-
-    if (!*class)
-        return reject(c, "PersistentVolumeClaim had no pv name and storageClass name");
-    if (!bh_find_class(c->objects, class))
-        return reject(c, bh_not_found(c->arena, "storageclass.storage.k8s.io", class));
-    bool waits = bh_claim_waits(c->objects, claim, &modeless);
-    if (modeless)
-        return reject(c, bh_arena_printf(c->arena, "VolumeBindingMode not set for StorageClass %s",
-                                         bh_quoted(c->arena, class)));
-    return waits ? NULL : reject(c, "PersistentVolume had no name");
-}
-
 static const struct bh_status *read_volume(struct bh_call *c, const struct bh_volume *v,
                                            struct state *st)
 {
-    const char *ns = bh_rec_text(c->pod->rec, c->pod->rec->namespace_).p;
+    const char *ns = bh_rec_namespace(c->pod->rec);
     const char *name = bh_sym_text(c->tab, v->source);
     bh_sym keys[N_KEYS];
 
@@ -88,8 +66,21 @@ static const struct bh_status *read_volume(struct bh_call *c, const struct bh_vo
     if (!claim)
         return reject(c, bh_not_found(c->arena, "persistentvolumeclaim", name));
     const char *pv_name = bh_claim_volume_name(claim);
-    if (!*pv_name)
-        return check_unbound(c, claim);
+    if (!*pv_name) {
+        /* A claim without a volume: fine while it waits for its first consumer. */
+        const char *class = bh_claim_class(claim);
+        bool modeless;
+        if (!*class)
+            return reject(c, "PersistentVolumeClaim had no pv name and storageClass name");
+        if (!bh_find_class(c->objects, class))
+            return reject(c, bh_not_found(c->arena, "storageclass.storage.k8s.io", class));
+        bool waits = bh_claim_waits(c->objects, claim, &modeless);
+        if (modeless)
+            return reject(c,
+                          bh_arena_printf(c->arena, "VolumeBindingMode not set for StorageClass %s",
+                                          bh_quoted(c->arena, class)));
+        return waits ? NULL : reject(c, "PersistentVolume had no name");
+    }
     const K8s__PersistentVolume *pv = bh_find_volume(c->objects, pv_name);
     if (!pv)
         return reject(c, bh_not_found(c->arena, "persistentvolume", pv_name));
@@ -102,8 +93,7 @@ static const struct bh_status *read_volume(struct bh_call *c, const struct bh_vo
     return NULL;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c,
-                                          struct bh_node_set *ret_nodes BH_UNUSED)
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret BH_UNUSED)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     const struct bh_volume *v = bh_shape_volumes(s);
@@ -123,14 +113,6 @@ static const struct bh_status *pre_filter(struct bh_call *c,
     return st->n ? NULL : &bh_status_skip;
 }
 
-static bool has_value(const struct constraint *k, bh_sym value)
-{
-    for (uint32_t i = 0; i < k->n; i++)
-        if (k->values[i] == value)
-            return true;
-    return false;
-}
-
 /* value: of the node's labels, by key; BH_LABEL_ABSENT where it has none. */
 static bool fits(const struct state *st, const bh_sym value[static N_KEYS])
 {
@@ -140,9 +122,12 @@ static bool fits(const struct state *st, const bh_sym value[static N_KEYS])
         any |= value[k] != BH_LABEL_ABSENT;
     for (uint32_t i = 0; any && i < st->n; i++) {
         unsigned k = st->list[i].key;
+        uint32_t j = 0;
         if (value[k] == BH_LABEL_ABSENT && k < 2)
             k += 2;
-        if (value[k] == BH_LABEL_ABSENT || !has_value(&st->list[i], value[k]))
+        while (j < st->list[i].n && st->list[i].values[j] != value[k])
+            j++;
+        if (value[k] == BH_LABEL_ABSENT || j == st->list[i].n)
             return false;
     }
     return true;
@@ -168,14 +153,14 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
 
 static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 {
-    const struct args *a = c->args;
+    struct bh_label_columns *labels = (struct bh_label_columns *)(uintptr_t)c->args;
     const bh_sym *column[N_KEYS];
     bh_sym keys[N_KEYS], value[N_KEYS];
     uint32_t m = 0;
 
     keys_of(&c->cache->sym, keys);
     for (unsigned k = 0; k < N_KEYS; k++)
-        column[k] = bh_label_column(a->labels, c->cache, keys[k]);
+        column[k] = bh_label_column(labels, c->cache, keys[k]);
     for (uint32_t i = 0; i < n; i++) {
         for (unsigned k = 0; k < N_KEYS; k++)
             value[k] = column[k][rows[i]];
@@ -185,23 +170,17 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     return m;
 }
 
-static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err BH_UNUSED)
+static int args_new(const struct bh_plugin_env *env BH_UNUSED, const struct bh_json *args BH_UNUSED,
+                    void **ret, struct bh_err *err BH_UNUSED)
 {
-    struct args *a = bh_arena_new(env->arena, struct args);
-
-    (void)args;
-    a->labels = bh_calloc(1, sizeof *a->labels);
-    *ret = a;
+    *ret = bh_calloc(1, sizeof(struct bh_label_columns));
     return 0;
 }
 
 static void args_free(void *args)
 {
-    struct args *a = args;
-
-    bh_label_columns_fini(a->labels);
-    free(a->labels);
+    bh_label_columns_fini(args);
+    free(args);
 }
 
 static enum bh_hint class_added(const struct bh_hint_call *c)
@@ -223,9 +202,7 @@ static const struct bh_event_reg events[] = {
 };
 
 const struct bh_plugin bh_plugin_volume_zone = {
-    .abi = BH_PLUGIN_ABI,
-    .size = sizeof(struct bh_plugin),
-    .name = "VolumeZone",
+    BH_PLUGIN_HEAD("VolumeZone"),
     .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
     .args_new = args_new,
     .args_free = args_free,

@@ -87,10 +87,11 @@ static const struct bh_status *bind_it(struct bh_call *c, bh_sym node, struct bh
     return answers.bind[self(c)];
 }
 static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *p,
-                                       const struct bh_node_info *n)
+                                       const struct bh_node_info *n, int by)
 {
     (void)p;
     (void)n;
+    (void)by;
     note(c, '+');
     return NULL;
 }
@@ -100,7 +101,7 @@ static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_in
         .abi = BH_PLUGIN_ABI, .size = sizeof(struct bh_plugin), .name = n,                         \
         .pre_filter = pre_filter, .filter = filter, .post_filter = post_filter,                    \
         .pre_score = pre_score, .score = score, .reserve = reserve, .unreserve = unreserve,        \
-        .permit = permit, .bind = bind_it, .add_pod = add_pod,                                     \
+        .permit = permit, .bind = bind_it, .change_pod = add_pod,                                  \
     }
 static const struct bh_plugin fakes[PLUGINS] = {FAKE("C"), FAKE("A"), FAKE("B")};
 
@@ -247,7 +248,7 @@ static void test_skipped_plugins_get_no_pods(void)
 
     setup(&w);
     w.cy.skip_filter = 2;
-    CU_ASSERT(bh_run_add_pod(&w.cy, &w.pod, NULL) == NULL);
+    CU_ASSERT(bh_run_change_pod(&w.cy, &w.pod, NULL, 1) == NULL);
     FX_STR(answers.log, "+0+2");
     teardown(&w);
 }

@@ -40,7 +40,7 @@ static void expect(const char *plugin, const char *members, const char *want)
     struct bh_field_errors errs = {.a = &a};
     bh_plugin_find(plugin)->args_check(args, "args", &errs);
     if (errs.n)
-        bh_field_errors_join(&errs, &err);
+        bh_err_set(&err, 0, "%s", bh_field_errors_text(&errs));
     if (!bh_streq(err.msg, want))
         printf("  %s: have %s\n  want %s\n", plugin, err.msg, want);
     CU_ASSERT(bh_streq(err.msg, want));

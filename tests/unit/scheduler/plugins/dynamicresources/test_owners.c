@@ -55,7 +55,7 @@ static void change(struct bh_rand *r, unsigned version)
         break;
     case 1:
         if (m)
-            CU_ASSERT(bh_objects_assume(&objects, BH_KIND_RESOURCECLAIM, m, &err) == 0);
+            CU_ASSERT(bh_objects_assume(&objects, BH_KIND_RESOURCECLAIM, m, false, &err) == 0);
         break;
     case 2:
         if (m)

@@ -214,14 +214,14 @@ static void one_dry_run(struct fx *f, uint32_t round)
     for (uint32_t i = 0; i < n; i++) {
         struct bh_pod_info *info = &bh_cache_pod(&f->e->cache, uid_of(&on[i]))->info;
         bh_node_info_remove_pod(fork, info);
-        CU_ASSERT(bh_run_remove_pod(&dry, info, fork) == NULL);
+        CU_ASSERT(bh_run_change_pod(&dry, info, fork, -1) == NULL);
     }
     const char *dry_verdict = verdict(f, &dry, fork), *full_verdict = verdict(f, &with, ni);
     /* and back on, in another order */
     for (uint32_t i = n; i-- > 0;) {
         struct bh_pod_info *info = &bh_cache_pod(&f->e->cache, uid_of(&on[i]))->info;
         bh_node_info_add_pod(fork, info);
-        CU_ASSERT(bh_run_add_pod(&dry, info, fork) == NULL);
+        CU_ASSERT(bh_run_change_pod(&dry, info, fork, 1) == NULL);
     }
     FX_STR(verdict(f, &dry, fork), full_verdict);
     FX_STR(verdict(f, &with, ni), full_verdict); /* the original has not changed */
@@ -238,7 +238,7 @@ static void one_dry_run(struct fx *f, uint32_t round)
         struct bh_pod_info info = {.rec = on[i].rec,
                                    .shape = bh_engine_shape_rec(f->e, on[i].shape),
                                    .shape_id = on[i].shape};
-        CU_ASSERT(bh_run_add_pod(&dry, &info, fork) == NULL);
+        CU_ASSERT(bh_run_change_pod(&dry, &info, fork, 1) == NULL);
     }
     FX_STR(verdict(f, &dry, fork), full_verdict);
 }
