@@ -13,38 +13,25 @@
 
 static const char *action_text(uint32_t action)
 {
-    static const struct {
-        uint32_t bit;
-        const char *text;
-    } names[] = {{BH_EV_ADD, "Add"},
-                 {BH_EV_DELETE, "Delete"},
-                 {BH_EV_NODE_ALLOCATABLE, "UpdateNodeAllocatable"},
-                 {BH_EV_NODE_LABEL, "UpdateNodeLabel"},
-                 {BH_EV_NODE_TAINT, "UpdateNodeTaint"},
-                 {BH_EV_NODE_CONDITION, "UpdateNodeCondition"},
-                 {BH_EV_NODE_ANNOTATION, "UpdateNodeAnnotation"},
-                 {BH_EV_NODE_FEATURE, "UpdateNodeDeclaredFeature"},
-                 {BH_EV_POD_LABEL, "UpdatePodLabel"},
-                 {BH_EV_POD_SCALE_DOWN, "UpdatePodScaleDown"},
-                 {BH_EV_POD_TOLERATION, "UpdatePodToleration"},
-                 {BH_EV_POD_GATES_ELIMINATED, "UpdatePodSchedulingGatesEliminated"},
-                 {BH_EV_POD_CLAIM, "UpdatePodGeneratedResourceClaim"},
-                 {BH_EV_UPDATE, "Update"}};
+    static const char *const names[] = {/* by bit */
+                                        "Add",
+                                        "Delete",
+                                        "UpdateNodeAllocatable",
+                                        "UpdateNodeLabel",
+                                        "UpdateNodeTaint",
+                                        "UpdateNodeCondition",
+                                        "UpdateNodeAnnotation",
+                                        "UpdateNodeDeclaredFeature",
+                                        "UpdatePodLabel",
+                                        "UpdatePodScaleDown",
+                                        "UpdatePodToleration",
+                                        "UpdatePodSchedulingGatesEliminated",
+                                        "UpdatePodGeneratedResourceClaim"};
+    const unsigned bit = action ? (unsigned)__builtin_ctz(action) : 0;
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++)
-        if (names[i].bit == action)
-            return names[i].text;
-    return "All";
-}
-
-/* Each event of the cluster is named: no printf. */
-static void join(char *out, size_t cap, const char *a, const char *b)
-{
-    const size_t n_a = BH_MIN(strlen(a), cap - 1), n_b = BH_MIN(strlen(b), cap - 1 - n_a);
-
-    memcpy(out, a, n_a);
-    memcpy(out + n_a, b, n_b);
-    out[n_a + n_b] = '\0';
+    if (action == BH_EV_UPDATE)
+        return "Update";
+    return action == 1u << bit && bit < BH_ARRAY_LEN(names) ? names[bit] : "All";
 }
 
 const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[static 96])
@@ -57,7 +44,13 @@ const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[sta
         res = "UnschedulablePod";
     else if (ev->resource == BH_EV_OBJECT && ev->kind < BH_KIND_COUNT)
         res = bh_kinds[ev->kind].event_resource;
-    join(out, 96, res ? res : "", action_text(ev->action));
+    /* Each event of the cluster is named: no printf. */
+    const char *a = res ? res : "";
+    const char *b = action_text(ev->action);
+    const size_t n_a = BH_MIN(strlen(a), 96 - 1), n_b = BH_MIN(strlen(b), 96 - 1 - n_a);
+    memcpy(out, a, n_a);
+    memcpy(out + n_a, b, n_b);
+    out[n_a + n_b] = '\0';
     return out;
 }
 
@@ -90,13 +83,10 @@ enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_c
 /* The event's own pod, when it is one of the pool: it is judged alone. */
 static struct entry *own_entry(const struct bh_queue *q, const struct bh_pod_rec *pod)
 {
-    struct bh_str uid;
-    struct entry *e;
-
     if (!pod)
         return NULL;
-    uid = bh_rec_text(pod, pod->uid);
-    e = bh_queue_entry(bh_pods_find(&q->pods, uid));
+    struct bh_str uid = bh_rec_text(pod, pod->uid);
+    struct entry *e = bh_queue_entry(bh_pods_find(&q->pods, uid));
     return e && e->group ? e : NULL;
 }
 
@@ -114,38 +104,11 @@ static bool gate_is_deaf(struct bh_queue *q, uint32_t gating_plugin,
            !bh_engine_plugin_interested(q->engine, q->plugins[gating_plugin], ev);
 }
 
-static void judge_own(struct bh_queue *q, struct walk *w)
-{
-    w->own[0] = own_entry(q, w->ev->old_pod);
-    w->own[1] = own_entry(q, w->ev->new_pod);
-    for (int i = 0; i < 2; i++) {
-        struct entry *e = w->own[i];
-        enum worth worth;
-        bool by_pod;
-        if (!e || (i && e == w->own[0]) || gate_is_deaf(q, e->gating_plugin, w->ev))
-            continue;
-        if (i == 0 && w->ev->was_assumed)
-            continue; /* it makes no room for itself */
-        worth = bh_queue_worth(q, e, w->ev, &by_pod);
-        if (worth != WORTH_SKIP)
-            bh_queue_requeue(q, e, worth, w->label, w->now_ns);
-    }
-}
-
-/* One pod's answer was taken for its whole group: is it this one's as well? */
-static void verify(struct bh_queue *q, struct entry *e, enum worth taken, const struct walk *w)
-{
-    bool by_pod;
-
-    if (q->o.verify)
-        bh_assert(bh_queue_worth(q, e, w->ev, &by_pod) == taken);
-}
-
 static void judge_group(struct bh_queue *q, struct pool_group *g, const struct walk *w)
 {
     struct entry *next, *last = TAILQ_LAST(&g->entries, entries);
     enum worth worth = WORTH_SKIP;
-    bool by_pod = true;
+    bool by_pod = true, by_this;
 
     /* Those whose victims are leaving are moved when the last one has left: bh_queue_release(). */
     if (gate_is_deaf(q, g->key.gating_plugin, w->ev) || bh_queue_is_held(q, g->key.gating_plugin))
@@ -160,8 +123,8 @@ static void judge_group(struct bh_queue *q, struct pool_group *g, const struct w
             continue;
         if (by_pod)
             worth = bh_queue_worth(q, e, w->ev, &by_pod);
-        else
-            verify(q, e, worth, w);
+        else if (q->o.verify) /* the answer was taken for the whole group: is it this one's? */
+            bh_assert(bh_queue_worth(q, e, w->ev, &by_this) == worth);
         if (worth != WORTH_SKIP)
             bh_queue_requeue(q, e, worth, w->label, w->now_ns);
         else if (!by_pod && !q->o.verify)
@@ -179,7 +142,19 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
     if (!bh_engine_interested(q->engine, ev))
         return;
     bh_queue_event_label(ev, label);
-    judge_own(q, &w);
+    w.own[0] = own_entry(q, w.ev->old_pod);
+    w.own[1] = own_entry(q, w.ev->new_pod);
+    for (int i = 0; i < 2; i++) {
+        struct entry *e = w.own[i];
+        bool by_pod;
+        if (!e || (i && e == w.own[0]) || gate_is_deaf(q, e->gating_plugin, w.ev))
+            continue;
+        if (i == 0 && w.ev->was_assumed)
+            continue; /* it makes no room for itself */
+        enum worth worth = bh_queue_worth(q, e, w.ev, &by_pod);
+        if (worth != WORTH_SKIP)
+            bh_queue_requeue(q, e, worth, w.label, w.now_ns);
+    }
     for (uint32_t i = 0; i < q->n_plugins; i++) {
         /* New groups come at the tail: stop at what was the tail when the walk began. Judging
          * empties no other group than the one it judges. */

@@ -34,11 +34,9 @@ static void *copy_rec(const void *rec)
 
 void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *ev)
 {
-    struct flight_node *f;
-
     if (q->count.in_flight == 0)
         return;
-    f = append(q);
+    struct flight_node *f = append(q);
     f->ev = *ev;
     f->ev.old_node = f->copies[0] = copy_rec(ev->old_node);
     f->ev.new_node = f->copies[1] = copy_rec(ev->new_node);

@@ -12,12 +12,11 @@ struct bh_pod_state *bh_pods_find(const struct bh_pods *t, struct bh_str uid)
 struct bh_pod_state *bh_pods_hold(struct bh_pods *t, struct bh_str uid)
 {
     struct bh_pod_state *s = bh_pods_find(t, uid);
-    char *text;
 
     if (s)
         return bh_pod_hold(s);
     s = bh_malloc(sizeof(*s) + t->room + uid.n + 1);
-    text = (char *)s->room + t->room;
+    char *text = (char *)s->room + t->room;
     memcpy(text, uid.p, uid.n);
     text[uid.n] = '\0';
     *s = (struct bh_pod_state){.table = t, .held = 1, .uid = text, .n_uid = uid.n};

@@ -8,25 +8,6 @@
  */
 #include "scheduler/queue/queue_int.h"
 
-/* Built in q->key: the head, and the essence when no plugin of the set looks at more. */
-static void build_key(struct bh_queue *q, const struct entry *e)
-{
-    uint64_t set = e->rejectors | e->pendings;
-    struct pool_key head = {.rejectors = e->rejectors,
-                            .pendings = e->pendings,
-                            .gating_plugin = e->gating_plugin,
-                            .shape = e->pub.pending.shape};
-
-    bh_buf_reset(&q->key);
-    if (set & ~q->by_essence) {
-        bh_buf_add(&q->key, &head, sizeof(head));
-        return;
-    }
-    head.shape = UINT32_MAX;
-    bh_buf_add(&q->key, &head, sizeof(head));
-    bh_shape_essence(bh_engine_shape_rec(q->engine, e->pub.pending.shape), &q->key);
-}
-
 static struct pool_group *group_new(struct bh_queue *q)
 {
     struct pool_key key;
@@ -67,11 +48,18 @@ static void drop_if_empty(struct bh_queue *q, struct pool_group *g)
 
 void bh_queue_pool_link(struct bh_queue *q, struct entry *e)
 {
-    struct pool_group *g;
+    const bool by_essence = !((e->rejectors | e->pendings) & ~q->by_essence);
+    const struct pool_key head = {.rejectors = e->rejectors,
+                                  .pendings = e->pendings,
+                                  .gating_plugin = e->gating_plugin,
+                                  .shape = by_essence ? UINT32_MAX : e->pub.pending.shape};
 
     bh_assert(!e->group);
-    build_key(q, e);
-    g = bh_map_get(&q->groups, q->key.p, q->key.n);
+    bh_buf_reset(&q->key);
+    bh_buf_add(&q->key, &head, sizeof(head));
+    if (by_essence) /* no plugin of the set looks at more */
+        bh_shape_essence(bh_engine_shape_rec(q->engine, e->pub.pending.shape), &q->key);
+    struct pool_group *g = bh_map_get(&q->groups, q->key.p, q->key.n);
     if (!g)
         g = group_new(q);
     e->group = g;

@@ -51,21 +51,6 @@ struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options
     return q;
 }
 
-static void entry_free(struct bh_queue *q, struct entry *e)
-{
-    e->pub.pod->queued = NULL;
-    q->count.pods--;
-    bh_queue_flight_end(q, e);
-    bh_queue_pool_unlink(q, e);
-    bh_queue_count_rejected(q, e, 0);
-    bh_engine_shape_unref(q->engine, e->pub.pending.shape);
-    free((void *)(uintptr_t)e->pub.pending.pod);
-    free(e->pub.resource_version);
-    free(e->pub.last_reason);
-    free(e->pub.last_message);
-    bh_pod_drop(e->pub.pod);
-}
-
 static uint32_t plugin_index(struct bh_queue *q, const char *name)
 {
     for (uint32_t i = 0; i < q->n_plugins; i++)
@@ -92,7 +77,6 @@ static int64_t backoff_expiry(struct bh_queue *q, struct entry *e)
 {
     uint32_t count =
         e->pub.consecutive_errors ? e->pub.consecutive_errors : e->pub.unschedulable_count;
-    int64_t d;
 
     if (e->backoff_cached)
         return e->backoff_expiry_ns;
@@ -100,9 +84,9 @@ static int64_t backoff_expiry(struct bh_queue *q, struct entry *e)
         e->backoff_expiry_ns = 0;
     } else {
         uint32_t shift = BH_MIN(count - 1, 62u);
-        d = q->o.initial_backoff_ns > (q->o.max_backoff_ns >> shift)
-                ? q->o.max_backoff_ns
-                : q->o.initial_backoff_ns << shift;
+        int64_t d = q->o.initial_backoff_ns > (q->o.max_backoff_ns >> shift)
+                        ? q->o.max_backoff_ns
+                        : q->o.initial_backoff_ns << shift;
         e->backoff_expiry_ns = floor_s(e->pub.timestamp_ns + d);
     }
     e->backoff_cached = true;
@@ -146,34 +130,17 @@ static void set_place(struct bh_queue *q, struct entry *e, enum bh_queue_place p
         ++*(uint64_t *)((char *)&q->count + off[p]);
 }
 
-static void pool_add(struct bh_queue *q, struct entry *e)
-{
-    bh_queue_pool_link(q, e);
-    set_place(q, e, e->gating_plugin == BH_QUEUE_NO_PLUGIN ? BH_Q_UNSCHEDULABLE : BH_Q_GATED);
-}
-
 static void unlink_entry(struct bh_queue *q, struct entry *e)
 {
-    switch (e->pub.pod->place) {
-    case BH_Q_ACTIVE:
-        bh_heap_remove(&q->active, e);
-        break;
-    case BH_Q_BACKOFF:
-        bh_heap_remove(&q->backoff, e);
-        break;
-    case BH_Q_ERROR_BACKOFF:
-        bh_heap_remove(&q->error_backoff, e);
-        break;
-    case BH_Q_UNSCHEDULABLE:
-    case BH_Q_GATED:
+    struct bh_heap *const heaps[] = {[BH_Q_ACTIVE] = &q->active,
+                                     [BH_Q_BACKOFF] = &q->backoff,
+                                     [BH_Q_ERROR_BACKOFF] = &q->error_backoff};
+    const enum bh_queue_place at = e->pub.pod->place;
+
+    if (at < BH_ARRAY_LEN(heaps) && heaps[at])
+        bh_heap_remove(heaps[at], e);
+    else
         bh_queue_pool_unlink(q, e);
-        break;
-    case BH_Q_IN_FLIGHT:
-    case BH_Q_BINDING:
-    case BH_Q_WAITING:
-    case BH_Q_NONE:
-        break;
-    }
     set_place(q, e, BH_Q_NONE);
 }
 
@@ -222,10 +189,11 @@ static bool passes_gates(struct bh_queue *q, struct entry *e)
     return false;
 }
 
-static void gate(struct bh_queue *q, struct entry *e, const char *label)
+static void to_pool(struct bh_queue *q, struct entry *e, const char *label)
 {
     unlink_entry(q, e);
-    pool_add(q, e);
+    bh_queue_pool_link(q, e);
+    set_place(q, e, e->gating_plugin == BH_QUEUE_NO_PLUGIN ? BH_Q_UNSCHEDULABLE : BH_Q_GATED);
     count_incoming(q, "unschedulable", label);
 }
 
@@ -233,7 +201,7 @@ static void move_to_active(struct bh_queue *q, struct entry *e, const char *labe
                            bool from_backoff, int64_t now_ns)
 {
     if (!from_backoff && !passes_gates(q, e)) {
-        gate(q, e, label);
+        to_pool(q, e, label);
         return;
     }
     unlink_entry(q, e);
@@ -251,7 +219,7 @@ static void move_to_backoff(struct bh_queue *q, struct entry *e, const char *lab
     bool error = !(e->rejectors | e->pendings);
 
     if (!passes_gates(q, e)) {
-        gate(q, e, label);
+        to_pool(q, e, label);
         return;
     }
     unlink_entry(q, e);
@@ -266,9 +234,7 @@ void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const c
                       int64_t now_ns)
 {
     if (w == WORTH_SKIP) {
-        unlink_entry(q, e);
-        pool_add(q, e);
-        count_incoming(q, "unschedulable", label);
+        to_pool(q, e, label);
     } else if (w == WORTH_AFTER_BACKOFF && backing_off(q, e, now_ns)) {
         move_to_backoff(q, e, label);
     } else {
@@ -310,10 +276,8 @@ struct bh_pod_state *bh_queue_pod(const struct bh_queue *q, struct bh_str uid)
 static void add(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_rec *pod,
                 bh_shape_id shape, const char *resource_version, int64_t now_ns)
 {
-    struct entry *e;
-
     s = s ? bh_pod_hold(s) : bh_pods_hold(&q->pods, bh_rec_text(pod, pod->uid));
-    e = (struct entry *)s->room;
+    struct entry *e = (struct entry *)s->room;
     *e = (struct entry){.pub = {.pod = s, .timestamp_ns = now_ns},
                         .heap_index = BH_HEAP_NONE,
                         .gating_plugin = BH_QUEUE_NO_PLUGIN};
@@ -342,10 +306,7 @@ void bh_queue_update(struct bh_queue *q, struct bh_pod_state *s, const struct bh
     struct entry *e = bh_queue_entry(s ? s : bh_pods_find(&q->pods, bh_rec_text(pod, pod->uid)));
     struct bh_cluster_event ev = {.resource = BH_EV_POD_UNSCHEDULED};
     BH_CLEANUP(bh_freep) struct bh_pod_rec *old = NULL;
-    bh_shape_id old_shape;
     uint32_t bits[8];
-    unsigned n;
-    bool pooled;
 
     if (!e) {
         add(q, s, pod, shape, resource_version, now_ns);
@@ -359,9 +320,9 @@ void bh_queue_update(struct bh_queue *q, struct bh_pod_state *s, const struct bh
     }
     s = e->pub.pod;
     old = (struct bh_pod_rec *)(uintptr_t)e->pub.pending.pod;
-    old_shape = e->pub.pending.shape;
+    bh_shape_id old_shape = e->pub.pending.shape;
     e->pub.pending.pod = NULL;
-    pooled = e->group;
+    bool pooled = e->group;
     bh_queue_pool_unlink(q, e);
     set_object(q, e, pod, shape, resource_version);
     if (pooled) /* perhaps of another group now */
@@ -370,14 +331,14 @@ void bh_queue_update(struct bh_queue *q, struct bh_pod_state *s, const struct bh
     ev.new_pod = e->pub.pending.pod;
     ev.old_shape = bh_engine_shape_rec(q->engine, old_shape);
     ev.new_shape = bh_engine_shape_rec(q->engine, shape);
-    n = bh_pod_diff(old, ev.old_shape, ev.new_pod, ev.new_shape, bits);
+    unsigned n = bh_pod_diff(old, ev.old_shape, ev.new_pod, ev.new_shape, bits);
     if (s->place == BH_Q_IN_FLIGHT || s->place == BH_Q_WAITING) {
         for (unsigned i = 0; i < n; i++) {
             ev.action = bits[i];
             bh_queue_flight_record(q, &ev);
         }
-    } else if (s->place !=
-               BH_Q_BINDING) { /* its node is chosen: the object matters if the bind fails */
+    } else if (s->place != BH_Q_BINDING) {
+        /* One whose node is chosen needs the object only if the bind fails. */
         renominate(q, e, old->nominated_node);
         if (s->place == BH_Q_ACTIVE)
             bh_heap_fix(&q->active, e);
@@ -387,9 +348,8 @@ void bh_queue_update(struct bh_queue *q, struct bh_pod_state *s, const struct bh
              i++) {
             char label[96];
             bool by_pod;
-            enum worth w;
             ev.action = bits[i];
-            w = bh_queue_worth(q, e, &ev, &by_pod);
+            enum worth w = bh_queue_worth(q, e, &ev, &by_pod);
             if (w != WORTH_SKIP)
                 bh_queue_requeue(q, e, w, bh_queue_event_label(&ev, label), now_ns);
         }
@@ -408,7 +368,17 @@ void bh_queue_told(struct bh_pod_state *s, uint64_t condition, bh_sym nomination
 static void drop_entry(struct bh_queue *q, struct entry *e)
 {
     unlink_entry(q, e);
-    entry_free(q, e);
+    e->pub.pod->queued = NULL;
+    q->count.pods--;
+    bh_queue_flight_end(q, e);
+    bh_queue_pool_unlink(q, e);
+    bh_queue_count_rejected(q, e, 0);
+    bh_engine_shape_unref(q->engine, e->pub.pending.shape);
+    free((void *)(uintptr_t)e->pub.pending.pod);
+    free(e->pub.resource_version);
+    free(e->pub.last_reason);
+    free(e->pub.last_message);
+    bh_pod_drop(e->pub.pod);
 }
 
 void bh_queue_delete(struct bh_queue *q, struct bh_pod_state *s)
@@ -518,7 +488,6 @@ void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *con
                      int64_t now_ns)
 {
     struct entry *e = bh_queue_entry(s);
-    enum worth w;
 
     if (!e || waits(s->place))
         return;
@@ -536,7 +505,7 @@ void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *con
         e->pub.consecutive_errors++;
     }
     /* without a rejector, or without a marker (after binding), nothing can be matched: backoff */
-    w = e->rejectors && e->marker ? bh_queue_flight_replay(q, e) : WORTH_AFTER_BACKOFF;
+    enum worth w = e->rejectors && e->marker ? bh_queue_flight_replay(q, e) : WORTH_AFTER_BACKOFF;
     bh_queue_flight_end(q, e);
     bh_queue_requeue(q, e, w, "ScheduleAttemptFailure", now_ns);
 }
@@ -547,24 +516,12 @@ void bh_queue_activate(struct bh_queue *q, struct bh_pod_state *s, int64_t now_n
 
     if (!e)
         return;
-    switch (s->place) {
-    case BH_Q_UNSCHEDULABLE:
-    case BH_Q_GATED:
+    if (s->place == BH_Q_UNSCHEDULABLE || s->place == BH_Q_GATED)
         move_to_active(q, e, "ForceActivate", false, now_ns);
-        break;
-    case BH_Q_BACKOFF:
-    case BH_Q_ERROR_BACKOFF:
+    else if (s->place == BH_Q_BACKOFF || s->place == BH_Q_ERROR_BACKOFF)
         move_to_active(q, e, "ForceActivate", true, now_ns);
-        break;
-    case BH_Q_IN_FLIGHT:
+    else if (s->place == BH_Q_IN_FLIGHT)
         bh_queue_flight_activate(q, s);
-        break;
-    case BH_Q_ACTIVE:
-    case BH_Q_BINDING:
-    case BH_Q_WAITING:
-    case BH_Q_NONE:
-        break;
-    }
 }
 
 bool bh_queue_is_held(const struct bh_queue *q, uint32_t gating_plugin)
@@ -591,23 +548,6 @@ static void flush_heap(struct bh_queue *q, struct bh_heap *h, int64_t now_ns)
         move_to_active(q, e, "BackoffComplete", true, now_ns);
 }
 
-/* Pods that waited longer than the bound are moved as by an event that helps every pod; gated pods
- * stay (they are not in UNSCHEDULABLE). Walks the pool: once in 30 s. */
-static void flush_unschedulable(struct bh_queue *q, int64_t now_ns)
-{
-    struct bh_map_entry *m;
-
-    for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));) {
-        struct bh_pod_state *s = m->value;
-        struct entry *e = bh_queue_entry(s);
-        if (s->place == BH_Q_UNSCHEDULABLE &&
-            now_ns - e->pub.timestamp_ns > q->o.max_in_unschedulable_ns) {
-            e->pub.flushed = true;
-            bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
-        }
-    }
-}
-
 void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns)
 {
     struct bh_map_entry *m;
@@ -629,7 +569,18 @@ int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns)
     flush_heap(q, &q->backoff, now_ns);
     flush_heap(q, &q->error_backoff, now_ns);
     if (now_ns >= q->next_flush_ns) {
-        flush_unschedulable(q, now_ns);
+        /* Pods that waited longer than the bound are moved as by an event that helps every pod;
+         * gated pods stay (they are not in UNSCHEDULABLE). Walks the pool: once in 30 s. */
+        struct bh_map_entry *m;
+        for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));) {
+            struct bh_pod_state *s = m->value;
+            struct entry *e = bh_queue_entry(s);
+            if (s->place == BH_Q_UNSCHEDULABLE &&
+                now_ns - e->pub.timestamp_ns > q->o.max_in_unschedulable_ns) {
+                e->pub.flushed = true;
+                bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
+            }
+        }
         q->next_flush_ns = now_ns + 30 * NS_PER_S;
     }
     if (q->backoff.n || q->error_backoff.n)
@@ -638,19 +589,6 @@ int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns)
 }
 
 /* ---- walks and resync ------------------------------------------------------------------------ */
-
-void bh_queue_each(const struct bh_queue *q,
-                   void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),
-                   void *arg)
-{
-    struct bh_map_entry *m;
-
-    for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));) {
-        const struct bh_pod_state *s = m->value;
-        if (s->queued)
-            fn(arg, s->queued, s->place);
-    }
-}
 
 void bh_queue_stats(const struct bh_queue *q, struct bh_queue_stats *ret)
 {

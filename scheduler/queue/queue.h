@@ -90,10 +90,6 @@ void bh_queue_release(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns
 /* Backoff expiries and the 30 s / 5 min flush; returns when it wants to be called again (ns from
  * now, INT64_MAX = only after a change). */
 int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns);
-/* Visits every waiting pod in no particular order; fn may not change the queue. */
-void bh_queue_each(const struct bh_queue *q,
-                   void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),
-                   void *arg);
 /* Why the last attempt failed; for people only, the queue does not look at it. */
 void bh_queue_say(struct bh_pod_state *s, const char *reason, const char *message);
 

@@ -116,7 +116,7 @@ enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_c
                           bool *ret_by_pod);
 void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const char *label,
                       int64_t now_ns);
-/* stats.c: the plugins that hold e back are these. */
+/* view.c: the plugins that hold e back are these. */
 void bh_queue_count_rejected(struct bh_queue *q, struct entry *e, uint64_t plugins);
 enum bh_hint bh_queue_hint(struct bh_queue *q, const char *plugin, struct entry *e,
                            const struct bh_cluster_event *ev, bool *ret_by_pod);

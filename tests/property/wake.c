@@ -67,12 +67,13 @@ struct sleepers {
     size_t n;
 };
 
-static void collect(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place)
+static bool collect(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place)
 {
     struct sleepers *s = arg;
 
     if ((place == BH_Q_UNSCHEDULABLE || place == BH_Q_GATED) && s->n < BH_ARRAY_LEN(s->v))
         s->v[s->n++] = (struct sleeper){p, place};
+    return true;
 }
 
 static void check_sleeper(struct world *w, const struct sleeper *s)
@@ -104,13 +105,14 @@ void wake_check(struct world *w)
 {
     struct sleepers *s = bh_calloc(1, sizeof *s);
     struct bh_queued_pod *p;
+    uint64_t cursor = 0;
 
     w->w[MAIN].now_ns += STEP_NS;
     (void)bh_queue_tick(w->w[MAIN].queue, w->w[MAIN].now_ns);
     for (unsigned i = 0; i < 2000 && (p = bh_queue_pop(w->w[MAIN].queue, w->w[MAIN].now_ns)); i++)
         try_popped(w, p);
     if (!wake_off)
-        bh_queue_each(w->w[MAIN].queue, collect, s);
+        (void)bh_queue_walk(w->w[MAIN].queue, &cursor, UINT32_MAX, collect, s);
     for (size_t i = 0; i < s->n && !failed(w); i++)
         check_sleeper(w, &s->v[i]);
     free(s);
