@@ -69,7 +69,6 @@ static struct slot *slot_of(struct bh_applier *ap, const struct bh_clean_kind *k
     }
     s = bh_calloc(1, sizeof(*s));
     *s = (struct slot){.ap = ap, .k = k, .ns = bh_strdup(ns), .name = bh_strdup(name), .key = key};
-    bh_arena_init(&s->arena, 0);
     bh_map_put(&ap->slots, key, strlen(key), s);
     return s;
 }
@@ -137,63 +136,9 @@ static struct bh_json *relinked(struct slot *s, const struct bh_json *list, cons
     return there;
 }
 
-/* Owners that went before: a node, of its slices and drivers. Without them slices would
- * never be collected; with a uid of the source all would be. */
-static void link_owners(struct slot *s, const struct bh_json *owners)
-{
-    struct bh_json *there = relinked(s, owners, "Node");
-
-    if (there->c.n)
-        bh_json_set(&s->arena, bh_json_get(s->obj, "metadata"), "ownerReferences", there);
-}
-
-static void link_claim(struct slot *s)
-{
-    struct bh_json *ref = bh_json_path(s->obj, "spec.claimRef");
-    const char *uid = ref ? uid_there(s->ap, bh_json_get_text(ref, "uid")) : NULL;
-
-    if (!ref)
-        return;
-    bh_json_unset(ref, "uid");
-    if (uid)
-        bh_json_set_str(&s->arena, ref, "uid", uid);
-}
-
-/* Users of a resource claim that are not here would hold it for ever. Claims come after pods, so
- * all are known that are here, unless this program did not write them. */
-static void link_users(struct slot *s)
-{
-    const struct bh_json *users = bh_json_get_list(s->status, "reservedFor");
-
-    if (users)
-        bh_json_set(&s->arena, s->status, "reservedFor", relinked(s, users, NULL));
-}
-
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static void on_reply(void *arg, const struct bh_api_reply *r);
-
-static struct bh_json *with(struct slot *s, const char *member, struct bh_json *v)
-{
-    struct bh_json *o = bh_json_new(&s->arena, BH_JSON_OBJECT);
-
-    bh_json_set(&s->arena, o, member, v);
-    return o;
-}
-
-static struct bh_json *binding(struct slot *s)
-{
-    struct bh_json *o = bh_json_new(&s->arena, BH_JSON_OBJECT), *t;
-
-    bh_json_set_str(&s->arena, o, "apiVersion", "v1");
-    bh_json_set_str(&s->arena, o, "kind", "Binding");
-    bh_json_set_str(&s->arena, bh_json_obj_at(&s->arena, o, "metadata"), "name", s->name);
-    t = bh_json_obj_at(&s->arena, o, "target");
-    bh_json_set_str(&s->arena, t, "apiVersion", "v1");
-    bh_json_set_str(&s->arena, t, "kind", "Node");
-    bh_json_set_str(&s->arena, t, "name", s->node);
-    return o;
-}
 
 static const struct bh_json *body_for(struct slot *s)
 {
@@ -203,9 +148,12 @@ static const struct bh_json *body_for(struct slot *s)
     case PATCH_MAIN:
         return s->patch;
     case PATCH_STATUS:
-        return with(s, "status", s->status);
+        return bh_json_make(&s->arena, "status: %p", s->status);
     case BIND:
-        return binding(s);
+        return bh_json_make(&s->arena,
+                            "apiVersion: v1, kind: Binding, metadata: {name: %s}, target: "
+                            "{apiVersion: v1, kind: Node, name: %s}",
+                            s->name, s->node);
     default:
         return NULL;
     }
@@ -259,7 +207,6 @@ static bool is_pod(const struct slot *s)
 
 static void start(struct slot *s)
 {
-    struct bh_json *meta, *owners;
     struct bh_err err;
 
     bh_arena_reset(&s->arena);
@@ -273,14 +220,27 @@ static void start(struct slot *s)
         return;
     }
     bh_assert(bh_json_parse(&s->arena, s->want, strlen(s->want), 0, &s->obj, &err) == 0);
-    meta = bh_json_get(s->obj, "metadata");
+    struct bh_json *meta = bh_json_get(s->obj, "metadata");
     s->source_uid = bh_arena_strdup(&s->arena, bh_json_get_text(meta, "uid"));
     s->node = bh_arena_strdup(&s->arena, bh_json_get_text(bh_json_get(s->obj, "spec"), "nodeName"));
-    owners = bh_json_get_list(meta, "ownerReferences");
+    struct bh_json *owners = bh_json_get_list(meta, "ownerReferences");
     s->status = bh_clean_new(&s->arena, s->k, s->obj);
-    link_owners(s, owners);
-    link_claim(s);
-    link_users(s);
+    /* Owners that went before: a node, of its slices and drivers. Without them slices would
+     * never be collected; with a uid of the source all would be. */
+    struct bh_json *there = relinked(s, owners, "Node");
+    if (there->c.n)
+        bh_json_set(&s->arena, bh_json_get(s->obj, "metadata"), "ownerReferences", there);
+    struct bh_json *ref = bh_json_path(s->obj, "spec.claimRef");
+    if (ref) {
+        const char *uid = uid_there(s->ap, bh_json_get_text(ref, "uid"));
+        bh_json_unset(ref, "uid");
+        bh_json_set_text(&s->arena, ref, "uid", uid);
+    }
+    /* Users of a resource claim that are not here would hold it for ever. Claims come after
+     * pods, so all are known that are here, unless this program did not write them. */
+    const struct bh_json *users = bh_json_get_list(s->status, "reservedFor");
+    if (users)
+        bh_json_set(&s->arena, s->status, "reservedFor", relinked(s, users, NULL));
     if (is_pod(s) && s->ap->o.follow && !*s->node)
         bh_json_set_str(&s->arena, bh_json_obj_at(&s->arena, s->obj, "spec"), "schedulerName",
                         BH_REPLAY_FOLLOWER);
@@ -359,32 +319,12 @@ static void there(struct slot *s, const struct bh_json *cur)
     }
 }
 
-static void failed(struct slot *s, const struct bh_api_reply *r)
-{
-    struct bh_api_status st = {0};
-    char text[700];
-
-    if (r->outcome == BH_API_OK)
-        bh_decode_status(r->body.p, r->body.n, r->code, &st);
-    snprintf(text, sizeof(text), "%s",
-             r->outcome == BH_API_OK ? st.message
-             : r->error              ? r->error
-                                     : "no reply");
-    finish(s, BH_APPLIED_FAILED, text);
-}
-
-/* The reply's object, NULL when it is none. */
-static struct bh_json *body_of(struct slot *s, const struct bh_api_reply *r)
-{
-    struct bh_json *v = NULL;
-
-    return bh_json_parse(&s->arena, r->body.p, r->body.n, 0, &v, NULL) == 0 ? v : NULL;
-}
-
 static void good(struct slot *s, const struct bh_api_reply *r)
 {
-    const struct bh_json *v = s->step == CREATE || s->step == READ ? body_of(s, r) : NULL;
+    struct bh_json *v = NULL; /* the reply's object, NULL when it is none */
 
+    if (s->step == CREATE || s->step == READ)
+        (void)bh_json_parse(&s->arena, r->body.p, r->body.n, 0, &v, NULL);
     switch (s->step) {
     case CREATE:
         note_uid(s, v);
@@ -435,8 +375,17 @@ static void on_reply(void *arg, const struct bh_api_reply *r)
         finish(s, BH_APPLIED_UNCHANGED, NULL);
     else if (r->code == 404 && s->step == REMOVE_FIRST)
         go(s, CREATE);
-    else
-        failed(s, r);
+    else {
+        struct bh_api_status st = {0};
+        char text[700];
+        if (r->outcome == BH_API_OK)
+            bh_decode_status(r->body.p, r->body.n, r->code, &st);
+        snprintf(text, sizeof(text), "%s",
+                 r->outcome == BH_API_OK ? st.message
+                 : r->error              ? r->error
+                                         : "no reply");
+        finish(s, BH_APPLIED_FAILED, text);
+    }
 }
 
 /* ---- interface ------------------------------------------------------------------------------- */

@@ -38,6 +38,8 @@ struct bh_cli_command {
 /* Runs the one of n that argv[1] names, or tells what there is; more: said behind the list. */
 int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_command *v,
                     size_t n, const char *more, int argc, char **argv);
+/* help.c: for bh_opt_parse(); "berth load". */
+const struct bh_opt_usage *bh_cli_help(const char *program);
 /* The exit status after bh_opt_parse() said something else than 0: rc < 0 tells what is wrong and
  * where to look. */
 int bh_cli_usage(const char *program, int rc, const struct bh_err *err);

@@ -11,18 +11,14 @@
 
 #define REQUEST_NS UINT64_C(60000000000)
 
-static bool is_url(const char *spec)
-{
-    return spec && (strncmp(spec, "http://", 7) == 0 || strncmp(spec, "https://", 8) == 0);
-}
-
 int bh_cluster_open(struct bh_cluster *c, uv_loop_t *loop, const char *spec, const char *context,
                     const char *user_agent, struct bh_err *err)
 {
     const struct bh_api_options o = {
         .user_agent = user_agent, .field_manager = "berth", .max_connections = 16};
-    int rc = is_url(spec) ? bh_kubeconfig_bare(spec, &c->cfg, err)
-                          : bh_kubeconfig_load(spec, context, &c->cfg, err);
+    bool url = spec && (strncmp(spec, "http://", 7) == 0 || strncmp(spec, "https://", 8) == 0);
+    int rc = url ? bh_kubeconfig_bare(spec, &c->cfg, err)
+                 : bh_kubeconfig_load(spec, context, &c->cfg, err);
 
     c->loop = loop;
     return rc < 0 ? rc : bh_api_client_new(loop, c->cfg, &o, &c->client, err);
@@ -185,12 +181,10 @@ struct bh_json *bh_take_object(const struct bh_take *t, struct bh_arena *a,
                                const struct bh_clean_kind *k, const struct bh_json *obj,
                                const char **ret_why)
 {
-    struct bh_json *o;
-
     *ret_why = refuses(t, k, bh_json_get(obj, "metadata"));
     if (*ret_why)
         return NULL;
-    o = bh_clean(a, k, obj, t->annotations, ret_why);
+    struct bh_json *o = bh_clean(a, k, obj, t->annotations, ret_why);
     if (*ret_why && !bh_streq(*ret_why, "finished"))
         return NULL;
     if (t->anonymise)

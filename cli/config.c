@@ -13,6 +13,8 @@
 #include "cli/config.h"
 #include "common/data/yaml.h"
 
+#define WHO_CHECK "berth config check"
+#define WHO       "berth config"
 #define STDIN_MAX ((size_t)4 << 20)
 
 /* ---- reading and telling, for both commands -------------------------------------------------- */
@@ -36,9 +38,15 @@ int bh_config_read_from(const char *path, struct bh_sched_config **ret, struct b
     return rc;
 }
 
-/* What a terminal would act on is escaped, as in the logs. */
-static void print_text(FILE *to, const char *s)
+static void print_finding(FILE *to, const char *path, const struct bh_config_finding *f,
+                          const char *kind)
 {
+    fputs(bh_config_name_of(path), to);
+    if (f->line)
+        fprintf(to, ":%u", f->line);
+    fprintf(to, ": %s", kind);
+    /* What a terminal would act on is escaped, as in the logs. */
+    const char *s = f->text;
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
         if (c == '\n')
@@ -51,16 +59,6 @@ static void print_text(FILE *to, const char *s)
             putc(c, to);
     }
     putc('\n', to);
-}
-
-static void print_finding(FILE *to, const char *path, const struct bh_config_finding *f,
-                          const char *kind)
-{
-    fputs(bh_config_name_of(path), to);
-    if (f->line)
-        fprintf(to, ":%u", f->line);
-    fprintf(to, ": %s", kind);
-    print_text(to, f->text);
 }
 
 void bh_config_print(FILE *to, const char *path, const struct bh_config_findings *f, bool errors)
@@ -83,30 +81,13 @@ static struct bh_json *findings(struct bh_arena *a, const struct bh_config_findi
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
-    for (uint32_t i = 0; i < f->n; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        if (f->v[i].line)
-            bh_json_set_i64(a, o, "line", f->v[i].line);
-        if (kinds)
-            bh_json_set_str(a, o, "kind", f->v[i].note ? "note" : "warning");
-        bh_json_set_str(a, o, "message", f->v[i].text);
-        bh_json_push(list, o);
-    }
+    for (uint32_t i = 0; i < f->n; i++)
+        bh_json_append(a, list, "line?: %u, kind?: %s, message: %s", f->v[i].line,
+                       !kinds         ? NULL
+                       : f->v[i].note ? "note"
+                                      : "warning",
+                       f->v[i].text);
     return list;
-}
-
-static void add_item(struct check *k, const char *path, bool valid,
-                     const struct bh_config_report *r)
-{
-    struct bh_json *o = bh_json_new(&k->arena, BH_JSON_OBJECT);
-
-    bh_json_set_str(&k->arena, o, "file", bh_config_name_of(path));
-    bh_json_set_bool(&k->arena, o, "valid", valid);
-    if (!valid)
-        bh_json_set_str(&k->arena, o, "error", r->summary);
-    bh_json_set(&k->arena, o, "errors", findings(&k->arena, &r->errors, false));
-    bh_json_set(&k->arena, o, "warnings", findings(&k->arena, &r->warnings, true));
-    bh_json_push(k->items, o);
 }
 
 static void check_one(struct check *k, const char *path)
@@ -120,7 +101,10 @@ static void check_one(struct check *k, const char *path)
     for (uint32_t i = 0; i < r.warnings.n; i++)
         k->warned += !r.warnings.v[i].note;
     if (k->items) {
-        add_item(k, path, valid, &r);
+        bh_json_append(
+            &k->arena, k->items, "file: %s, valid: %i, error?: %s, errors: %p, warnings: %p",
+            bh_config_name_of(path), valid, valid ? NULL : r.summary,
+            findings(&k->arena, &r.errors, false), findings(&k->arena, &r.warnings, true));
     } else {
         fflush(stdout);
         bh_config_print(stderr, path, &r.warnings, false);
@@ -136,34 +120,6 @@ static void check_one(struct check *k, const char *path)
     bh_config_report_fini(&r);
 }
 
-static const struct bh_opt_usage check_usage = {
-    .program = "berth config check",
-    .synopsis = "FILE... [flags]",
-    .about =
-        "Reads scheduler configurations as berth-scheduler does at its start, and tells everything "
-        "that is wrong with them: FILE:LINE: and kube-scheduler's own text, one error a line. "
-        "'-' is standard input. KubeSchedulerConfiguration v1, v1beta3 and v1beta2 and the old "
-        "Policy files are known, in YAML and JSON; warnings and notes go to stderr.",
-    .examples = "  berth config check /etc/berth/scheduler.yaml\n"
-                "  kubectl -n kube-system get cm scheduler -o jsonpath='{.data.config}' | "
-                "berth config check -\n"
-                "  berth config check -o json *.yaml | jq '.items[] | select(.valid | not)'\n",
-    .exits = "  0  every file is valid\n  1  a file is not, or cannot be read; with --strict also "
-             "when there are warnings\n  2  wrong usage\n",
-};
-
-static void print_items(struct check *k, enum bh_form form)
-{
-    struct bh_json *doc = bh_json_new(&k->arena, BH_JSON_OBJECT);
-    struct bh_buf out = {0};
-
-    bh_json_set_str(&k->arena, doc, "apiVersion", BH_EXPLAIN_API);
-    bh_json_set_str(&k->arena, doc, "kind", "ConfigCheckList");
-    bh_json_set(&k->arena, doc, "items", k->items);
-    bh_form_write(&out, doc, form);
-    (void)bh_cli_print(check_usage.program, &out);
-}
-
 static int check(int argc, char **argv)
 {
     struct check k = {.output = "text"};
@@ -173,39 +129,33 @@ static int check(int argc, char **argv)
         {"quiet", 'q', BH_OPT_BOOL, &k.quiet, NULL, "say nothing about files that are valid"},
         {0},
     };
-    bool json, yaml;
     struct bh_opt_list files BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
-    int rc = bh_opt_parse(table, &check_usage, argc, argv, &files, &err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO_CHECK), argc, argv, &files, &err);
 
-    json = bh_streq(k.output, "json");
-    yaml = bh_streq(k.output, "yaml");
     if (rc == 0 && !files.n)
         rc = bh_err_set(&err, -EINVAL, "say which file to check, or - for standard input");
     if (rc != 0)
-        return bh_cli_usage(check_usage.program, rc, &err);
-    bh_arena_init(&k.arena, 0);
-    if (json || yaml)
+        return bh_cli_usage(WHO_CHECK, rc, &err);
+    if (!bh_streq(k.output, "text"))
         k.items = bh_json_new(&k.arena, BH_JSON_ARRAY);
     for (size_t i = 0; i < files.n; i++)
         check_one(&k, files.v[i]);
-    if (k.items)
-        print_items(&k, json ? BH_FORM_JSON : BH_FORM_YAML);
+    if (k.items) {
+        struct bh_buf out = {0};
+        bh_form_write(&out,
+                      bh_json_make(&k.arena,
+                                   "apiVersion: " BH_EXPLAIN_API
+                                   ", kind: ConfigCheckList, items: %p",
+                                   k.items),
+                      bh_streq(k.output, "json") ? BH_FORM_JSON : BH_FORM_YAML);
+        (void)bh_cli_print(WHO_CHECK, &out);
+    }
     bh_arena_fini(&k.arena);
     return k.bad || (k.strict && k.warned) ? BH_EXIT_FAIL : BH_EXIT_OK;
 }
 
 /* ---- berth config ---------------------------------------------------------------------------- */
-
-static const struct bh_opt_usage usage = {
-    .program = "berth config",
-    .synopsis = "check|show [flags]",
-    .about = "check tells what is wrong with configuration files. show prints the configuration "
-             "that is in force, or that a file would put in force, with every default: as a table, "
-             "or as KubeSchedulerConfiguration v1. Each has its own --help.",
-    .examples = "  berth config check scheduler.yaml\n  berth config show\n"
-                "  berth config show --config policy.json -o yaml\n",
-};
 
 int bh_cmd_config(int argc, char **argv)
 {
@@ -217,10 +167,10 @@ int bh_cmd_config(int argc, char **argv)
         return check(argc - 1, argv + 1);
     if (argc > 1 && bh_streq(argv[1], "show"))
         return bh_config_show(argc - 1, argv + 1);
-    int rc = bh_opt_parse(none, &usage, argc, argv, &rest, &err);
+    int rc = bh_opt_parse(none, bh_cli_help(WHO), argc, argv, &rest, &err);
     if (rc == 0 && rest.n)
         rc = bh_err_set(&err, -EINVAL, "unknown command \"%s\": check or show", rest.v[0]);
     else if (rc == 0)
         rc = bh_err_set(&err, -EINVAL, "say what to do: check or show");
-    return bh_cli_usage(usage.program, rc, &err);
+    return bh_cli_usage(WHO, rc, &err);
 }

@@ -14,6 +14,8 @@
 #include "cli/config.h"
 #include "scheduler/explain/grid.h"
 
+#define WHO "berth config show"
+
 struct show {
     const char *config, *runtime, *output;
     bool defaults;
@@ -38,25 +40,6 @@ static int from_file(struct show *s)
     return rc;
 }
 
-static int take_answer(struct show *s, const Berth__ControlReply *r, const char *dir,
-                       struct bh_err *err)
-{
-    const char *text = r->config && r->config->in_force ? r->config->in_force : "";
-    const char *path = r->config && r->config->path ? r->config->path : "";
-    struct bh_config_report report;
-
-    if (!*text)
-        return bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
-    bh_config_report_init(&report);
-    int rc = bh_sched_config_read(text, strlen(text), &s->c, &report);
-    if (rc < 0)
-        bh_err_set(err, rc, "the scheduler's configuration: %s", report.summary);
-    bh_config_report_fini(&report);
-    snprintf(s->source, sizeof s->source, "the scheduler running in %s, %s%s", dir,
-             *path ? "from " : "with defaults", path);
-    return rc;
-}
-
 /* -ENOENT: no scheduler runs there. */
 static int from_scheduler(struct show *s, struct bh_err *err)
 {
@@ -69,8 +52,19 @@ static int from_scheduler(struct show *s, struct bh_err *err)
         rc = bh_ask_open(&k, dir, err);
     if (rc == 0)
         rc = bh_ask_for(&k, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, err);
-    if (rc == 0)
-        rc = take_answer(s, r, dir, err);
+    if (rc == 0 && !(r->config && r->config->in_force && *r->config->in_force)) {
+        rc = bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
+    } else if (rc == 0) {
+        const char *text = r->config->in_force, *path = r->config->path ? r->config->path : "";
+        struct bh_config_report report;
+        bh_config_report_init(&report);
+        rc = bh_sched_config_read(text, strlen(text), &s->c, &report);
+        if (rc < 0)
+            bh_err_set(err, rc, "the scheduler's configuration: %s", report.summary);
+        bh_config_report_fini(&report);
+        snprintf(s->source, sizeof s->source, "the scheduler running in %s, %s%s", dir,
+                 *path ? "from " : "with defaults", path);
+    }
     bh_ask_close(&k);
     return rc;
 }
@@ -100,42 +94,6 @@ static int get(struct show *s)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static void print(const struct show *s)
-{
-    bool colour = bh_colour_wanted(STDOUT_FILENO);
-    struct bh_buf out = {0};
-
-    if (bh_streq(s->output, "table")) {
-        bh_buf_adds(&out, "Configuration: ");
-        bh_text_add(&out, BH_CELL_BOLD, colour, s->source);
-        bh_buf_addc(&out, '\n');
-        bh_config_table(&out, s->c, colour);
-    } else {
-        bh_sched_config_write(
-            s->c, bh_streq(s->output, "yaml") ? BH_SCHED_CONFIG_YAML : BH_SCHED_CONFIG_JSON_PRETTY,
-            true, &out);
-        if (out.n && out.p[out.n - 1] != '\n')
-            bh_buf_addc(&out, '\n');
-    }
-    (void)bh_cli_print("berth config show", &out);
-}
-
-static const struct bh_opt_usage usage = {
-    .program = "berth config show",
-    .synopsis = "[flags]",
-    .about =
-        "Prints the configuration that is in force, with every default: that of the running "
-        "scheduler, or with --config what a file would put in force. As a table, extension point "
-        "by extension point; as YAML or JSON it is a complete KubeSchedulerConfiguration v1, which "
-        "loads to the same again (from a running scheduler without extenders' keys). Old versions "
-        "and Policy files come out translated; what became of their entries is told on stderr.",
-    .examples = "  berth config show\n  berth config show --config scheduler.yaml\n"
-                "  berth config show --config policy.json -o yaml > scheduler.yaml\n"
-                "  berth config show --defaults -o json | jq '.profiles[0].pluginConfig'\n",
-    .exits = "  0  printed\n  1  the file is wrong, or the scheduler does not answer\n"
-             "  2  wrong usage\n",
-};
-
 int bh_config_show(int argc, char **argv)
 {
     struct show s = {.output = "table"};
@@ -149,15 +107,31 @@ int bh_config_show(int argc, char **argv)
         {0},
     };
     struct bh_err err = {0};
-    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, &err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
 
     if (rc == 0 && !!s.config + s.defaults + !!s.runtime > 1)
         rc = bh_err_set(&err, -EINVAL, "--config, --defaults and --runtime-dir exclude each other");
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     rc = get(&s);
-    if (rc == 0)
-        print(&s);
+    if (rc == 0) {
+        bool colour = bh_colour_wanted(STDOUT_FILENO);
+        struct bh_buf out = {0};
+        if (bh_streq(s.output, "table")) {
+            bh_buf_adds(&out, "Configuration: ");
+            bh_text_add(&out, BH_CELL_BOLD, colour, s.source);
+            bh_buf_addc(&out, '\n');
+            bh_config_table(&out, s.c, colour);
+        } else {
+            bh_sched_config_write(s.c,
+                                  bh_streq(s.output, "yaml") ? BH_SCHED_CONFIG_YAML
+                                                             : BH_SCHED_CONFIG_JSON_PRETTY,
+                                  true, &out);
+            if (out.n && out.p[out.n - 1] != '\n')
+                bh_buf_addc(&out, '\n');
+        }
+        (void)bh_cli_print("berth config show", &out);
+    }
     bh_sched_config_free(s.c);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
 }

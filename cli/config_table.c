@@ -48,52 +48,6 @@ static const char *duration(int64_t ns, char out[static 32])
     return out;
 }
 
-static void general(struct page *p, const struct bh_sched_config *c)
-{
-    char a[32], b[32];
-
-    heading(p, "General");
-    row(p, "parallelism", "%d", c->parallelism);
-    row(p, "percentageOfNodesToScore", c->percentage_of_nodes_to_score ? "%d" : "%d (all nodes)",
-        c->percentage_of_nodes_to_score);
-    row(p, "pod backoff", "%s to %s", duration(c->pod_initial_backoff_ns, a),
-        duration(c->pod_max_backoff_ns, b));
-    row(p, "profiling", "%s, contention %s", c->enable_profiling ? "on" : "off",
-        c->enable_contention_profiling ? "on" : "off");
-    if (c->delay_cache_until_active)
-        row(p, "delayCacheUntilActive", "true");
-    end_table(p);
-}
-
-static void leader(struct page *p, const struct bh_leader_config *l)
-{
-    char a[32], b[32], c[32];
-
-    heading(p, "Leader election");
-    if (!l->leader_elect) {
-        row(p, "leaderElect", "false");
-    } else {
-        row(p, "lock", "%s %s/%s", l->resource_lock, l->resource_namespace, l->resource_name);
-        row(p, "lease, renew, retry", "%s, %s, %s", duration(l->lease_duration_ns, a),
-            duration(l->renew_deadline_ns, b), duration(l->retry_period_ns, c));
-    }
-    end_table(p);
-}
-
-static void client(struct page *p, const struct bh_sched_config *c)
-{
-    const struct bh_client_config *cc = &c->client_connection;
-    const struct bh_json *qps = bh_json_path(c->tree, "clientConnection.qps");
-
-    heading(p, "Client connection");
-    row(p, "kubeconfig", "%s", *cc->kubeconfig ? cc->kubeconfig : "(none)");
-    row(p, "qps, burst", "%s, %d", cc->qps < 0 ? "no limit" : qps->s.p, cc->burst);
-    row(p, "contentType", "%s", cc->content_type);
-    if (*cc->accept_content_types)
-        row(p, "acceptContentTypes", "%s", cc->accept_content_types);
-    end_table(p);
-}
-
 static void points(struct page *p, const struct bh_profile_config *profile)
 {
     bh_grid_heading(&p->grid, 0, "POINT", "PLUGIN", ">WEIGHT", NULL);
@@ -124,7 +78,7 @@ static void args(struct page *p, const struct bh_json *profile)
     bh_json_each(e, bh_json_get(profile, "pluginConfig")) {
         const char *name = bh_json_get_text(e, "name");
         bh_json_each(m, bh_json_get(e, "args")) {
-            struct bh_buf b = {0};
+            struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
             if (bh_streq(m->key.p, "apiVersion") || bh_streq(m->key.p, "kind"))
                 continue;
             if (m->type == BH_JSON_STRING)
@@ -135,7 +89,6 @@ static void args(struct page *p, const struct bh_json *profile)
             bh_grid_cell(&p->grid, 0, "%s", m->key.p);
             bh_grid_cell(&p->grid, 0, "%s", bh_buf_str(&b));
             bh_grid_row(&p->grid);
-            bh_buf_fini(&b);
             name = "";
         }
     }
@@ -144,13 +97,12 @@ static void args(struct page *p, const struct bh_json *profile)
 
 static void profile(struct page *p, const struct bh_profile_config *c, const struct bh_json *tree)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_addf(&b, "Profile \"%s\"", c->scheduler_name);
     if (c->has_percentage)
         bh_buf_addf(&b, ", percentageOfNodesToScore %d", c->percentage_of_nodes_to_score);
     heading(p, bh_buf_str(&b));
-    bh_buf_fini(&b);
     points(p, c);
     args(p, tree);
 }
@@ -203,7 +155,6 @@ void bh_config_table(struct bh_buf *out, const struct bh_sched_config *c, bool c
     struct page p = {.out = out, .colour = colour};
     const struct bh_json *trees = bh_json_get(c->tree, "profiles");
 
-    bh_arena_init(&p.arena, 0);
     for (uint32_t i = 0; i < c->n_profiles; i++)
         profile(&p, &c->profiles[i], bh_json_at(trees, i));
     if (c->n_extenders)
@@ -211,9 +162,37 @@ void bh_config_table(struct bh_buf *out, const struct bh_sched_config *c, bool c
     for (uint32_t i = 0; i < c->n_extenders; i++)
         extender(&p, &c->extenders[i]);
     end_table(&p);
-    general(&p, c);
-    leader(&p, &c->leader_election);
-    client(&p, c);
+    char d[3][32];
+    heading(&p, "General");
+    row(&p, "parallelism", "%d", c->parallelism);
+    row(&p, "percentageOfNodesToScore", c->percentage_of_nodes_to_score ? "%d" : "%d (all nodes)",
+        c->percentage_of_nodes_to_score);
+    row(&p, "pod backoff", "%s to %s", duration(c->pod_initial_backoff_ns, d[0]),
+        duration(c->pod_max_backoff_ns, d[1]));
+    row(&p, "profiling", "%s, contention %s", c->enable_profiling ? "on" : "off",
+        c->enable_contention_profiling ? "on" : "off");
+    if (c->delay_cache_until_active)
+        row(&p, "delayCacheUntilActive", "true");
+    end_table(&p);
+    const struct bh_leader_config *l = &c->leader_election;
+    heading(&p, "Leader election");
+    if (!l->leader_elect) {
+        row(&p, "leaderElect", "false");
+    } else {
+        row(&p, "lock", "%s %s/%s", l->resource_lock, l->resource_namespace, l->resource_name);
+        row(&p, "lease, renew, retry", "%s, %s, %s", duration(l->lease_duration_ns, d[0]),
+            duration(l->renew_deadline_ns, d[1]), duration(l->retry_period_ns, d[2]));
+    }
+    end_table(&p);
+    const struct bh_client_config *cc = &c->client_connection;
+    const struct bh_json *qps = bh_json_path(c->tree, "clientConnection.qps");
+    heading(&p, "Client connection");
+    row(&p, "kubeconfig", "%s", *cc->kubeconfig ? cc->kubeconfig : "(none)");
+    row(&p, "qps, burst", "%s, %d", cc->qps < 0 ? "no limit" : qps->s.p, cc->burst);
+    row(&p, "contentType", "%s", cc->content_type);
+    if (*cc->accept_content_types)
+        row(&p, "acceptContentTypes", "%s", cc->accept_content_types);
+    end_table(&p);
     bh_grid_fini(&p.grid);
     bh_arena_fini(&p.arena);
 }

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/conformance.h"
 
+#define WHO            "berth conformance"
 #define LINE_MAX_BYTES ((size_t)256 << 20)
 #define SHOWN_TEXT_MAX 400
 /* Cases without expectations are printed in the compact form from this many nodes on. */
@@ -42,52 +43,33 @@ static void shorten(char out[static SHOWN_TEXT_MAX], const struct bh_json *v)
              b.n >= SHOWN_TEXT_MAX ? " ..." : "");
 }
 
-static void show_diff(struct run *r, const char *name, size_t step, const char *field,
-                      const struct bh_json *want, const struct bh_json *have)
-{
-    char w[SHOWN_TEXT_MAX], h[SHOWN_TEXT_MAX];
-
-    if ((int64_t)r->shown++ >= r->max_shown)
-        return;
-    shorten(w, want);
-    shorten(h, have);
-    fprintf(r->report, "  %s step %zu: %s differs\n    expected %s\n    got      %s\n", name, step,
-            field, w, h);
-}
-
-/* "feasibleCount" tells the compact form; without expectations the size of the cluster does. */
-static bool wants_compact(const struct bh_json *cas, const struct bh_json *expect)
-{
-    unsigned nodes = 0;
-
-    if (expect)
-        return bh_json_get(expect, "feasibleCount") != NULL;
-    bh_json_each(o, bh_json_get(cas, "objects")) {
-        const char *kind = bh_json_get_str(o, "kind");
-        nodes += kind && bh_streq(kind, "Node");
-    }
-    return nodes >= COMPACT_NODES;
-}
-
 static int run_steps(struct run *r, struct bh_replay *rep, struct bh_arena *a, struct bh_json *cas,
                      struct totals *t, struct bh_err *err)
 {
     const char *name = bh_json_get_str(cas, "name");
-    struct bh_json *steps = bh_json_get(cas, "steps");
+    unsigned nodes = 0;
     size_t i = 0;
 
-    for (struct bh_json *s = bh_json_first(steps); s; s = s->next, i++) {
+    bh_json_each(o, bh_json_get(cas, "objects"))
+        nodes += bh_streq(bh_json_get_text(o, "kind"), "Node");
+    for (struct bh_json *s = bh_json_first(bh_json_get(cas, "steps")); s; s = s->next, i++) {
         struct bh_arena_mark mark = bh_arena_mark(a);
         const struct bh_json *expect = bh_json_get(s, "expect"), *got, *want, *have;
-        int rc = bh_replay_step(rep, a, s, expect, wants_compact(cas, expect), &got, err);
+        /* "feasibleCount" tells the compact form; without expectations the cluster's size does. */
+        bool compact =
+            expect ? bh_json_get(expect, "feasibleCount") != NULL : nodes >= COMPACT_NODES;
+        int rc = bh_replay_step(rep, a, s, expect, compact, &got, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "step %zu", i);
-        if (got && expect) {
-            const char *field = bh_expect_diff(a, expect, got, &want, &have);
-            t->decisions++;
-            t->equal += field == NULL;
-            if (field)
-                show_diff(r, name ? name : "(no name)", i, field, want, have);
+        const char *field = got && expect ? bh_expect_diff(a, expect, got, &want, &have) : NULL;
+        t->decisions += got && expect;
+        t->equal += got && expect && !field;
+        if (field && (int64_t)r->shown++ < r->max_shown) {
+            char w[SHOWN_TEXT_MAX], h[SHOWN_TEXT_MAX];
+            shorten(w, want);
+            shorten(h, have);
+            fprintf(r->report, "  %s step %zu: %s differs\n    expected %s\n    got      %s\n",
+                    name ? name : "(no name)", i, field, w, h);
         }
         if (got && r->cases) {
             struct bh_json *own = bh_json_clone(a, got);
@@ -100,43 +82,33 @@ static int run_steps(struct run *r, struct bh_replay *rep, struct bh_arena *a, s
     return 0;
 }
 
-static int run_case(struct run *r, struct bh_arena *a, struct bh_json *cas, struct totals *t,
-                    struct bh_err *err)
-{
-    const struct bh_json *config = bh_json_get(cas, "config");
-    struct bh_replay *rep = NULL;
-
-    if (config && config->type == BH_JSON_NULL)
-        config = NULL;
-    int rc = bh_replay_new(config, !r->no_verify, r->through_record, &rep, err);
-    bh_json_each(obj, bh_json_get(cas, "objects")) {
-        if (rc >= 0)
-            rc = bh_replay_put(rep, obj, err);
-    }
-
-    if (rc >= 0)
-        rc = run_steps(r, rep, a, cas, t, err);
-    bh_replay_free(rep);
-    if (rc >= 0 && r->cases) {
-        struct bh_buf b = {0};
-        bh_json_write(&b, cas);
-        fprintf(r->cases, "%s\n", bh_buf_str(&b));
-        bh_buf_fini(&b);
-    }
-    return rc;
-}
-
 static void run_line(struct run *r, const char *file, size_t line, const struct bh_buf *text,
                      struct totals *t)
 {
     struct bh_err err = {{0}};
     struct bh_json *cas;
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    bh_arena_init(&a, 0);
     int rc = bh_json_parse(&a, text->p, text->n, 0, &cas, &err);
-    if (rc >= 0)
-        rc = run_case(r, &a, cas, t, &err);
+    if (rc >= 0) {
+        const struct bh_json *config = bh_json_get(cas, "config");
+        struct bh_replay *rep = NULL;
+        if (config && config->type == BH_JSON_NULL)
+            config = NULL;
+        rc = bh_replay_new(config, !r->no_verify, r->through_record, &rep, &err);
+        bh_json_each(obj, bh_json_get(cas, "objects")) {
+            if (rc >= 0)
+                rc = bh_replay_put(rep, obj, &err);
+        }
+        if (rc >= 0)
+            rc = run_steps(r, rep, &a, cas, t, &err);
+        bh_replay_free(rep);
+        if (rc >= 0 && r->cases) {
+            struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+            bh_json_write(&b, cas);
+            fprintf(r->cases, "%s\n", bh_buf_str(&b));
+        }
+    }
     t->cases++;
     if (rc < 0) {
         t->failed_cases++;
@@ -165,7 +137,7 @@ static int run_file(struct run *r, const char *path)
 {
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     struct totals t = {0};
-    struct bh_buf line = {0};
+    struct bh_buf line BH_CLEANUP(bh_buf_fini) = {0};
     size_t number = 0;
     bool too_long = false;
 
@@ -191,7 +163,6 @@ static int run_file(struct run *r, const char *path)
     if (broken)
         fprintf(stderr, "berth conformance: %s: %s\n", path, too_long ? "line too long" : ztext);
     gzclose(f);
-    bh_buf_fini(&line);
     fprintf(r->report, "%-28s %llu/%llu equal, %llu cases%s\n", base, (unsigned long long)t.equal,
             (unsigned long long)t.decisions, (unsigned long long)t.cases,
             t.failed_cases ? ", some not readable" : "");
@@ -229,20 +200,6 @@ static int run_path(struct run *r, const char *path)
     return rc;
 }
 
-static const struct bh_opt_usage usage = {
-    .program = "berth conformance",
-    .synopsis = "[flags] DIR|FILE...",
-    .about =
-        "Replays recorded decisions of kube-scheduler and compares Berth's with them, field by "
-        "field. With --print the cases go to standard output, each with Berth's decisions as "
-        "expect, and the report to standard error.",
-    .examples = "  berth conformance tests/conformance\n"
-                "  berth conformance --print case.jsonl > decided.jsonl\n",
-    .exits = "  0  every decision is equal\n"
-             "  1  some differ (not with --print), or a file could not be read\n"
-             "  2  wrong usage\n",
-};
-
 int bh_cmd_conformance(int argc, char **argv)
 {
     struct run r = {.max_shown = 20};
@@ -258,17 +215,17 @@ int bh_cmd_conformance(int argc, char **argv)
         {"print", 0, BH_OPT_BOOL, &r.print, NULL,
          "write every case back with Berth's own decisions as expect"},
         {"max-diffs", 0, BH_OPT_INT, &r.max_shown, "N", "differences to show (20)"},
-        {NULL, 0, BH_OPT_BOOL, NULL, NULL, NULL},
+        {0},
     };
     struct bh_opt_list paths BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {{0}};
     bool failed = false;
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &paths, &err);
 
-    int rc = bh_opt_parse(table, &usage, argc, argv, &paths, &err);
     if (rc == 0 && !paths.n)
         rc = bh_err_set(&err, -EINVAL, "no file or folder given");
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     r.report = r.print ? stderr : stdout;
     r.cases = r.print ? stdout : NULL;
     for (size_t i = 0; i < paths.n; i++)

@@ -6,20 +6,13 @@
 
 #define COMPACT_BEST 40u
 
-static struct bh_json *str(struct bh_arena *a, const char *s)
-{
-    return bh_json_new_cstr(a, s);
-}
-
 static struct bh_json *status_json(struct bh_arena *a, const struct bh_status *s)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *reasons = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *o =
+        bh_json_make(a, "plugin: %s, code: %s, reasons: []", s->plugin, bh_code_name(s->code));
 
-    bh_json_set_str(a, o, "plugin", s->plugin ? s->plugin : "");
-    bh_json_set_str(a, o, "code", bh_code_name(s->code));
     for (uint32_t i = 0; i < s->n_reasons; i++)
-        bh_json_push(reasons, str(a, s->reasons[i]));
-    bh_json_set(a, o, "reasons", reasons);
+        bh_json_push(bh_json_get(o, "reasons"), bh_json_new_cstr(a, s->reasons[i]));
     return o;
 }
 
@@ -56,29 +49,11 @@ static void add_pre_filter(struct bh_arena *a, const struct bh_symtab *tab,
     }
     if (!d->n_pre_filter_nodes)
         return;
-    struct bh_json *pf = bh_json_new(a, BH_JSON_OBJECT), *names = bh_json_new(a, BH_JSON_ARRAY);
-    bh_json_set_str(a, pf, "plugin", d->n_pre_filter_plugins ? d->pre_filter_plugins[0] : "");
-    bh_json_set_str(a, pf, "code", "NodeSubset");
+    struct bh_json *names = bh_json_new(a, BH_JSON_ARRAY);
     for (uint32_t i = 0; i < d->n_pre_filter_nodes; i++)
-        bh_json_push(names, str(a, bh_sym_text(tab, d->pre_filter_nodes[i])));
-    bh_json_set(a, pf, "reasons", names);
-    bh_json_set(a, o, "preFilter", pf);
-}
-
-static void add_nodes(struct bh_arena *a, const struct bh_symtab *tab, const struct bh_decision *d,
-                      struct bh_json *o)
-{
-    struct bh_json *feasible = bh_json_new(a, BH_JSON_ARRAY);
-    struct bh_json *filtered = bh_json_new(a, BH_JSON_OBJECT);
-
-    for (uint32_t i = 0; i < d->n_scores; i++)
-        bh_json_push(feasible, str(a, bh_sym_text(tab, d->scores[i].node)));
-    for (uint32_t i = 0; i < d->n_rejected; i++)
-        bh_json_set(a, filtered, bh_sym_text(tab, d->rejected[i].node),
-                    status_json(a, d->rejected[i].status));
-    bh_json_set(a, o, "feasible", feasible);
-    if (d->n_rejected)
-        bh_json_set(a, o, "filtered", filtered);
+        bh_json_push(names, bh_json_new_cstr(a, bh_sym_text(tab, d->pre_filter_nodes[i])));
+    bh_json_add(a, o, "preFilter: {plugin: %s, code: NodeSubset, reasons: %p}",
+                d->n_pre_filter_plugins ? d->pre_filter_plugins[0] : "", names);
 }
 
 static int by_plugin(const void *x, const void *y)
@@ -108,42 +83,20 @@ static void add_scores(struct bh_arena *a, const struct bh_symtab *tab, const st
         bh_json_set(a, scores, node, per);
         bh_json_set_i64(a, total, node, d->scores[i].total);
     }
-    bh_json_set(a, o, "scores", scores);
-    bh_json_set(a, o, "total", total);
-}
-
-static void add_best(struct bh_arena *a, const struct bh_symtab *tab, const struct bh_decision *d,
-                     bool compact, struct bh_json *o)
-{
-    struct bh_json *best = bh_json_new(a, BH_JSON_ARRAY);
-
-    if (d->kind != BH_DECIDED)
-        return;
-    for (uint32_t i = 0; i < d->n_best && !(compact && i >= COMPACT_BEST); i++)
-        bh_json_push(best, str(a, bh_sym_text(tab, d->best[i])));
-    bh_json_set(a, o, "best", best);
-    bh_json_set_str(a, o, "chosen", bh_sym_text(tab, d->node));
-}
-
-static int by_text(const void *x, const void *y)
-{
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
+    bh_json_add(a, o, "scores: %p, total: %p", scores, total);
 }
 
 static struct bh_json *preemption_json(struct bh_arena *a, const struct bh_symtab *tab,
                                        const struct bh_preemption *p)
 {
-    struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
-    struct bh_json *victims = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *one = bh_json_make(a, "node: %s, victims: []", bh_sym_text(tab, p->node));
     const char **names = bh_arena_new_array(a, const char *, p->n_victims);
 
     for (uint32_t i = 0; i < p->n_victims; i++)
         names[i] = bh_arena_printf(a, "%s/%s", p->victims[i].namespace_.p, p->victims[i].name.p);
-    qsort(names, p->n_victims, sizeof *names, by_text);
+    qsort(names, p->n_victims, sizeof *names, bh_by_text);
     for (uint32_t i = 0; i < p->n_victims; i++)
-        bh_json_push(victims, str(a, names[i]));
-    bh_json_set_str(a, one, "node", bh_sym_text(tab, p->node));
-    bh_json_set(a, one, "victims", victims);
+        bh_json_push(bh_json_get(one, "victims"), bh_json_new_cstr(a, names[i]));
     return one;
 }
 
@@ -165,21 +118,6 @@ static void add_failure(struct bh_arena *a, const struct bh_symtab *tab,
         bh_json_set_str(a, o, "preemptMessage", d->post_filter_message);
 }
 
-static void add_counts(struct bh_arena *a, const struct bh_decision *d, struct bh_json *o)
-{
-    int64_t best = 0, sum = 0;
-
-    bh_json_set_i64(a, o, "feasibleCount", d->feasible);
-    if (!d->scored)
-        return;
-    for (uint32_t i = 0; i < d->n_scores; i++) {
-        best = i == 0 ? d->scores[i].total : BH_MAX(best, d->scores[i].total);
-        sum += d->scores[i].total;
-    }
-    bh_json_set_i64(a, o, "bestTotal", best);
-    bh_json_set_i64(a, o, "totalSum", sum);
-}
-
 struct bh_json *bh_decision_json(struct bh_arena *a, const struct bh_symtab *tab,
                                  const struct bh_decision *d, bool compact)
 {
@@ -189,13 +127,33 @@ struct bh_json *bh_decision_json(struct bh_arena *a, const struct bh_symtab *tab
     if (compact) {
         bh_json_set(a, o, "feasible", bh_json_new(a, BH_JSON_NULL));
     } else {
-        add_nodes(a, tab, d, o);
+        struct bh_json *feasible = bh_json_new(a, BH_JSON_ARRAY);
+        struct bh_json *filtered = bh_json_new(a, BH_JSON_OBJECT);
+        for (uint32_t i = 0; i < d->n_scores; i++)
+            bh_json_push(feasible, bh_json_new_cstr(a, bh_sym_text(tab, d->scores[i].node)));
+        for (uint32_t i = 0; i < d->n_rejected; i++)
+            bh_json_set(a, filtered, bh_sym_text(tab, d->rejected[i].node),
+                        status_json(a, d->rejected[i].status));
+        bh_json_add(a, o, "feasible: %p, filtered?: %p", feasible, d->n_rejected ? filtered : NULL);
         add_scores(a, tab, d, o);
     }
-    add_best(a, tab, d, compact, o);
+    if (d->kind == BH_DECIDED) {
+        struct bh_json *best = bh_json_new(a, BH_JSON_ARRAY);
+        for (uint32_t i = 0; i < d->n_best && !(compact && i >= COMPACT_BEST); i++)
+            bh_json_push(best, bh_json_new_cstr(a, bh_sym_text(tab, d->best[i])));
+        bh_json_add(a, o, "best: %p, chosen: %s", best, bh_sym_text(tab, d->node));
+    }
     add_failure(a, tab, d, o);
     if (compact)
-        add_counts(a, d, o);
+        bh_json_add(a, o, "feasibleCount: %u", d->feasible);
+    if (compact && d->scored) {
+        int64_t best = d->n_scores ? d->scores[0].total : 0, sum = 0;
+        for (uint32_t i = 0; i < d->n_scores; i++) {
+            best = BH_MAX(best, d->scores[i].total);
+            sum += d->scores[i].total;
+        }
+        bh_json_add(a, o, "bestTotal: %ld, totalSum: %ld", best, sum);
+    }
     return o;
 }
 
@@ -211,42 +169,12 @@ static bool same_set(struct bh_arena *a, const struct bh_json *x, const struct b
         v[n++] = e->type == BH_JSON_STRING ? e->s.p : "";
     bh_json_each(e, y)
         w[m++] = e->type == BH_JSON_STRING ? e->s.p : "";
-
-    qsort(v, n, sizeof *v, by_text);
-    qsort(w, m, sizeof *w, by_text);
+    qsort(v, n, sizeof *v, bh_by_text);
+    qsort(w, m, sizeof *w, bh_by_text);
     for (size_t i = 0; i < n; i++)
         if (!bh_streq(v[i], w[i]))
             return false;
     return true;
-}
-
-static bool same_filtered(struct bh_arena *a, const struct bh_json *x, const struct bh_json *y)
-{
-    if (!x || !y || x->type != BH_JSON_OBJECT || y->type != BH_JSON_OBJECT || x->c.n != y->c.n)
-        return false;
-    bh_json_each(e, x) {
-        const struct bh_json *o = bh_json_get(y, e->key.p);
-        if (!o || !bh_json_equal(bh_json_get(e, "plugin"), bh_json_get(o, "plugin")) ||
-            !bh_json_equal(bh_json_get(e, "code"), bh_json_get(o, "code")) ||
-            !same_set(a, bh_json_get(e, "reasons"), bh_json_get(o, "reasons")))
-            return false;
-    }
-    return true;
-}
-
-/* Of candidates that tie the original takes any: the recorded ones are those that came up in some
- * runs, ours are all of them. */
-static bool same_preemption(struct bh_arena *a, const struct bh_json *want,
-                            const struct bh_json *have)
-{
-    bh_json_each(w, want) {
-        bh_json_each(h, have) {
-            if (bh_json_equal(bh_json_get(w, "node"), bh_json_get(h, "node")) &&
-                same_set(a, bh_json_get(w, "victims"), bh_json_get(h, "victims")))
-                return true;
-        }
-    }
-    return false;
 }
 
 void bh_only_first_preemption(struct bh_json *got)
@@ -277,10 +205,31 @@ static bool same_field(struct bh_arena *a, const char *key, const struct bh_json
     if (bh_streq(key, "error"))
         return bh_json_equal(want, have) ||
                some_node_failed_so(bh_json_get(expect, "filtered"), have);
-    if (bh_streq(key, "filtered"))
-        return same_filtered(a, want, have);
-    if (bh_streq(key, "preempt"))
-        return same_preemption(a, want, have);
+    if (bh_streq(key, "filtered")) {
+        if (!want || !have || want->type != BH_JSON_OBJECT || have->type != BH_JSON_OBJECT ||
+            want->c.n != have->c.n)
+            return false;
+        bh_json_each(e, want) {
+            const struct bh_json *o = bh_json_get(have, e->key.p);
+            if (!o || !bh_json_equal(bh_json_get(e, "plugin"), bh_json_get(o, "plugin")) ||
+                !bh_json_equal(bh_json_get(e, "code"), bh_json_get(o, "code")) ||
+                !same_set(a, bh_json_get(e, "reasons"), bh_json_get(o, "reasons")))
+                return false;
+        }
+        return true;
+    }
+    if (bh_streq(key, "preempt")) {
+        /* Of candidates that tie the original takes any: the recorded ones are those that
+         * came up in some runs, ours are all of them. */
+        bh_json_each(w, want) {
+            bh_json_each(h, have) {
+                if (bh_json_equal(bh_json_get(w, "node"), bh_json_get(h, "node")) &&
+                    same_set(a, bh_json_get(w, "victims"), bh_json_get(h, "victims")))
+                    return true;
+            }
+        }
+        return false;
+    }
     return bh_json_equal(want, have);
 }
 

@@ -26,13 +26,12 @@ struct bh_through *bh_through_new(struct bh_engine *e)
 
 void bh_through_free(struct bh_through *t)
 {
-    struct bh_buf *const all[] = {t ? &t->head : NULL, t ? &t->body : NULL, t ? &t->before : NULL,
-                                  t ? &t->after : NULL};
-
     if (!t)
         return;
-    for (size_t i = 0; i < BH_ARRAY_LEN(all); i++)
-        bh_buf_fini(all[i]);
+    bh_buf_fini(&t->head);
+    bh_buf_fini(&t->body);
+    bh_buf_fini(&t->before);
+    bh_buf_fini(&t->after);
     bh_packer_fini(&t->packer);
     free(t->by_name);
     free(t);
@@ -46,18 +45,6 @@ static int by_text(const void *a, const void *b, void *arg)
 
     return strcmp(bh_sym_text(tab, name[*(const uint32_t *)a]),
                   bh_sym_text(tab, name[*(const uint32_t *)b]));
-}
-
-static struct bh_record_names names_of(struct bh_through *t)
-{
-    const struct bh_node_list *l = &t->packer.list;
-
-    t->by_name = bh_reallocarray(t->by_name, l->n + 1, sizeof(*t->by_name));
-    for (uint32_t i = 0; i < l->n; i++)
-        t->by_name[i] = i;
-    if (l->n > 1)
-        qsort_r(t->by_name, l->n, sizeof(*t->by_name), by_text, t);
-    return (struct bh_record_names){bh_engine_symtab(t->e), l->name, t->by_name, l->n};
 }
 
 static void explain(struct bh_through *t, struct bh_arena *a, const struct bh_decision *d,
@@ -93,13 +80,17 @@ const struct bh_decision *bh_through_record(struct bh_through *t, struct bh_aren
                                             const struct bh_decision *d, struct bh_err *err)
 {
     struct bh_recorded *got = bh_arena_new(a, struct bh_recorded);
-    struct bh_record_names names;
     struct bh_record_head h;
-    int rc;
 
     pack(t, d);
-    names = names_of(t);
-    rc = bh_record_unpack_head(a, t->head.p, t->head.n, &h);
+    const struct bh_node_list *l = &t->packer.list;
+    t->by_name = bh_reallocarray(t->by_name, l->n + 1, sizeof(*t->by_name));
+    for (uint32_t i = 0; i < l->n; i++)
+        t->by_name[i] = i;
+    if (l->n > 1)
+        qsort_r(t->by_name, l->n, sizeof(*t->by_name), by_text, t);
+    struct bh_record_names names = {bh_engine_symtab(t->e), l->name, t->by_name, l->n};
+    int rc = bh_record_unpack_head(a, t->head.p, t->head.n, &h);
     if (rc == 0)
         rc = bh_record_unpack(a, &names, &h, t->body.p, t->body.n, got);
     if (rc < 0) {

@@ -55,15 +55,13 @@ int bh_replay_new(const struct bh_json *config, bool verify, bool through_record
 
 void bh_replay_free(struct bh_replay *r)
 {
-    size_t it = 0;
     struct bh_map_entry *m;
 
     if (!r)
         return;
-    while ((m = bh_map_next(&r->pods, &it))) {
-        struct pod *p = m->value;
-        free(p->rec);
-        free(p);
+    for (size_t it = 0; (m = bh_map_next(&r->pods, &it));) {
+        free(((struct pod *)m->value)->rec);
+        free(m->value);
     }
     bh_map_fini(&r->pods);
     bh_through_free(r->through);
@@ -96,21 +94,6 @@ static void forget_pod(struct bh_replay *r, const char *key)
     free(p);
 }
 
-static struct pod *put_pod(struct bh_replay *r, struct bh_arena *a,
-                           const struct bh_offline_object *x)
-{
-    const char *key = pod_key(a, x->ns, x->name);
-    struct pod *p = bh_calloc(1, sizeof *p);
-
-    forget_pod(r, key);
-    p->shape = bh_engine_shape(r->w.engine, x->shape);
-    p->rec = bh_memdup(x->pod, x->pod->h.size);
-    p->rec->shape = p->shape;
-    p->pending = x->pod->node == BH_SYM_NONE;
-    bh_map_put(&r->pods, key, strlen(key), p);
-    return p;
-}
-
 static int read_and_put(struct bh_replay *r, const struct bh_kind_info *k,
                         const struct bh_json *obj, struct pod **ret_pod, struct bh_err *err)
 {
@@ -125,8 +108,16 @@ static int read_and_put(struct bh_replay *r, const struct bh_kind_info *k,
     int rc = bh_offline_read(r->w.engine, &a, k, copy, &x, err);
     if (rc < 0)
         return rc;
-    if (x.pod)
-        *ret_pod = put_pod(r, &a, &x);
+    if (x.pod) {
+        const char *key = pod_key(&a, x.ns, x.name);
+        struct pod *p = *ret_pod = bh_calloc(1, sizeof *p);
+        forget_pod(r, key);
+        p->shape = bh_engine_shape(r->w.engine, x.shape);
+        p->rec = bh_memdup(x.pod, x.pod->h.size);
+        p->rec->shape = p->shape;
+        p->pending = x.pod->node == BH_SYM_NONE;
+        bh_map_put(&r->pods, key, strlen(key), p);
+    }
     return bh_offline_put(&r->w, &x, err);
 }
 
@@ -174,33 +165,6 @@ static int delete_object(struct bh_replay *r, struct bh_arena *a, const struct b
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-static void bind_pod(struct bh_replay *r, struct pod *p, bh_sym node)
-{
-    const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
-
-    bh_engine_assume(r->w.engine, &pending, node);
-    p->rec->node = node; /* and no start time: recordings have none */
-    p->pending = false;
-    bh_engine_put_pod(r->w.engine, p->rec, p->shape);
-}
-
-/* A higher preemptor takes the node away from lower pods that were promised it. */
-static void clear_lower(struct bh_replay *r, const struct pod *preemptor, bh_sym node)
-{
-    int32_t priority = bh_engine_shape_rec(r->w.engine, preemptor->shape)->priority;
-    size_t it = 0;
-    struct bh_map_entry *m;
-
-    while ((m = bh_map_next(&r->pods, &it))) {
-        struct pod *p = m->value;
-        if (p == preemptor || p->rec->nominated_node != node ||
-            bh_engine_shape_rec(r->w.engine, p->shape)->priority >= priority)
-            continue;
-        p->rec->nominated_node = BH_SYM_NONE;
-        bh_engine_unnominate(r->w.engine, pod_uid(p));
-    }
-}
-
 /* Upstream's nominator finds a pod's priority and requests in the scheduling queue, and the
  * recording was made without one: there a nominated pod counts as an empty pod of priority 0. */
 static void nominate(struct bh_replay *r, struct pod *p, bh_sym node)
@@ -209,8 +173,18 @@ static void nominate(struct bh_replay *r, struct pod *p, bh_sym node)
         .h = {.size = sizeof empty, .type = BH_REC_SHAPE, .layout = BH_REC_LAYOUT}};
     bh_shape_id stub = bh_engine_shape(r->w.engine, &empty);
     const struct bh_pending pending = {.pod = p->rec, .shape = stub};
+    int32_t priority = bh_engine_shape_rec(r->w.engine, p->shape)->priority;
+    struct bh_map_entry *m;
 
-    clear_lower(r, p, node);
+    /* A higher preemptor takes the node away from lower pods that were promised it. */
+    for (size_t it = 0; (m = bh_map_next(&r->pods, &it));) {
+        struct pod *q = m->value;
+        if (q == p || q->rec->nominated_node != node ||
+            bh_engine_shape_rec(r->w.engine, q->shape)->priority >= priority)
+            continue;
+        q->rec->nominated_node = BH_SYM_NONE;
+        bh_engine_unnominate(r->w.engine, pod_uid(q));
+    }
     p->rec->nominated_node = node;
     bh_engine_nominate(r->w.engine, &pending, node);
     bh_engine_shape_unref(r->w.engine, stub);
@@ -227,7 +201,6 @@ static void apply_preemption(struct bh_replay *r, struct pod *p, const struct bh
         if (v->type == BH_JSON_STRING)
             forget_pod(r, v->s.p);
     }
-
     nominate(r, p, bh_sym_internc(bh_engine_symtab(r->w.engine), node));
 }
 
@@ -235,7 +208,6 @@ static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
                   const struct bh_json *expect, bool compact, const struct bh_json **ret_got,
                   struct bh_err *err)
 {
-    const struct bh_decision *shown;
     const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
     const struct bh_shape_rec *s = bh_engine_shape_rec(r->w.engine, p->shape);
     struct bh_symtab *tab = bh_engine_symtab(r->w.engine);
@@ -250,12 +222,16 @@ static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
         return 0;
     }
     const struct bh_decision *d = bh_engine_schedule(r->w.engine, &pending, BH_EXPLAIN, NOW_NS);
-    shown = r->through ? bh_through_record(r->through, a, d, err) : d;
+    const struct bh_decision *shown = r->through ? bh_through_record(r->through, a, d, err) : d;
     if (!shown)
         return -EIO;
     *ret_got = bh_decision_json(a, tab, shown, compact);
     if (d->kind == BH_DECIDED) {
-        bind_pod(r, p, d->node);
+        bh_sym node = d->node;
+        bh_engine_assume(r->w.engine, &pending, node);
+        p->rec->node = node; /* and no start time: recordings have none */
+        p->pending = false;
+        bh_engine_put_pod(r->w.engine, p->rec, p->shape);
         return 0;
     }
     if (d->clear_nomination) {

@@ -19,22 +19,6 @@
 #define STATE_FILE    "/var/lib/berth/" BH_DECISIONS_FILE
 #define MESSAGE_SHOWN 80
 
-static const struct bh_opt_usage usage = {
-    .program = WHO,
-    .synopsis = "[list | show ID | annotations ID] [flags]",
-    .about = "Shows scheduling attempts that berth-scheduler --record-decisions has kept: a list, "
-             "newest first, or one attempt as 'berth explain' would have told it at that moment. "
-             "annotations prints what kube-scheduler-simulator would write onto the pod.",
-    .examples = "  berth decisions\n"
-                "  berth decisions --pod default/web-1 -o wide\n"
-                "  berth decisions --result Unschedulable --limit 20\n"
-                "  berth decisions show 4711\n"
-                "  berth decisions show 4711 --node n1\n"
-                "  berth decisions annotations 4711 -o json\n",
-    .exits =
-        "  0  printed\n  1  no such attempt, no file, or it cannot be read\n  2  wrong usage\n",
-};
-
 struct arguments {
     const char *runtime, *file, *pod, *ns, *uid, *node, *result, *output;
     int64_t limit, before;
@@ -75,25 +59,8 @@ static int fail(const char *path, int rc, const struct bh_err *err)
 
 static void duration_cell(struct bh_grid *g, unsigned look, int64_t ns)
 {
-    if (ns < 1000000)
-        bh_grid_cell(g, look, "%.1fus", (double)ns / 1e3);
-    else
-        bh_grid_cell(g, look, "%.1fms", (double)ns / 1e6);
-}
-
-/* What happened in the end, in one word; the node, also a promised one. */
-static void outcome_cells(struct bh_grid *g, const struct bh_json *row)
-{
-    const char *result = bh_json_get_text(row, "result"),
-               *outcome = bh_json_get_text(row, "outcome"),
-               *promised = bh_json_get_text(row, "nominatedNodeName");
-
-    bh_grid_members(g, bh_streq(result, "Scheduled") ? BH_CELL_GOOD : BH_CELL_BAD, row, "result");
-    bh_grid_members(g, bh_streq(outcome, "Failed") ? BH_CELL_BAD : 0, row, "outcome");
-    if (!*bh_json_get_text(row, "nodeName") && *promised)
-        bh_grid_cell(g, BH_CELL_DIM, "(%s)", promised);
-    else
-        bh_grid_members(g, 0, row, "nodeName");
+    bh_grid_cell(g, look, ns < 1000000 ? "%.1fus" : "%.1fms",
+                 (double)ns / (ns < 1000000 ? 1e3 : 1e6));
 }
 
 static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
@@ -107,7 +74,16 @@ static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
     bh_grid_cell(g, BH_CELL_BOLD, "%s/%s", bh_json_get_text(pod, "namespace"),
                  bh_json_get_text(pod, "name"));
     bh_grid_members(g, 0, row, ">attempt");
-    outcome_cells(g, row);
+    /* What happened in the end, in one word; the node, also a promised one. */
+    const char *result = bh_json_get_text(row, "result"),
+               *outcome = bh_json_get_text(row, "outcome"),
+               *promised = bh_json_get_text(row, "nominatedNodeName");
+    bh_grid_members(g, bh_streq(result, "Scheduled") ? BH_CELL_GOOD : BH_CELL_BAD, row, "result");
+    bh_grid_members(g, bh_streq(outcome, "Failed") ? BH_CELL_BAD : 0, row, "outcome");
+    if (!*bh_json_get_text(row, "nodeName") && *promised)
+        bh_grid_cell(g, BH_CELL_DIM, "(%s)", promised);
+    else
+        bh_grid_members(g, 0, row, "nodeName");
     bh_grid_cell(g, BH_CELL_RIGHT, "%lld/%lld", (long long)bh_json_get_i64(nodes, "feasible", 0),
                  (long long)bh_json_get_i64(nodes, "total", 0));
     if (wide) {
@@ -121,62 +97,41 @@ static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
     bh_grid_row(g);
 }
 
-static void render_list(struct bh_buf *out, const struct bh_json *list, const struct arguments *a)
-{
-    bool wide = a->form == BH_FORM_WIDE;
-    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
-
-    if (!a->no_headers && wide)
-        bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
-                        "NODE", ">FEASIBLE", ">TOOK", "TRIGGER", "PROFILE", "MESSAGE", NULL);
-    else if (!a->no_headers)
-        bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
-                        "NODE", ">FEASIBLE", "MESSAGE", NULL);
-    bh_json_each(row, bh_json_get_list(list, "items"))
-        add_row(&g, row, wide);
-    bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
-}
-
-/* --pod NS/NAME, or NAME with -n. */
-static void split_pod(struct bh_arena *arena, const struct arguments *a,
-                      struct bh_decision_filter *f)
-{
-    const char *slash = a->pod ? strchr(a->pod, '/') : NULL;
-
-    f->namespace_ = a->ns;
-    f->pod = a->pod;
-    if (slash) {
-        f->namespace_ = bh_arena_strndup(arena, a->pod, (size_t)(slash - a->pod));
-        f->pod = slash + 1;
-    } else if (a->pod && !a->ns) {
-        f->namespace_ = "default";
-    }
-}
-
 static int list(struct bh_decisions *d, const char *path, const struct arguments *a,
                 struct bh_arena *arena, struct bh_buf *out)
 {
-    struct bh_decision_filter f = {.uid = a->uid,
-                                   .node = a->node,
-                                   .result = a->result,
-                                   .before = a->before,
-                                   .limit = (unsigned)a->limit};
+    /* --pod NS/NAME, or NAME with -n. */
+    const char *slash = a->pod ? strchr(a->pod, '/') : NULL;
+    const struct bh_decision_filter f = {
+        .namespace_ = slash              ? bh_arena_strndup(arena, a->pod, (size_t)(slash - a->pod))
+                      : a->pod && !a->ns ? "default"
+                                         : a->ns,
+        .pod = slash ? slash + 1 : a->pod,
+        .uid = a->uid,
+        .node = a->node,
+        .result = a->result,
+        .before = a->before,
+        .limit = (unsigned)a->limit};
     struct bh_json *v = NULL;
     struct bh_err err = {{0}};
-    int rc;
+    int rc = access(path, F_OK) < 0 ? bh_err_set(&err, -errno, "%s: %s", path, strerror(errno))
+                                    : bh_decisions_list(d, arena, &f, &v, &err);
 
-    split_pod(arena, a, &f);
-    if (access(path, F_OK) < 0) {
-        rc = -errno;
-        bh_err_set(&err, rc, "%s: %s", path, strerror(-rc));
-    } else {
-        rc = bh_decisions_list(d, arena, &f, &v, &err);
-    }
     if (rc < 0)
         return fail(path, rc, &err);
-    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
-        render_list(out, v, a);
-    else
+    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE) {
+        bool wide = a->form == BH_FORM_WIDE;
+        struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
+        if (!a->no_headers && wide)
+            bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
+                            "NODE", ">FEASIBLE", ">TOOK", "TRIGGER", "PROFILE", "MESSAGE", NULL);
+        else if (!a->no_headers)
+            bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
+                            "NODE", ">FEASIBLE", "MESSAGE", NULL);
+        bh_json_each(row, bh_json_get_list(v, "items"))
+            add_row(&g, row, wide);
+        bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
+    } else
         bh_form_write(out, v, a->form);
     if (bh_cli_print(WHO, out) != BH_EXIT_OK)
         return BH_EXIT_FAIL;
@@ -189,24 +144,6 @@ static int list(struct bh_decisions *d, const char *path, const struct arguments
 }
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
-
-/* What the explanation does not say: when, which attempt, what came of it. */
-static void render_head(struct bh_buf *out, const struct bh_json *v, bool colour)
-{
-    struct bh_grid g = {0};
-
-    bh_grid_line(&g, "Attempt:", 0, "%lld", (long long)bh_json_get_i64(v, "attempt", 0));
-    bh_grid_line(&g, "Time:", 0, "%s", bh_json_get_text(v, "time"));
-    bh_grid_line(&g, "Trigger:", 0, "%s", bh_json_get_text(v, "trigger"));
-    bh_grid_cell(&g, BH_CELL_BOLD, "Took:");
-    duration_cell(&g, 0, bh_json_get_i64(v, "duration_ns", 0));
-    bh_grid_row(&g);
-    bh_grid_line(&g, "Outcome:", 0, "%s", bh_json_get_text(v, "outcome"));
-    bh_grid_line(&g, "Because:", 0, "%s", bh_json_get_text(v, "outcomeMessage"));
-    bh_grid_print(&g, out, 0, colour);
-    bh_grid_fini(&g);
-    bh_buf_addc(out, '\n');
-}
 
 static void render_scores(struct bh_buf *out, const struct bh_json *plugins,
                           const struct bh_json *v, bool colour)
@@ -240,7 +177,7 @@ static void render_node(struct bh_buf *out, const struct bh_json *plugins, const
     const struct bh_json *winner = bh_json_get(v, "winner");
     bool feasible = bh_streq(bh_json_get_text(v, "status"), "feasible");
     struct bh_buf reasons BH_CLEANUP(bh_buf_fini) = {0}, passed BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     bh_text_join(&reasons, bh_json_get(v, "reasons"), ", ");
     bh_text_join(&passed, bh_json_get(v, "passed"), ", ");
@@ -256,7 +193,6 @@ static void render_node(struct bh_buf *out, const struct bh_json *plugins, const
     if (winner && feasible)
         bh_grid_line(&g, "Its total:", 0, "%lld", (long long)bh_json_get_i64(winner, "total", 0));
     bh_grid_print(&g, out, 0, colour);
-    bh_grid_fini(&g);
     if (feasible && bh_json_first(plugins))
         render_scores(out, plugins, v, colour);
 }
@@ -274,8 +210,20 @@ static int show(struct bh_decisions *d, const struct arguments *a, int64_t id,
         rc = bh_decisions_get(d, arena, id, &whole, err);
     if (rc < 0)
         return rc;
-    if (text && !a->node)
-        render_head(out, whole, colour);
+    if (text && !a->node) {
+        /* What the explanation does not say: when, which attempt, what came of it. */
+        struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
+        bh_grid_line(&g, "Attempt:", 0, "%lld", (long long)bh_json_get_i64(whole, "attempt", 0));
+        bh_grid_line(&g, "Time:", 0, "%s", bh_json_get_text(whole, "time"));
+        bh_grid_line(&g, "Trigger:", 0, "%s", bh_json_get_text(whole, "trigger"));
+        bh_grid_cell(&g, BH_CELL_BOLD, "Took:");
+        duration_cell(&g, 0, bh_json_get_i64(whole, "duration_ns", 0));
+        bh_grid_row(&g);
+        bh_grid_line(&g, "Outcome:", 0, "%s", bh_json_get_text(whole, "outcome"));
+        bh_grid_line(&g, "Because:", 0, "%s", bh_json_get_text(whole, "outcomeMessage"));
+        bh_grid_print(&g, out, 0, colour);
+        bh_buf_addc(out, '\n');
+    }
     if (text && a->node)
         render_node(out, bh_json_get(whole, "scorePlugins"), v, colour);
     else
@@ -346,7 +294,7 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
         {"no-headers", 0, BH_OPT_BOOL, &a->no_headers, NULL, "no line of headings"},
         {0},
     };
-    int rc = bh_opt_parse(table, &usage, argc, argv, &a->words, err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a->words, err);
     const char *verb = rc == 0 && a->words.n ? a->words.v[0] : "list";
 
     if (rc == 0)
@@ -367,24 +315,21 @@ int bh_cmd_decisions(int argc, char **argv)
     struct arguments a = {.limit = BH_DECISIONS_PAGE, .output = "table"};
     struct bh_err err = {{0}};
     BH_CLEANUP(bh_freep) char *path = NULL;
-    struct bh_decisions *d;
     struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_arena arena;
+    struct bh_arena arena BH_CLEANUP(bh_arena_fini) = {0};
     int rc = read_arguments(&a, argc, argv, &err), code;
 
     if (rc != 0) {
         free(a.words.v);
         return bh_cli_usage(WHO, rc, &err);
     }
-    bh_arena_init(&arena, 0);
     path = find_file(&a);
-    d = bh_decisions_new(path);
+    struct bh_decisions *d = bh_decisions_new(path);
     if (!a.words.n || bh_streq(a.words.v[0], "list"))
         code = list(d, path, &a, &arena, &out);
     else
         code = one(d, path, &a, &arena, &out);
     bh_decisions_free(d);
-    bh_arena_fini(&arena);
     free(a.words.v);
     return code;
 }

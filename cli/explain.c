@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "common/data/yaml.h"
 
+#define WHO       "berth explain"
 #define NOTES_MAX 8u
 
 struct arguments {
@@ -70,31 +71,25 @@ static int ask_status(struct session *s, struct bh_err *err)
     return 0;
 }
 
-/* Extenders are not asked, so what they are asked with (files that only the scheduler may read) is
- * not needed; what they manage counts all the same. */
-static void without_tls(struct bh_json *doc)
-{
-    bh_json_each(e, bh_json_get_list(doc, "extenders"))
-        if (e->type == BH_JSON_OBJECT)
-            (void)bh_json_unset(e, "tlsConfig");
-}
-
 static int config_in_force(struct session *s, struct bh_err *err)
 {
     const Berth__ControlReply *r;
-    const Berth__ControlConfig *c;
     struct bh_json *doc = NULL;
     int rc = bh_ask_for(&s->ask, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, err);
 
     if (rc < 0 || !r->config)
         return rc < 0 ? rc : bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
-    c = r->config;
+    const Berth__ControlConfig *c = r->config;
     s->draws = !c->tie_break_first;
     s->facts.configuration = c->path && *c->path ? bh_arena_strdup(&s->arena, c->path) : "defaults";
     if (c->in_force && *c->in_force)
         rc = bh_yaml_parse(&s->arena, c->in_force, strlen(c->in_force), 0, &doc, err);
     if (rc == 0) {
-        without_tls(doc);
+        /* Extenders are not asked, so what they are asked with (files that only the scheduler
+         * may read) is not needed; what they manage counts all the same. */
+        bh_json_each(e, bh_json_get_list(doc, "extenders"))
+            if (e->type == BH_JSON_OBJECT)
+                (void)bh_json_unset(e, "tlsConfig");
         rc = bh_sched_config_new(doc, &s->config, err);
     }
     return rc < 0 ? bh_err_prefix(err, rc,
@@ -102,44 +97,17 @@ static int config_in_force(struct session *s, struct bh_err *err)
                   : 0;
 }
 
-static int read_config(struct session *s, struct bh_err *err)
-{
-    int rc;
-
-    if (s->a->config) {
-        s->facts.configuration = s->a->config;
-        rc = bh_sched_config_load(s->a->config, &s->config, err);
-    } else {
-        rc = s->asking ? config_in_force(s, err) : bh_sched_config_load(NULL, &s->config, err);
-    }
-    if (rc == 0 && s->config->n_extenders) {
-        note(s, "extenders are configured; they are not asked here and may reject nodes or add to "
-                "scores");
-        s->config->n_extenders = 0;
-    }
-    return rc;
-}
-
 /* Pods whose bind is on its way count on their node, as in the scheduler. */
 static void on_binding(void *arg, const Berth__QueuePod *p)
 {
     struct session *s = arg;
     const struct bh_observed_pod *seen = bh_map_get(&s->observer.pending, p->uid, strlen(p->uid));
-    struct bh_pending pending;
 
     if (!seen || !p->node || seen == s->pod.seen)
         return;
-    pending = (struct bh_pending){.pod = seen->pod, .shape = seen->shape};
+    struct bh_pending pending = {.pod = seen->pod, .shape = seen->shape};
     (void)bh_engine_assume(s->observer.w.engine, &pending,
                            bh_sym_internc(bh_engine_symtab(s->observer.w.engine), p->node));
-}
-
-static int assume_bindings(struct session *s, struct bh_err *err)
-{
-    const uint32_t places =
-        1u << BERTH__QUEUE_PLACE__QUEUE_BINDING | 1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT;
-
-    return s->asking ? bh_ask_queue(&s->ask, NULL, places, on_binding, s, err) : 0;
 }
 
 /* The queue's view of our pod. */
@@ -147,13 +115,12 @@ static int ask_about_pod(struct session *s, struct bh_err *err)
 {
     Berth__ControlRequest q = BERTH__CONTROL_REQUEST__INIT;
     const Berth__ControlReply *r;
-    int rc;
 
     if (!s->asking)
         return 0;
     q.what = BERTH__CONTROL_WHAT__CONTROL_POD;
     q.uid = bh_arena_strdup(&s->arena, bh_rec_text(s->pod.rec, s->pod.rec->uid).p);
-    rc = bh_ask(&s->ask, &q, &r, err);
+    int rc = bh_ask(&s->ask, &q, &r, err);
     if (rc < 0 || !r->n_pod)
         return rc;
     s->facts.queue = bh_queue_pod_json(&s->arena, r->pod[0]);
@@ -193,20 +160,10 @@ static int split_name(struct bh_arena *arena, const struct arguments *a, struct 
     return 0;
 }
 
-static int unknown_pod(const struct session *s, struct bh_err *err)
-{
-    struct bh_buf hint BH_CLEANUP(bh_buf_fini) = {0};
-
-    bh_observer_hint(&s->observer, &hint);
-    return bh_err_set(err, -ENOENT, "there is no pod \"%s\" in namespace \"%s\" (%s)", s->pod.name,
-                      s->pod.ns, bh_buf_str(&hint));
-}
-
 static int find_pod(struct session *s, struct bh_err *err)
 {
     struct bh_engine *e = s->observer.w.engine;
     struct bh_explain_pod *p = &s->pod;
-    const struct bh_shape_rec *shape;
 
     p->state = "Pending";
     p->seen = bh_observer_pending(&s->observer, p->ns, p->name);
@@ -214,9 +171,13 @@ static int find_pod(struct session *s, struct bh_err *err)
         p->state = "Bound";
         p->seen = bh_observer_bound(&s->observer, p->ns, p->name);
     }
-    if (!p->seen)
-        return unknown_pod(s, err);
-    shape = bh_engine_shape_rec(e, p->seen->shape);
+    if (!p->seen) {
+        struct bh_buf hint BH_CLEANUP(bh_buf_fini) = {0};
+        bh_observer_hint(&s->observer, &hint);
+        return bh_err_set(err, -ENOENT, "there is no pod \"%s\" in namespace \"%s\" (%s)",
+                          s->pod.name, s->pod.ns, bh_buf_str(&hint));
+    }
+    const struct bh_shape_rec *shape = bh_engine_shape_rec(e, p->seen->shape);
     if (!bh_engine_responsible(e, bh_sym_text(bh_engine_symtab(e), shape->scheduler_name)))
         return bh_err_set(err, -EINVAL,
                           "pod \"%s/%s\" is for scheduler \"%s\", of which the configuration (%s) "
@@ -243,19 +204,6 @@ static void take_off(struct session *s)
             "claims and volumes that it was given stay given");
 }
 
-/* Room that preemption promised to others. */
-static void nominate_others(struct session *s)
-{
-    struct bh_map_entry *m;
-
-    for (size_t it = 0; (m = bh_map_next(&s->observer.pending, &it));) {
-        const struct bh_observed_pod *p = m->value;
-        struct bh_pending pending = {.pod = p->pod, .shape = p->shape};
-        if (p->pod->nominated_node != BH_SYM_NONE)
-            bh_engine_nominate(s->observer.w.engine, &pending, p->pod->nominated_node);
-    }
-}
-
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 static struct bh_json *decide(struct session *s)
@@ -267,11 +215,47 @@ static struct bh_json *decide(struct session *s)
     return bh_offline_explain(w, &s->pod.pending, &s->arena);
 }
 
-/* What is shown as chosen is the first by name; the scheduler may draw another one of the best. */
-static void note_ties(struct session *s, const struct bh_json *explanation)
+/* Changes the engine, so it comes last. */
+static int what_if(struct session *s, struct bh_json *doc, const struct bh_json *before,
+                   struct bh_err *err)
 {
-    long long best = 0;
+    struct bh_json *changes = NULL;
+    int rc = bh_whatif_apply(s->what_if, &s->arena, &s->observer, &s->pod, &changes, err);
 
+    if (rc < 0)
+        return rc;
+    struct bh_json *after = decide(s);
+    bh_json_add(&s->arena, doc, "whatIf: {changes: %p, difference: %p, explanation: %p}", changes,
+                bh_explain_difference(&s->arena, before, after), after);
+    return bh_explain_only_node(after, s->a->node, err);
+}
+
+static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
+{
+    int rc = find_pod(s, err);
+
+    if (rc == 0)
+        rc = ask_about_pod(s, err);
+    if (rc == 0 && s->asking)
+        rc = bh_ask_queue(&s->ask, NULL,
+                          1u << BERTH__QUEUE_PLACE__QUEUE_BINDING |
+                              1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT,
+                          on_binding, s, err);
+    if (rc < 0)
+        return rc;
+    take_off(s);
+    /* Room that preemption promised to others. */
+    struct bh_map_entry *m;
+    for (size_t it = 0; (m = bh_map_next(&s->observer.pending, &it));) {
+        const struct bh_observed_pod *p = m->value;
+        struct bh_pending pending = {.pod = p->pod, .shape = p->shape};
+        if (p->pod->nominated_node != BH_SYM_NONE)
+            bh_engine_nominate(s->observer.w.engine, &pending, p->pod->nominated_node);
+    }
+    struct bh_json *explanation = decide(s);
+    /* What is shown as chosen is the first by name; the scheduler may draw another one of the
+     * best. */
+    long long best = 0;
     bh_json_each(v, bh_json_get_list(explanation, "ranking"))
         best += bh_json_get_i64(v, "rank", 0) == 1;
     if (s->draws && best > 1 && bh_json_get_bool(explanation, "scored", false))
@@ -279,44 +263,9 @@ static void note_ties(struct session *s, const struct bh_json *explanation)
                                 "%lld nodes are equally good: the scheduler draws one of them, "
                                 "here it is the first by name",
                                 best));
-}
-
-/* Changes the engine, so it comes last. */
-static int what_if(struct session *s, struct bh_json *doc, const struct bh_json *before,
-                   struct bh_err *err)
-{
-    struct bh_json *changes = NULL, *after, *w;
-    int rc = bh_whatif_apply(s->what_if, &s->arena, &s->observer, &s->pod, &changes, err);
-
-    if (rc < 0)
-        return rc;
-    after = decide(s);
-    w = bh_json_set(&s->arena, doc, "whatIf", bh_json_new(&s->arena, BH_JSON_OBJECT));
-    bh_json_set(&s->arena, w, "changes", changes);
-    bh_json_set(&s->arena, w, "difference", bh_explain_difference(&s->arena, before, after));
-    rc = bh_explain_only_node(after, s->a->node, err);
-    bh_json_set(&s->arena, w, "explanation", after);
-    return rc;
-}
-
-static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
-{
-    struct bh_json *explanation, *doc, *whole;
-    int rc = find_pod(s, err);
-
-    if (rc == 0)
-        rc = ask_about_pod(s, err);
-    if (rc == 0)
-        rc = assume_bindings(s, err);
-    if (rc < 0)
-        return rc;
-    take_off(s);
-    nominate_others(s);
-    explanation = decide(s);
-    note_ties(s, explanation);
     s->facts.notes = s->notes;
-    whole = s->what_if ? bh_json_clone(&s->arena, explanation) : NULL;
-    doc = bh_explain_document(&s->arena, &s->pod, &s->facts, explanation);
+    struct bh_json *whole = s->what_if ? bh_json_clone(&s->arena, explanation) : NULL;
+    struct bh_json *doc = bh_explain_document(&s->arena, &s->pod, &s->facts, explanation);
     rc = bh_explain_only_node(explanation, s->a->node, err);
     /* --node may name a node that only the files bring */
     if (s->what_if && (rc == 0 || rc == -ENOENT))
@@ -331,8 +280,16 @@ static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
 
     if (rc == 0)
         rc = ask_status(s, err);
+    if (rc == 0 && s->a->config)
+        s->facts.configuration = s->a->config;
     if (rc == 0)
-        rc = read_config(s, err);
+        rc = s->asking && !s->a->config ? config_in_force(s, err)
+                                        : bh_sched_config_load(s->a->config, &s->config, err);
+    if (rc == 0 && s->config->n_extenders) {
+        note(s, "extenders are configured; they are not asked here and may reject nodes or add to "
+                "scores");
+        s->config->n_extenders = 0;
+    }
     if (rc == 0 && s->a->what_if.n)
         rc = bh_whatif_read(&s->what_if, s->a->what_if.v, s->a->what_if.n, err);
     if (rc == 0)
@@ -348,61 +305,6 @@ static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage usage = {
-    .program = "berth explain",
-    .synopsis = "pod/NAME [flags]",
-    .about =
-        "Shows how a decision about the pod comes out now, node by node: the first plugin that "
-        "rejects the node and its reasons, or every plugin's score, raw, normalised and weighted. "
-        "A pod that is on a node already is decided again as if it were not there yet. Reads the "
-        "snapshot and the watcher's feed; the API server and the scheduler notice nothing.\n"
-        "--what-if puts the objects of a file into this computation only, and shows what changes: "
-        "an edited copy of the pod, a node more, other labels, a claim ...",
-    .examples =
-        "  berth explain pod/web-0 -n shop\n"
-        "  berth explain shop/web-0 -o wide\n"
-        "  berth explain web-0 --node node-a1\n"
-        "  kubectl get node node-a1 -o yaml | sed 's/disktype: hdd/disktype: ssd/' >new.yaml\n"
-        "  berth explain web-0 --what-if new.yaml\n",
-    .exits = "  0  explained\n  1  no such pod, nothing runs here, no permission, bad file\n"
-             "  2  wrong usage\n",
-};
-
-static int parse(int argc, char **argv, struct arguments *a, struct session *s, struct bh_err *err)
-{
-    const struct bh_opt table[] = {
-        {"namespace", 'n', BH_OPT_STR, &a->ns, "NS", "the pod's namespace (default \"default\")"},
-        {"node", 0, BH_OPT_STR, &a->node, "NAME", "only this node, in full"},
-        {"what-if", 'f', BH_OPT_STRLIST, &a->what_if, "FILE",
-         "objects that replace or join those of the cluster, in this computation only"},
-        {"no-preemption", 0, BH_OPT_BOOL, &a->no_preemption, NULL,
-         "do not look for pods that could be evicted"},
-        {"config", 0, BH_OPT_STR, &a->config, "FILE",
-         "KubeSchedulerConfiguration to decide with (default: the one in force)"},
-        {"output", 'o', BH_OPT_STR, &a->output, BH_FORMS, "form of the output"},
-        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
-         "instance to look at (default $BERTH_RUNTIME_DIR or /run/berth)"},
-        {0},
-    };
-    int rc = bh_opt_parse(table, &usage, argc, argv, &a->rest, err);
-
-    if (rc == 0)
-        rc = bh_form_parse(a->output, &a->form, err);
-    return rc != 0 ? rc : split_name(&s->arena, a, &s->pod, err);
-}
-
-static void session_end(struct session *s)
-{
-    if (s->pod.rec)
-        bh_engine_shape_unref(s->observer.w.engine, s->pod.pending.shape);
-    free(s->pod.rec);
-    bh_whatif_free(s->what_if);
-    bh_observer_close(&s->observer);
-    bh_ask_close(&s->ask);
-    bh_sched_config_free(s->config);
-    bh_arena_fini(&s->arena);
-}
-
 int bh_cmd_explain(int argc, char **argv)
 {
     struct arguments a = {.output = "table"};
@@ -412,17 +314,40 @@ int bh_cmd_explain(int argc, char **argv)
     struct bh_buf out = {0};
     int status = BH_EXIT_OK;
 
-    bh_arena_init(&s.arena, 0);
-    int rc = parse(argc, argv, &a, &s, &err);
+    const struct bh_opt table[] = {
+        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "the pod's namespace (default \"default\")"},
+        {"node", 0, BH_OPT_STR, &a.node, "NAME", "only this node, in full"},
+        {"what-if", 'f', BH_OPT_STRLIST, &a.what_if, "FILE",
+         "objects that replace or join those of the cluster, in this computation only"},
+        {"no-preemption", 0, BH_OPT_BOOL, &a.no_preemption, NULL,
+         "do not look for pods that could be evicted"},
+        {"config", 0, BH_OPT_STR, &a.config, "FILE",
+         "KubeSchedulerConfiguration to decide with (default: the one in force)"},
+        {"output", 'o', BH_OPT_STR, &a.output, BH_FORMS, "form of the output"},
+        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR",
+         "instance to look at (default $BERTH_RUNTIME_DIR or /run/berth)"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a.rest, &err);
+    if (rc == 0)
+        rc = bh_form_parse(a.output, &a.form, &err);
+    rc = rc != 0 ? rc : split_name(&s.arena, &a, &s.pod, &err);
     if (rc < 0) {
-        status = bh_cli_usage(usage.program, rc, &err);
+        status = bh_cli_usage(WHO, rc, &err);
     } else if (rc == 0 && run(&s, &doc, &err) < 0) {
-        status = bh_cli_fail(usage.program, &err);
+        status = bh_cli_fail(WHO, &err);
     } else if (rc == 0) {
         bh_explain_print(&out, doc, a.form, a.node != NULL, bh_colour_wanted(STDOUT_FILENO));
-        status = bh_cli_print(usage.program, &out);
+        status = bh_cli_print(WHO, &out);
     }
-    session_end(&s);
+    if (s.pod.rec)
+        bh_engine_shape_unref(s.observer.w.engine, s.pod.pending.shape);
+    free(s.pod.rec);
+    bh_whatif_free(s.what_if);
+    bh_observer_close(&s.observer);
+    bh_ask_close(&s.ask);
+    bh_sched_config_free(s.config);
+    bh_arena_fini(&s.arena);
     free(a.rest.v);
     free(a.what_if.v);
     return status;

@@ -20,83 +20,44 @@ static struct bh_json *find_node(const struct bh_json *explanation, const char *
     return NULL;
 }
 
-static void copy(struct bh_arena *a, struct bh_json *to, const struct bh_json *from,
-                 const char *key)
+static struct bh_json *copy(struct bh_arena *a, const struct bh_json *from, const char *key)
 {
     const struct bh_json *v = bh_json_get(from, key);
 
-    if (v)
-        bh_json_set(a, to, key, bh_json_clone(a, v));
-}
-
-/* How the node that the pod is on does in the decision of now. */
-static void add_node_now(struct bh_arena *a, struct bh_json *doc, const struct bh_json *explanation,
-                         const char *node)
-{
-    const struct bh_json *ranked = find_node(explanation, "ranking", node);
-    const struct bh_json *rejected = find_node(explanation, "rejected", node);
-    struct bh_json *o;
-
-    if (!ranked && !rejected)
-        return;
-    o = bh_json_set(a, doc, "nodeNow", bh_json_new(a, BH_JSON_OBJECT));
-    if (ranked) {
-        copy(a, o, ranked, "rank");
-        bh_json_set_i64(a, o, "of", (int64_t)bh_json_get(explanation, "ranking")->c.n);
-        copy(a, o, ranked, "total");
-        return;
-    }
-    copy(a, o, rejected, "plugin");
-    copy(a, o, rejected, "code");
-    copy(a, o, rejected, "reasons");
-}
-
-static void add_scheduler(struct bh_arena *a, struct bh_json *doc, const struct bh_explain_facts *f)
-{
-    struct bh_json *o = bh_json_set(a, doc, "scheduler", bh_json_new(a, BH_JSON_OBJECT));
-
-    bh_json_set_bool(a, o, "running", f->running);
-    if (f->running)
-        bh_json_set_bool(a, o, "deciding", f->deciding);
-    bh_json_set_text(a, o, "trouble", f->trouble);
-    bh_json_set_text(a, o, "configuration", f->configuration);
-}
-
-static void add_condition(struct bh_arena *a, struct bh_json *doc, const struct bh_observed_pod *p)
-{
-    struct bh_json *o;
-
-    if (!p->reason)
-        return;
-    o = bh_json_set(a, doc, "condition", bh_json_new(a, BH_JSON_OBJECT));
-    bh_json_set_text(a, o, "reason", p->reason);
-    bh_json_set_text(a, o, "message", p->message);
+    return v ? bh_json_clone(a, v) : NULL;
 }
 
 struct bh_json *bh_explain_document(struct bh_arena *a, const struct bh_explain_pod *pod,
                                     const struct bh_explain_facts *f, struct bh_json *explanation)
 {
-    struct bh_json *doc = bh_json_new(a, BH_JSON_OBJECT), *o;
+    struct bh_json *doc = bh_json_make(a,
+                                       "kind: PodExplanation, apiVersion: " BH_EXPLAIN_API
+                                       ", pod: {namespace: %s, name: %s, uid: %s}, state: %s, "
+                                       "nodeName?: %s",
+                                       pod->ns, pod->name, bh_rec_text(pod->rec, pod->rec->uid).p,
+                                       pod->state, pod->node);
+    /* How the node that the pod is on does in the decision of now. */
+    const struct bh_json *ranked = pod->node ? find_node(explanation, "ranking", pod->node) : NULL;
+    const struct bh_json *rejected =
+        pod->node ? find_node(explanation, "rejected", pod->node) : NULL;
 
-    bh_json_set_str(a, doc, "kind", "PodExplanation");
-    bh_json_set_str(a, doc, "apiVersion", BH_EXPLAIN_API);
-    o = bh_json_set(a, doc, "pod", bh_json_new(a, BH_JSON_OBJECT));
-    bh_json_set_str(a, o, "namespace", pod->ns);
-    bh_json_set_str(a, o, "name", pod->name);
-    bh_json_set_str(a, o, "uid", bh_rec_text(pod->rec, pod->rec->uid).p);
-    bh_json_set_str(a, doc, "state", pod->state);
-    bh_json_set_text(a, doc, "nodeName", pod->node);
-    if (pod->node)
-        add_node_now(a, doc, explanation, pod->node);
-    add_scheduler(a, doc, f);
-    if (f->queue)
-        bh_json_set(a, doc, "queue", bh_json_clone(a, f->queue));
-    add_condition(a, doc, pod->seen);
-    o = bh_json_new(a, BH_JSON_ARRAY);
+    if (ranked)
+        bh_json_add(a, doc, "nodeNow: {rank?: %p, of: %zu, total?: %p}", copy(a, ranked, "rank"),
+                    bh_json_get(explanation, "ranking")->c.n, copy(a, ranked, "total"));
+    else if (rejected)
+        bh_json_add(a, doc, "nodeNow: {plugin?: %p, code?: %p, reasons?: %p}",
+                    copy(a, rejected, "plugin"), copy(a, rejected, "code"),
+                    copy(a, rejected, "reasons"));
+    bh_json_add(a, doc, "scheduler: {running: %i}", f->running);
+    if (f->running)
+        bh_json_add(a, doc, "scheduler: {deciding: %i}", f->deciding);
+    bh_json_add(a, doc, "scheduler: {trouble?: %s, configuration?: %s}, queue?: %p", f->trouble,
+                f->configuration, f->queue ? bh_json_clone(a, f->queue) : NULL);
+    if (pod->seen->reason)
+        bh_json_add(a, doc, "condition: {reason?: %s, message?: %s}", pod->seen->reason,
+                    pod->seen->message);
     for (unsigned i = 0; i < f->n_notes; i++)
-        bh_json_push(o, bh_json_new_cstr(a, f->notes[i]));
-    if (f->n_notes)
-        bh_json_set(a, doc, "notes", o);
+        bh_json_push(bh_json_list_at(a, doc, "notes"), bh_json_new_cstr(a, f->notes[i]));
     bh_json_set(a, doc, "explanation", explanation);
     return doc;
 }
@@ -183,37 +144,11 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
     bh_grid_line(g, "Queue:", 0, "%s", bh_buf_str(&b));
 }
 
-static void scheduler_line(struct bh_grid *g, const struct bh_json *doc)
-{
-    const struct bh_json *s = bh_json_get(doc, "scheduler");
-    bool running = bh_json_get_bool(s, "running", false);
-    bool deciding = bh_json_get_bool(s, "deciding", false);
-    const char *trouble = bh_json_get_text(s, "trouble");
-
-    bh_grid_line(
-        g, "Scheduler:", running && deciding ? 0 : BH_CELL_BAD, "%s, configuration: %s%s%s%s",
-        !running   ? "not running"
-        : deciding ? "running"
-                   : "running, takes no decisions now",
-        bh_json_get_text(s, "configuration"), *trouble ? " (" : "", trouble, *trouble ? ")" : "");
-}
-
-/* What users read elsewhere, when it is not what is decided now. */
-static void condition_line(struct bh_grid *g, const struct bh_json *doc)
-{
-    const struct bh_json *c = bh_json_get(doc, "condition");
-    const char *now = bh_json_get_text(bh_json_get(doc, "explanation"), "message");
-
-    if (c && !bh_streq(bh_json_get_text(c, "message"), now))
-        bh_grid_line(g, "Condition:", 0, "%s: %s", bh_json_get_text(c, "reason"),
-                     bh_json_get_text(c, "message"));
-}
-
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
                       bool one_node, bool colour)
 {
     const struct bh_json *whatif = bh_json_get(doc, "whatIf");
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     if (form == BH_FORM_JSON || form == BH_FORM_YAML) {
         bh_form_write(out, doc, form);
@@ -222,12 +157,25 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
     form = one_node ? BH_FORM_WIDE : form;
     state_line(&g, doc);
     queue_line(&g, doc);
-    condition_line(&g, doc);
-    scheduler_line(&g, doc);
+    /* What users read elsewhere, when it is not what is decided now. */
+    const struct bh_json *c = bh_json_get(doc, "condition");
+    const char *now = bh_json_get_text(bh_json_get(doc, "explanation"), "message");
+    if (c && !bh_streq(bh_json_get_text(c, "message"), now))
+        bh_grid_line(&g, "Condition:", 0, "%s: %s", bh_json_get_text(c, "reason"),
+                     bh_json_get_text(c, "message"));
+    const struct bh_json *s = bh_json_get(doc, "scheduler");
+    bool running = bh_json_get_bool(s, "running", false);
+    bool deciding = bh_json_get_bool(s, "deciding", false);
+    const char *trouble = bh_json_get_text(s, "trouble");
+    bh_grid_line(
+        &g, "Scheduler:", running && deciding ? 0 : BH_CELL_BAD, "%s, configuration: %s%s%s%s",
+        !running   ? "not running"
+        : deciding ? "running"
+                   : "running, takes no decisions now",
+        bh_json_get_text(s, "configuration"), *trouble ? " (" : "", trouble, *trouble ? ")" : "");
     bh_json_each(n, bh_json_get_list(doc, "notes"))
         bh_grid_line(&g, "Note:", BH_CELL_DIM, "%s", bh_json_cstr(n));
     bh_grid_print(&g, out, 0, colour);
-    bh_grid_fini(&g);
     bh_buf_addc(out, '\n');
     bh_explain_render(out, bh_json_get(doc, "explanation"), form, colour);
     if (whatif)

@@ -35,8 +35,8 @@ static int blame(const struct object *o, int rc, struct bh_err *err)
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_trial_where(&b, &o->at);
-    bh_err_prefix(err, rc, "%.200s: %s \"%.253s\"", bh_buf_str(&b), o->kind->kind_name, o->name);
-    return rc;
+    return bh_err_prefix(err, rc, "%.200s: %s \"%.253s\"", bh_buf_str(&b), o->kind->kind_name,
+                         o->name);
 }
 
 static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
@@ -44,18 +44,15 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
 {
     struct bh_whatif *w = arg;
     struct object o = {.at = *at};
-    const char *ns;
     struct bh_buf where BH_CLEANUP(bh_buf_fini) = {0};
-    int rc;
 
     (void)a;
     o.kind = bh_kind_find(bh_json_get_str(obj, "apiVersion"), bh_json_get_str(obj, "kind"));
     if (!o.kind) {
         bh_trial_where(&where, at);
-        rc = bh_err_set(err, -EINVAL, "%.200s: %s %s: not a kind that decisions depend on",
-                        bh_buf_str(&where), bh_json_get_str(obj, "apiVersion"),
-                        bh_json_get_str(obj, "kind"));
-        return rc;
+        return bh_err_set(err, -EINVAL, "%.200s: %s %s: not a kind that decisions depend on",
+                          bh_buf_str(&where), bh_json_get_str(obj, "apiVersion"),
+                          bh_json_get_str(obj, "kind"));
     }
     o.json = bh_json_clone(&w->arena, obj);
     o.name = bh_json_cstr(bh_json_path(o.json, "metadata.name"));
@@ -65,7 +62,7 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
     }
     if (!bh_json_path(o.json, "metadata.uid"))
         bh_api_defaults(&w->arena, o.json);
-    ns = bh_json_cstr(bh_json_path(o.json, "metadata.namespace"));
+    const char *ns = bh_json_cstr(bh_json_path(o.json, "metadata.namespace"));
     o.ns = !o.kind->namespaced ? "" : ns && *ns ? ns : "default";
     if (o.kind->namespaced)
         bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, o.json, "metadata"), "namespace",
@@ -80,7 +77,6 @@ int bh_whatif_read(struct bh_whatif **ret, const char *const *files, size_t n, s
     struct bh_whatif *w = bh_calloc(1, sizeof(*w));
     int rc = 0;
 
-    bh_arena_init(&w->arena, 0);
     for (size_t i = 0; i < n && rc >= 0; i++)
         rc = bh_trial_read(files[i], &w->arena, on_object, w, err);
     if (rc >= 0 && !w->n)
@@ -119,31 +115,6 @@ struct apply { /* one object on its way into the engine */
     const char *action; /* what it turned out to be */
 };
 
-/* The pod that is explained: it has no node, whatever the file says. */
-static void replace_subject(struct apply *p, struct bh_pod_rec *rec, bh_shape_id shape)
-{
-    bh_engine_shape_unref(p->o->w.engine, p->pod->pending.shape);
-    free(p->pod->rec);
-    p->pod->rec = bh_memdup(rec, rec->h.size);
-    p->pod->rec->node = BH_SYM_NONE;
-    p->pod->pending = (struct bh_pending){.pod = p->pod->rec, .shape = shape};
-    p->action = "explained";
-}
-
-static void replace_other_pod(struct apply *p, const struct bh_offline_object *x)
-{
-    const struct bh_observed_pod *old = bh_observer_bound(p->o, p->obj->ns, p->obj->name);
-
-    if (old)
-        bh_offline_del(&p->o->w, BH_KIND_POD, "", bh_rec_text(old->pod, old->pod->uid).p);
-    if (x->pod->node != BH_SYM_NONE && !x->finished) {
-        (void)bh_offline_put(&p->o->w, x, NULL);
-        p->action = old ? "replaced" : "added";
-    } else {
-        p->action = old ? "taken off its node" : "pending, without effect";
-    }
-}
-
 /* A manifest has neither uid nor what admission would add to it; its priority is the one thing of
  * that which decisions depend on most, so the explained pod keeps its own. */
 static void complete(struct apply *p, bool ours)
@@ -172,10 +143,27 @@ static int replace_pod(struct apply *p, const struct bh_offline_object *x, bool 
         return bh_err_set(err, -EINVAL,
                           "spec.schedulerName: the configuration has no profile \"%.100s\"",
                           scheduler);
-    if (ours)
-        replace_subject(p, x->pod, bh_engine_shape(e, x->shape));
-    else
-        replace_other_pod(p, x);
+    if (ours) {
+        /* The pod that is explained: it has no node, whatever the file says. */
+        struct bh_pod_rec *rec = x->pod;
+        bh_shape_id shape = bh_engine_shape(e, x->shape);
+        bh_engine_shape_unref(p->o->w.engine, p->pod->pending.shape);
+        free(p->pod->rec);
+        p->pod->rec = bh_memdup(rec, rec->h.size);
+        p->pod->rec->node = BH_SYM_NONE;
+        p->pod->pending = (struct bh_pending){.pod = p->pod->rec, .shape = shape};
+        p->action = "explained";
+    } else {
+        const struct bh_observed_pod *old = bh_observer_bound(p->o, p->obj->ns, p->obj->name);
+        if (old)
+            bh_offline_del(&p->o->w, BH_KIND_POD, "", bh_rec_text(old->pod, old->pod->uid).p);
+        if (x->pod->node != BH_SYM_NONE && !x->finished) {
+            (void)bh_offline_put(&p->o->w, x, NULL);
+            p->action = old ? "replaced" : "added";
+        } else {
+            p->action = old ? "taken off its node" : "pending, without effect";
+        }
+    }
     return 0;
 }
 
@@ -206,16 +194,11 @@ int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_obs
 
     for (size_t i = 0; i < w->n; i++) {
         struct apply p = {.a = a, .o = o, .pod = pod, .obj = &w->v[i]};
-        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
         int rc = apply(&p, err);
         if (rc < 0)
             return blame(&w->v[i], rc, err);
-        bh_json_set_str(a, one, "kind", w->v[i].kind->kind_name);
-        if (*w->v[i].ns)
-            bh_json_set_str(a, one, "namespace", w->v[i].ns);
-        bh_json_set_str(a, one, "name", w->v[i].name);
-        bh_json_set_str(a, one, "action", p.action);
-        bh_json_push(list, one);
+        bh_json_append(a, list, "kind: %s, namespace?: %s, name: %s, action: %s",
+                       w->v[i].kind->kind_name, w->v[i].ns, w->v[i].name, p.action);
     }
     *ret_changes = list;
     return 0;
@@ -223,23 +206,10 @@ int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_obs
 
 /* ---- as text --------------------------------------------------------------------------------- */
 
-static void print_changes(struct bh_buf *out, const struct bh_json *whatif, bool colour)
-{
-    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
-
-    bh_buf_adds(out, "\nWhat if\n");
-    bh_grid_heading(&g, 0, "KIND", "NAMESPACE", "NAME", "ACTION", NULL);
-    bh_json_each(c, bh_json_get_list(whatif, "changes")) {
-        bh_grid_members(&g, 0, c, "kind namespace name action");
-        bh_grid_row(&g);
-    }
-    bh_grid_print(&g, out, 0, colour);
-}
-
 static void print_nodes(struct bh_buf *out, const struct bh_json *d, bool all, bool colour)
 {
     const struct bh_json *nodes = bh_json_get_list(d, "nodes");
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
     size_t n = 0, changed = nodes ? nodes->c.n : 0;
 
     bh_buf_addf(out, "\n%zu %s differently, %lld as before\n", changed,
@@ -255,7 +225,6 @@ static void print_nodes(struct bh_buf *out, const struct bh_json *d, bool all, b
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, colour);
-    bh_grid_fini(&g);
     if (!all && changed > NODES_SHOWN)
         bh_buf_addf(out, "... and %zu more; -o wide lists all\n", changed - NODES_SHOWN);
 }
@@ -264,19 +233,23 @@ void bh_explain_print_difference(struct bh_buf *out, const struct bh_json *whati
                                  enum bh_form form, bool colour)
 {
     const struct bh_json *d = bh_json_get(whatif, "difference"), *r = bh_json_get(d, "result");
-    bool same = bh_streq(bh_json_get_text(r, "before"), bh_json_get_text(r, "after"));
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
-    print_changes(out, whatif, colour);
+    bh_buf_adds(out, "\nWhat if\n");
+    bh_grid_heading(&g, 0, "KIND", "NAMESPACE", "NAME", "ACTION", NULL);
+    bh_json_each(c, bh_json_get_list(whatif, "changes")) {
+        bh_grid_members(&g, 0, c, "kind namespace name action");
+        bh_grid_row(&g);
+    }
+    bh_grid_print(&g, out, 0, colour);
     print_nodes(out, d, form == BH_FORM_WIDE, colour);
     bh_buf_addc(out, '\n');
-    if (same) {
+    if (bh_streq(bh_json_get_text(r, "before"), bh_json_get_text(r, "after"))) {
         bh_buf_adds(out, "The result stays the same.\n\n");
     } else {
         bh_grid_line(&g, "Before:", 0, "%s", bh_json_get_text(r, "before"));
         bh_grid_line(&g, "After:", 0, "%s", bh_json_get_text(r, "after"));
         bh_grid_print(&g, out, 0, colour);
-        bh_grid_fini(&g);
         bh_buf_addc(out, '\n');
     }
     bh_explain_render(out, bh_json_get(whatif, "explanation"), form, colour);

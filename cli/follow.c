@@ -61,42 +61,31 @@ static void gone(struct kind *kd, const char *ns, const char *name)
     f->o.on_gone(f->o.arg, kd->k, ns, name);
 }
 
-static struct bh_json *tree_of(struct bh_follow *f, const struct bh_clean_kind *k,
-                               const ProtobufCMessage *m)
-{
-    struct bh_json *obj = bh_pb_to_json(&f->arena, m);
-    char av[80];
-
-    bh_json_set_str(&f->arena, obj, "apiVersion", bh_clean_api_version(k, av));
-    bh_json_set_str(&f->arena, obj, "kind", k->kind);
-    return obj;
-}
-
 static void changed(struct kind *kd, const struct bh_reflector_event *ev)
 {
     struct bh_follow *f = kd->f;
     const char *why;
-    struct bh_json *o =
-        bh_take_object(f->o.take, &f->arena, kd->k, tree_of(f, kd->k, ev->object), &why);
-    bool first = !kd->synced, known;
-    uintptr_t hash;
+    char av[80];
+    struct bh_json *o = bh_take_object(f->o.take, &f->arena, kd->k,
+                                       bh_json_add(&f->arena, bh_pb_to_json(&f->arena, ev->object),
+                                                   "apiVersion: %s, kind: %s",
+                                                   bh_clean_api_version(kd->k, av), kd->k->kind),
+                                       &why);
     size_t n;
     const char *key = key_of(f, kd->k, ev->ns, ev->name, &n);
     void *before = bh_map_get(&f->seen, key, n);
 
-    known = before != NULL;
-    if (!o || (why && !known)) { /* labels that are no longer selected; a pod that ended unseen */
+    if (!o || (why && !before)) { /* labels that are no longer selected; a pod that ended unseen */
         gone(kd, ev->ns, ev->name);
         return;
     }
     bh_buf_reset(&f->text);
     bh_json_write(&f->text, o);
-    hash = (uintptr_t)bh_hash(f->text.p, f->text.n, 0) | 1;
-    if (before == (void *)hash) {
+    uintptr_t hash = (uintptr_t)bh_hash(f->text.p, f->text.n, 0) | 1;
+    if (before == (void *)hash)
         return;
-    }
     bh_map_put(&f->seen, key, n, (void *)hash);
-    f->o.on_change(f->o.arg, kd->k, !known, first, o);
+    f->o.on_change(f->o.arg, kd->k, !before, !kd->synced, o);
 }
 
 static void on_event(void *arg, const struct bh_kind_info *info,
@@ -132,7 +121,6 @@ static void on_bad(void *arg, const struct bh_kind_info *info, const char *name,
 static void on_trouble(void *arg, const struct bh_kind_info *info, const char *text)
 {
     struct kind *kd = arg;
-
     struct bh_follow *f = kd->f;
 
     (void)info;
@@ -153,23 +141,19 @@ static void start_next(uv_idle_t *h)
     struct bh_follow *f = h->data;
     struct bh_reflector_callbacks cb = {
         .on_event = on_event, .on_synced = on_synced, .on_bad = on_bad, .on_trouble = on_trouble};
-    struct kind *kd;
+    bool waits = f->n_started && !f->kinds[f->n_started - 1].done;
     char av[80];
 
-    if (f->n_started && !f->kinds[f->n_started - 1].done) {
-        uv_idle_stop(h); /* on_synced() or on_trouble() of that one starts it again */
-        return;
-    }
-    if (f->n_started < f->n) {
-        kd = &f->kinds[f->n_started++];
+    if (!waits && f->n_started < f->n) {
+        struct kind *kd = &f->kinds[f->n_started++];
         cb.arg = kd;
         kd->reflector =
             bh_reflector_new(f->o.from->loop, f->o.from->client,
                              bh_kind_find(bh_clean_api_version(kd->k, av), kd->k->kind), &cb);
         return;
     }
-    uv_idle_stop(h);
-    if (!f->all) {
+    uv_idle_stop(h); /* on_synced() or on_trouble() of the one that is waited for starts it again */
+    if (!waits && !f->all) {
         f->all = true;
         f->o.on_all_synced(f->o.arg);
     }
@@ -204,13 +188,11 @@ static int choose_kinds(struct bh_follow *f, struct bh_err *err)
 int bh_follow_start(const struct bh_follow_options *o, struct bh_follow **ret, struct bh_err *err)
 {
     struct bh_follow *f = bh_calloc(1, sizeof(*f));
-    int rc;
 
     f->o = *o;
-    bh_arena_init(&f->arena, 0);
     uv_idle_init(o->from->loop, &f->next);
     f->next.data = f;
-    rc = choose_kinds(f, err);
+    int rc = choose_kinds(f, err);
     *ret = f;
     if (rc == 0)
         uv_idle_start(&f->next, start_next);

@@ -9,6 +9,8 @@
 #include "common/snapshot/snapshot.h"
 #include <errno.h>
 
+#define WHO "berth get"
+
 struct row {
     struct bh_node_rec *node; /* or */
     struct bh_pod_rec *pod;
@@ -77,10 +79,9 @@ static void on_event(void *arg, const struct bh_snap_event *ev)
 
 static int read_view(struct view *v, const char *runtime_dir, struct bh_err *err)
 {
-    struct bh_snap_reader *r;
     enum bh_snap_outcome o = BH_SNAP_NOT_READY;
 
-    r = bh_snap_reader_new(runtime_dir, v->symtab);
+    struct bh_snap_reader *r = bh_snap_reader_new(runtime_dir, v->symtab);
     for (unsigned i = 0; i < 10000 && !(v->complete && o == BH_SNAP_OK); i++) {
         o = bh_snap_follow(r, 1u << 20, on_event, v);
         if (o == BH_SNAP_NOT_READY || o == BH_SNAP_VERSION || o == BH_SNAP_CORRUPT)
@@ -101,20 +102,6 @@ static int by_name(const void *a, const void *b, void *symtab)
     int c = strcmp(bh_rec_text(x->pod, x->pod->namespace_).p,
                    bh_rec_text(y->pod, y->pod->namespace_).p);
     return c ? c : strcmp(bh_rec_text(x->pod, x->pod->name).p, bh_rec_text(y->pod, y->pod->name).p);
-}
-
-static void sum_up(struct view *v)
-{
-    for (size_t i = 0; i < v->pods.n; i++) {
-        const struct row *p = &v->pods.v[i];
-        const char *name = bh_sym_text(v->symtab, p->pod->node);
-        uintptr_t at = (uintptr_t)bh_map_get(&v->nodes.index, name, strlen(name));
-        if (!at)
-            continue;
-        v->nodes.v[at - 1].pods++;
-        v->nodes.v[at - 1].cpu_milli += p->cpu_milli;
-        v->nodes.v[at - 1].memory_bytes += p->memory_bytes;
-    }
 }
 
 static int percent(__int128 used, int64_t of)
@@ -155,39 +142,26 @@ static void print_pods(const struct view *v)
 static int print_json(const struct view *v, const struct rows *l)
 {
     struct bh_buf b = {0};
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    bh_arena_init(&a, 0);
     struct bh_json *list = bh_json_new(&a, BH_JSON_ARRAY);
     for (size_t i = 0; i < l->n; i++) {
         const struct row *r = &l->v[i];
-        struct bh_json *o = bh_json_new(&a, BH_JSON_OBJECT);
-        if (r->node) {
-            bh_json_set_str(&a, o, "name", bh_sym_text(v->symtab, r->node->name));
-            bh_json_set_bool(&a, o, "unschedulable", r->node->flags & BH_NODE_UNSCHEDULABLE);
-            bh_json_set_i64(&a, o, "pods", (int64_t)r->pods);
-        } else {
-            bh_json_set_str(&a, o, "namespace", bh_rec_text(r->pod, r->pod->namespace_).p);
-            bh_json_set_str(&a, o, "name", bh_rec_text(r->pod, r->pod->name).p);
-            bh_json_set_str(&a, o, "node", bh_sym_text(v->symtab, r->pod->node));
-        }
-        bh_json_set_i64(&a, o, "cpuMilli", (int64_t)r->cpu_milli);
-        bh_json_set_i64(&a, o, "memoryBytes", (int64_t)r->memory_bytes);
-        bh_json_push(list, o);
+        struct bh_json *o =
+            r->node ? bh_json_append(&a, list, "name: %s, unschedulable: %i, pods: %lu",
+                                     bh_sym_text(v->symtab, r->node->name),
+                                     (r->node->flags & BH_NODE_UNSCHEDULABLE) != 0, r->pods)
+                    : bh_json_append(&a, list, "namespace: %s, name: %s, node: %s",
+                                     bh_rec_text(r->pod, r->pod->namespace_).p,
+                                     bh_rec_text(r->pod, r->pod->name).p,
+                                     bh_sym_text(v->symtab, r->pod->node));
+        bh_json_add(&a, o, "cpuMilli: %ld, memoryBytes: %ld", (int64_t)r->cpu_milli,
+                    (int64_t)r->memory_bytes);
     }
     bh_json_write(&b, list);
     bh_buf_addc(&b, '\n');
     return bh_cli_print("berth get", &b);
 }
-
-static const struct bh_opt_usage usage = {
-    .program = "berth get",
-    .synopsis = "nodes|pods [flags]",
-    .about = "Prints nodes (with what their pods request) or assigned pods from the snapshot that "
-             "berth-watcher keeps in shared memory.",
-    .examples = "  berth get nodes\n  berth get pods --runtime-dir /run/berth -o json\n",
-    .exits = "  0  printed\n  1  no snapshot\n  2  wrong usage\n",
-};
 
 int bh_cmd_get(int argc, char **argv)
 {
@@ -202,19 +176,27 @@ int bh_cmd_get(int argc, char **argv)
     struct bh_err err = {0};
     struct view v = {0};
     char dir[108];
-    struct rows *shown;
-    int status = BH_EXIT_OK, rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
+    int status = BH_EXIT_OK, rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, &err);
 
     if (rc == 0 && (rest.n != 1 || (!bh_streq(rest.v[0], "nodes") && !bh_streq(rest.v[0], "pods"))))
         rc = bh_err_set(&err, -EINVAL, "say what to get: nodes or pods");
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
-    shown = bh_streq(rest.v[0], "nodes") ? &v.nodes : &v.pods;
+        return bh_cli_usage(WHO, rc, &err);
+    struct rows *shown = bh_streq(rest.v[0], "nodes") ? &v.nodes : &v.pods;
     v.symtab = bh_symtab_new();
     rc = bh_runtime_dir(runtime, dir, &err);
     if (rc == 0)
         rc = read_view(&v, dir, &err);
-    sum_up(&v);
+    for (size_t i = 0; i < v.pods.n; i++) {
+        const struct row *p = &v.pods.v[i];
+        const char *name = bh_sym_text(v.symtab, p->pod->node);
+        uintptr_t at = (uintptr_t)bh_map_get(&v.nodes.index, name, strlen(name));
+        if (!at)
+            continue;
+        v.nodes.v[at - 1].pods++;
+        v.nodes.v[at - 1].cpu_milli += p->cpu_milli;
+        v.nodes.v[at - 1].memory_bytes += p->memory_bytes;
+    }
     if (shown->n > 1)
         qsort_r(shown->v, shown->n, sizeof(*shown->v), by_name, v.symtab);
     if (rc == 0 && bh_streq(output, "json"))
@@ -224,7 +206,7 @@ int bh_cmd_get(int argc, char **argv)
     else if (rc == 0)
         print_pods(&v);
     else
-        status = bh_cli_fail(usage.program, &err);
+        status = bh_cli_fail(WHO, &err);
     rows_fini(&v.nodes);
     rows_fini(&v.pods);
     bh_symtab_free(v.symtab);

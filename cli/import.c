@@ -15,6 +15,7 @@
 #include "common/k8s/codec.h"
 #include "scheduler/explain/grid.h"
 
+#define WHO           "berth import"
 #define PAGE          500
 #define RELISTS       3
 #define PARALLEL      32
@@ -62,56 +63,31 @@ static void on_result(void *arg, const struct bh_clean_kind *k, const char *ns, 
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void write_manifest(struct import *im, const struct bh_clean_kind *k, struct bh_json *o)
-{
-    struct bh_json *status;
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-
-    status = bh_clean_new(&im->session.arena, k, o);
-    if (bh_streq(k->kind, "Pod") && status)
-        bh_json_set(&im->session.arena, o, "status", status);
-    bh_buf_adds(&b, "---\n");
-    bh_yaml_write(&b, o);
-    fwrite(b.p, 1, b.n, im->manifests);
-}
-
 static void take_one(struct import *im, const struct bh_clean_kind *k, struct bh_json *obj)
 {
     struct count *n = count_of(im, k);
-    struct bh_json *o;
     const char *why;
     char av[80];
 
-    bh_json_set_str(&im->session.arena, obj, "apiVersion", bh_clean_api_version(k, av));
-    bh_json_set_str(&im->session.arena, obj, "kind", k->kind);
-    o = bh_take_object(&im->take, &im->session.arena, k, obj, &why);
+    bh_json_add(&im->session.arena, obj, "apiVersion: %s, kind: %s", bh_clean_api_version(k, av),
+                k->kind);
+    struct bh_json *o = bh_take_object(&im->take, &im->session.arena, k, obj, &why);
     n->read++;
     if (why) {
         n->skipped++;
         n->finished += bh_streq(why, "finished");
         return;
     }
-    if (im->manifests)
-        write_manifest(im, k, o);
-    else if (!im->dry_run)
+    if (im->manifests) {
+        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+        struct bh_json *status = bh_clean_new(&im->session.arena, k, o);
+        if (bh_streq(k->kind, "Pod") && status)
+            bh_json_set(&im->session.arena, o, "status", status);
+        bh_buf_adds(&b, "---\n");
+        bh_yaml_write(&b, o);
+        fwrite(b.p, 1, b.n, im->manifests);
+    } else if (!im->dry_run)
         bh_applier_put(im->applier, k, o);
-}
-
-static void settle(struct import *im)
-{
-    while (im->applier && bh_applier_backlog(im->applier) && !im->session.stopping)
-        uv_run(&im->session.loop, UV_RUN_ONCE);
-}
-
-static int get_page(struct import *im, const struct bh_clean_kind *k, const char *cont,
-                    struct bh_json **ret, struct bh_err *err)
-{
-    struct bh_buf query BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
-
-    bh_buf_addf(&query, "?limit=%d%s", PAGE, *cont ? "&continue=" : "");
-    bh_url_escape(&query, cont);
-    int rc = bh_cluster_list(&im->session.from, k, bh_buf_str(&query), &body, err);
-    return rc < 0 ? rc : bh_json_parse(&im->session.arena, body.p, body.n, 0, ret, err);
 }
 
 static int read_pages(struct import *im, const struct bh_clean_kind *k, struct bh_err *err)
@@ -121,9 +97,12 @@ static int read_pages(struct import *im, const struct bh_clean_kind *k, struct b
 
     do {
         struct bh_json *list = NULL;
-        const char *next;
         bh_arena_reset(&im->session.arena);
-        rc = get_page(im, k, cont, &list, err);
+        struct bh_buf query BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
+        bh_buf_addf(&query, "?limit=%d%s", PAGE, *cont ? "&continue=" : "");
+        bh_url_escape(&query, cont);
+        rc = bh_cluster_list(&im->session.from, k, bh_buf_str(&query), &body, err);
+        rc = rc < 0 ? rc : bh_json_parse(&im->session.arena, body.p, body.n, 0, &list, err);
         if (rc < 0)
             return rc;
         for (struct bh_json *m = bh_json_first(bh_json_get(list, "items")), *after; m; m = after) {
@@ -132,10 +111,11 @@ static int read_pages(struct import *im, const struct bh_clean_kind *k, struct b
                 take_one(im, k, m);
         }
         im->total = count_of(im, k)->read;
-        settle(im);
+        while (im->applier && bh_applier_backlog(im->applier) && !im->session.stopping)
+            uv_run(&im->session.loop, UV_RUN_ONCE);
         bh_progress_draw(&im->session.progress, 0, 0, "%s: %llu", k->plural,
                          (unsigned long long)im->total);
-        next = bh_json_get_text(bh_json_get(list, "metadata"), "continue");
+        const char *next = bh_json_get_text(bh_json_get(list, "metadata"), "continue");
         if (*next && bh_streq(next, cont))
             return bh_err_set(err, -EPROTO, "%s: the list goes round in circles", k->plural);
         free(cont);
@@ -163,57 +143,35 @@ static int read_kind(struct import *im, const struct bh_clean_kind *k, struct bh
     return rc;
 }
 
-static int read_all(struct import *im, struct bh_err *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < bh_clean_n_kinds && rc == 0 && !im->session.stopping; i++)
-        if (bh_take_kind(&im->take, &bh_clean_kinds[i], true))
-            rc = read_kind(im, &bh_clean_kinds[i], err);
-    bh_progress_end(&im->session.progress);
-    return rc < 0 ? bh_err_prefix(err, rc, "reading from %s", im->session.from.cfg->server) : 0;
-}
-
 /* ---- report ---------------------------------------------------------------------------------- */
 
 static struct bh_json *report_json(const struct import *im, struct bh_arena *a)
 {
     static const char *const names[] = {"created", "updated",   "unchanged", "deleted",
                                         "bound",   "different", "failed"};
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *kinds, *fails;
+    struct bh_json *o = bh_json_make(a, "dryRun: %i, kinds: [], failures: []", im->dry_run);
 
-    bh_json_set_bool(a, o, "dryRun", im->dry_run);
-    kinds = bh_json_set(a, o, "kinds", bh_json_new(a, BH_JSON_ARRAY));
     for (size_t i = 0; i < bh_clean_n_kinds; i++) {
         const struct count *n = &im->count[i];
-        struct bh_json *k;
         if (!n->read && !*n->refused)
             continue;
-        k = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, k, "kind", bh_clean_kinds[i].kind);
-        bh_json_set_i64(a, k, "read", (int64_t)n->read);
+        struct bh_json *k = bh_json_append(a, bh_json_get(o, "kinds"), "kind: %s, read: %lu",
+                                           bh_clean_kinds[i].kind, n->read);
         for (size_t j = 0; j < BH_ARRAY_LEN(names); j++)
             if (j != BH_APPLIED_DELETED && j != BH_APPLIED_BOUND)
                 bh_json_set_i64(a, k, names[j], (int64_t)n->by[j]);
-        bh_json_set_i64(a, k, "skipped", (int64_t)n->skipped);
-        bh_json_set_i64(a, k, "finished", (int64_t)n->finished);
-        bh_json_set_text(a, k, "refused", n->refused);
-        bh_json_push(kinds, k);
+        bh_json_add(a, k, "skipped: %lu, finished: %lu, refused?: %s", n->skipped, n->finished,
+                    n->refused);
     }
-    fails = bh_json_set(a, o, "failures", bh_json_new(a, BH_JSON_ARRAY));
-    for (size_t i = 0; i < im->n_fail; i++) {
-        struct bh_json *f = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, f, "kind", im->fail[i].kind);
-        bh_json_set_str(a, f, "name", im->fail[i].name);
-        bh_json_set_str(a, f, "message", im->fail[i].message);
-        bh_json_push(fails, f);
-    }
+    for (size_t i = 0; i < im->n_fail; i++)
+        bh_json_append(a, bh_json_get(o, "failures"), "kind: %s, name: %s, message: %s",
+                       im->fail[i].kind, im->fail[i].name, im->fail[i].message);
     return o;
 }
 
 static void print_table(const struct import *im, struct bh_buf *out)
 {
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     bh_grid_heading(&g, 0, "KIND", ">READ", ">CREATED", ">UPDATED", ">UNCHANGED", ">SKIPPED",
                     ">FAILED", NULL);
@@ -233,7 +191,6 @@ static void print_table(const struct import *im, struct bh_buf *out)
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, false);
-    bh_grid_fini(&g);
     for (size_t i = 0; i < bh_clean_n_kinds; i++)
         if (*im->count[i].refused)
             bh_buf_addf(out, "%s could not be read: %s\n", bh_clean_kinds[i].plural,
@@ -251,11 +208,10 @@ static void print_table(const struct import *im, struct bh_buf *out)
 static int report(const struct import *im, bool json)
 {
     FILE *to = im->manifests == stdout ? stderr : stdout;
-    struct bh_buf out = {0};
-    struct bh_arena a;
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     uint64_t bad = 0;
 
-    bh_arena_init(&a, 0);
     if (json) {
         bh_json_write_pretty(&out, report_json(im, &a));
         bh_buf_addc(&out, '\n');
@@ -263,8 +219,6 @@ static int report(const struct import *im, bool json)
         print_table(im, &out);
     }
     fputs(bh_buf_str(&out), to);
-    bh_buf_fini(&out);
-    bh_arena_fini(&a);
     for (size_t i = 0; i < bh_clean_n_kinds; i++)
         bad += im->count[i].by[BH_APPLIED_FAILED] + im->count[i].by[BH_APPLIED_DIFFERENT] +
                (*im->count[i].refused != '\0');
@@ -273,52 +227,9 @@ static int report(const struct import *im, bool json)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage usage = {
-    .program = "berth import",
-    .synopsis =
-        "--from KUBECONFIG|URL (--to KUBECONFIG|URL | --manifests FILE | --dry-run) [flags]",
-    .about = "Reads what scheduling looks at from a real cluster and writes it to another API "
-             "server, normally Berth's simulator: nodes with their status, pods on their nodes, "
-             "volumes, classes, budgets. Secrets, config maps, tokens, environments and commands "
-             "are not read, or dropped (docs/replay.md). Nothing is written to the source.",
-    .examples =
-        "  berth import --from ~/.kube/config --context production --to http://127.0.0.1:10251\n"
-        "  berth import --from ~/.kube/config --dry-run\n"
-        "  berth import --from ~/.kube/config --anonymise --manifests cluster.yaml\n"
-        "  berth simulate -f cluster.yaml -f pods.yaml\n",
-    .exits = "  0  everything was imported\n  1  the source or the destination failed\n  2  wrong "
-             "usage\n  3  some objects were refused, or some kinds could not be read\n",
-};
-
 struct arguments {
     const char *manifests, *output;
 };
-
-static int check_arguments(const struct import *im, const struct arguments *a, struct bh_err *err)
-{
-    if (!im->session.from_spec)
-        return bh_err_set(err, -EINVAL, "--from is required: the cluster to read");
-    if ((im->session.to_spec != NULL) + (a->manifests != NULL) + im->dry_run != 1)
-        return bh_err_set(err, -EINVAL, "one of --to, --manifests and --dry-run is required");
-    return 0;
-}
-
-static int open_ends(struct import *im, const struct arguments *a, struct bh_err *err)
-{
-    const struct bh_applier_options o = {
-        .to = &im->session.to, .parallel = PARALLEL, .on_result = on_result, .arg = im};
-    int rc = bh_session_connect(&im->session, "berth-import", err);
-
-    if (rc == 0 && im->session.to_spec)
-        im->applier = bh_applier_new(&o);
-    if (rc == 0 && a->manifests) {
-        im->manifests = bh_streq(a->manifests, "-") ? stdout : fopen(a->manifests, "we");
-        if (!im->manifests)
-            rc = bh_err_set(err, -errno, "could not write \"%s\": %s", a->manifests,
-                            strerror(errno));
-    }
-    return rc;
-}
 
 static int close_manifests(struct import *im, const char *path, struct bh_err *err)
 {
@@ -328,18 +239,6 @@ static int close_manifests(struct import *im, const char *path, struct bh_err *e
     if (f && f != stdout && fclose(f) != 0)
         bad = true;
     return bad ? bh_err_set(err, -EIO, "could not write \"%s\" to its end", path) : 0;
-}
-
-static void cleanup(struct import *im)
-{
-    bh_applier_free(im->applier);
-    bh_session_end(&im->session);
-    bh_take_fini(&im->take);
-    for (size_t i = 0; i < im->n_fail; i++) {
-        free(im->fail[i].name);
-        free(im->fail[i].message);
-    }
-    free(im);
 }
 
 static int parse(struct import *im, struct arguments *a, int argc, char **argv, struct bh_err *err)
@@ -353,10 +252,12 @@ static int parse(struct import *im, struct arguments *a, int argc, char **argv, 
         {"output", 'o', BH_OPT_CHOICE, &a->output, "table|json", "form of the report"},
         {0},
     };
-    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, err);
 
-    if (rc == 0)
-        rc = check_arguments(im, a, err);
+    if (rc == 0 && !im->session.from_spec)
+        rc = bh_err_set(err, -EINVAL, "--from is required: the cluster to read");
+    if (rc == 0 && (im->session.to_spec != NULL) + (a->manifests != NULL) + im->dry_run != 1)
+        rc = bh_err_set(err, -EINVAL, "one of --to, --manifests and --dry-run is required");
     return rc == 0 ? bh_take_init(&im->take, err) : rc;
 }
 
@@ -370,18 +271,40 @@ int bh_cmd_import(int argc, char **argv)
     if (rc != 0) {
         bh_take_fini(&im->take);
         free(im);
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     }
     bh_session_begin(&im->session, 0, NULL, NULL);
-    rc = open_ends(im, &a, &err);
-    if (rc == 0)
-        rc = read_all(im, &err);
+    const struct bh_applier_options o = {
+        .to = &im->session.to, .parallel = PARALLEL, .on_result = on_result, .arg = im};
+    rc = bh_session_connect(&im->session, "berth-import", &err);
+    if (rc == 0 && im->session.to_spec)
+        im->applier = bh_applier_new(&o);
+    if (rc == 0 && a.manifests) {
+        im->manifests = bh_streq(a.manifests, "-") ? stdout : fopen(a.manifests, "we");
+        if (!im->manifests)
+            rc = bh_err_set(&err, -errno, "could not write \"%s\": %s", a.manifests,
+                            strerror(errno));
+    }
+    if (rc == 0) {
+        for (size_t i = 0; i < bh_clean_n_kinds && rc == 0 && !im->session.stopping; i++)
+            if (bh_take_kind(&im->take, &bh_clean_kinds[i], true))
+                rc = read_kind(im, &bh_clean_kinds[i], &err);
+        bh_progress_end(&im->session.progress);
+        rc = rc < 0 ? bh_err_prefix(&err, rc, "reading from %s", im->session.from.cfg->server) : 0;
+    }
     if (rc == 0 && im->session.stopping)
         rc = bh_err_set(&err, -EINTR, "stopped; what was imported stays");
     if (rc == 0)
         status = report(im, bh_streq(a.output, "json"));
     if (rc == 0)
         rc = close_manifests(im, a.manifests, &err);
-    cleanup(im);
-    return rc < 0 ? bh_cli_fail(usage.program, &err) : status;
+    bh_applier_free(im->applier);
+    bh_session_end(&im->session);
+    bh_take_fini(&im->take);
+    for (size_t i = 0; i < im->n_fail; i++) {
+        free(im->fail[i].name);
+        free(im->fail[i].message);
+    }
+    free(im);
+    return rc < 0 ? bh_cli_fail(WHO, &err) : status;
 }

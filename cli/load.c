@@ -5,26 +5,23 @@
  * Latency of a pod: from the API server's answer to its creation until the watch shows it bound; so
  * it holds watcher, scheduler, binder and both trips through the API server. A pod is decided when
  * it has a node or a PodScheduled=False condition.
- * Runs in: one libuv loop; at most `parallel` creations on the wire, pipelined where the server is
- * plain HTTP.
+ * Runs in: one libuv loop; at most `parallel` creations on the wire.
  */
 #include "cli/cluster.h"
 #include "cli/load.h"
 #include "common/api/reflector.h"
 #include "common/base/key.h"
 #include "common/base/map.h"
-#include "simulator/http/burst.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <errno.h>
 
+#define WHO              "berth load"
 #define REQUEST_NS       UINT64_C(30000000000)
 #define MAX_ERRORS_SHOWN 5u
-#define PIPELINE_MAX     1024 /* creations on all connections; more wait */
 #define CONNECTIONS      8u
 #define KEY_MAX          600
-#define CREATE_TRIES                                                                               \
-    5u /* when no definite reply came; a repeat of a creation that happened gets 409 */
+#define CREATE_TRIES     6u /* when no definite reply came */
 
 enum state { WAITS, UNSCHEDULABLE, BOUND };
 struct tracked {
@@ -35,7 +32,6 @@ struct tracked {
 struct load {
     struct bh_session session;
     struct bh_api_client *client;
-    struct bh_burst *burst; /* creates; NULL: the server is not plain HTTP, the client creates */
     struct bh_reflector *pods_watch;
     struct bh_load_set set;
     struct bh_map by_name; /* namespace/name -> tracked */
@@ -59,43 +55,27 @@ struct creation {
 };
 
 static void fill(struct load *l);
+static void create(struct creation *c);
 
-static void creation_path(const struct creation *c, struct bh_buf *path)
-{
-    if (!c->pod) {
-        bh_buf_adds(path, "/api/v1/nodes");
-        return;
-    }
-    bh_buf_adds(path, "/api/v1/namespaces/");
-    bh_url_escape(path, c->l->set.pods[c->i].namespace_);
-    bh_buf_adds(path, "/pods");
-}
-
-static const struct bh_load_item *item_of(const struct creation *c)
-{
-    return c->pod ? &c->l->set.pods[c->i] : &c->l->set.nodes[c->i];
-}
-
-/* With patience: the client repeats what was refused for now, this function what has no answer. */
-static void create_slowly(struct creation *c);
-
-/* What came of a try; error: no reply. 409: it exists, from a try whose reply was lost or from
+/* An unclear outcome is tried again. 409: it exists, from a try whose reply was lost or from
  * before. */
-static void tried(struct creation *c, bool again, bool canceled, int code, struct bh_str body,
-                  const char *error)
+static void on_created(void *arg, const struct bh_api_reply *r)
 {
+    struct creation *c = arg;
     struct load *l = c->l;
-    struct bh_api_status s = {0};
+    bool canceled = r->outcome == BH_API_CANCELED;
+    bool unclear = r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT || r->code >= 500;
 
-    if (again && !canceled && !l->session.stopping) {
-        create_slowly(c);
+    if (unclear && ++c->tries < CREATE_TRIES && !l->session.stopping) {
+        create(c);
         return;
     }
-    if (error || (code >= 300 && code != 409)) {
-        if (!error)
-            bh_decode_status(body.p, body.n, code, &s);
+    if (r->outcome != BH_API_OK || (r->code >= 300 && r->code != 409)) {
+        struct bh_api_status s = {0};
+        if (r->outcome == BH_API_OK)
+            bh_decode_status(r->body.p, r->body.n, r->code, &s);
         if (!l->failed++)
-            snprintf(l->error, sizeof(l->error), "%s", error ? error : s.message);
+            snprintf(l->error, sizeof(l->error), "%s", r->error ? r->error : s.message);
     }
     l->out--;
     l->done++;
@@ -106,56 +86,23 @@ static void tried(struct creation *c, bool again, bool canceled, int code, struc
         fill(l);
 }
 
-static void on_created(void *arg, const struct bh_api_reply *r)
-{
-    struct creation *c = arg;
-    bool unclear = r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT || r->code >= 500;
-    const char *error = r->outcome == BH_API_OK ? NULL : r->error ? r->error : "no reply";
-
-    tried(c, unclear && ++c->tries < CREATE_TRIES, r->outcome == BH_API_CANCELED, r->code, r->body,
-          error);
-}
-
-static void create_slowly(struct creation *c)
-{
-    const struct bh_load_item *it = item_of(c);
-    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_api_call call = {.method = "POST",
-                               .content_type = "application/json",
-                               .body = it->json,
-                               .body_n = it->json_n,
-                               .timeout_ns = REQUEST_NS,
-                               .retry_429_5xx = true,
-                               .on_done = on_created,
-                               .arg = c};
-
-    creation_path(c, &path);
-    call.path = bh_buf_str(&path);
-    (void)bh_api_start(c->l->client, &call);
-}
-
-static void on_burst_created(void *arg, const struct bh_burst_reply *r)
-{
-    tried(arg, r->error || r->code == 429 || r->code >= 500, r->error == -ECANCELED, r->code,
-          r->body, r->error ? strerror(-r->error) : NULL);
-}
-
 static void create(struct creation *c)
 {
-    const struct bh_load_item *it = item_of(c);
+    const struct load *l = c->l;
+    const struct bh_load_item *it = c->pod ? &l->set.pods[c->i] : &l->set.nodes[c->i];
     struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
-    if (!c->l->burst) {
-        create_slowly(c);
-        return;
-    }
-    creation_path(c, &path);
-    bh_burst_send(c->l->burst, &(struct bh_burst_call){.method = "POST",
-                                                       .path = bh_buf_str(&path),
-                                                       .content_type = "application/json",
-                                                       .body = {it->json, it->json_n},
-                                                       .on_done = on_burst_created,
-                                                       .arg = c});
+    if (c->pod)
+        bh_url_addf(&path, "/api/v1/namespaces/%s/pods", it->namespace_);
+    (void)bh_api_start(l->client, &(struct bh_api_call){.method = "POST",
+                                                        .path = c->pod ? path.p : "/api/v1/nodes",
+                                                        .content_type = "application/json",
+                                                        .body = it->json,
+                                                        .body_n = it->json_n,
+                                                        .timeout_ns = REQUEST_NS,
+                                                        .retry_429_5xx = true,
+                                                        .on_done = on_created,
+                                                        .arg = c});
 }
 
 static void fill(struct load *l)
@@ -196,14 +143,13 @@ static void on_pod(void *arg, const struct bh_kind_info *k, const struct bh_refl
 {
     struct load *l = arg;
     const K8s__Pod *p = (const K8s__Pod *)ev->object;
-    struct tracked *t;
     char key[KEY_MAX];
 
     (void)k;
     if (ev->type == BH_WATCH_DELETED || !p || !p->spec)
         return;
     size_t n = bh_key_pair(key, sizeof(key), ev->ns, ev->name);
-    t = n ? bh_map_get(&l->by_name, key, n) : NULL;
+    struct tracked *t = n ? bh_map_get(&l->by_name, key, n) : NULL;
     if (!t)
         return;
     if (p->spec->nodename && *p->spec->nodename) {
@@ -266,33 +212,6 @@ static int wait_for_watch(struct load *l, struct bh_err *err)
     if (l->session.stopping)
         return bh_err_set(err, -EINTR, "stopped before any pod");
     return l->watch_ready ? 0 : bh_err_set(err, -ETIMEDOUT, "could not watch pods");
-}
-
-static void create_pods(struct load *l)
-{
-    uint64_t end;
-
-    l->creating_pods = true;
-    l->next = l->done = l->failed = 0;
-    l->pods_start_ns = l->last_change_ns = bh_mono_ns();
-    fill(l);
-    for (;;) {
-        size_t decided = l->bound + l->unschedulable;
-        double s = (double)(bh_mono_ns() - l->pods_start_ns) / 1e9;
-        bh_progress_draw(&l->session.progress, decided, l->set.n_pods,
-                         "created %zu/%zu  bound %zu  unschedulable %zu  %.0f pods/s", l->done,
-                         l->set.n_pods, l->bound, l->unschedulable,
-                         s > 0 ? (double)l->bound / s : 0);
-        end = l->last_change_ns + (uint64_t)l->timeout_ns;
-        if (l->session.stopping || bh_mono_ns() > end)
-            break;
-        /* every pod decided, and those without a node had a second to find one after all */
-        if (l->done == l->set.n_pods && decided + l->failed >= l->set.n_pods &&
-            (!l->unschedulable || bh_mono_ns() - l->last_change_ns > UINT64_C(1000000000)))
-            break;
-        uv_run(&l->session.loop, UV_RUN_ONCE);
-    }
-    bh_progress_end(&l->session.progress);
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
@@ -362,87 +281,34 @@ static void print_report(const struct load *l, const struct report *r, bool json
         "latency        p50 %.1f ms  p90 %.1f ms  p99 %.1f ms  max %.1f ms  (created to bound)\n",
         r->p50, r->p90, r->p99, r->max);
     for (size_t i = 0; i < l->set.n_pods && shown < MAX_ERRORS_SHOWN; i++)
-        if (l->tracked[i].state == UNSCHEDULABLE) {
+        if (l->tracked[i].state == UNSCHEDULABLE)
             printf("%s%s/%s: %s\n", shown++ ? "  " : "\nwithout a node, for example:\n  ",
                    l->set.pods[i].namespace_, l->set.pods[i].name, l->tracked[i].message);
-        }
 }
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage usage = {
-    .program = "berth load",
-    .synopsis = "openb|synthetic [flags]",
-    .about = "Creates nodes and pods through the API server, watches every pod until it is bound "
-             "or known to be unschedulable, and prints throughput and latency.",
-    .examples = "  berth load openb --nodes openb_node_list_all_node.csv --pods "
-                "openb_pod_list_default.csv\n"
-                "  berth load synthetic --node-count 5000 --pod-count 10000 -o json\n",
-    .exits = "  0  every pod was decided\n  1  some pod was not, or something failed\n  2  wrong "
-             "usage\n",
-};
-
 struct arguments {
-    const char *kubeconfig, *nodes, *pods, *output, *ns, *prefix, *source;
+    const char *kubeconfig, *nodes, *pods, *output, *ns, *prefix;
     int64_t node_count, pod_count, parallel, timeout_ns;
 };
 
-static int check_source(const struct arguments *a, const struct bh_opt_list *rest,
-                        struct bh_err *err)
-{
-    if (rest->n != 1)
-        return bh_err_set(err, -EINVAL, "say what to load: openb or synthetic");
-    if (!bh_streq(rest->v[0], "openb") && !bh_streq(rest->v[0], "synthetic"))
-        return bh_err_set(err, -EINVAL, "unknown source \"%s\": openb or synthetic", rest->v[0]);
-    if (bh_streq(rest->v[0], "openb") && !a->nodes && !a->pods)
-        return bh_err_set(err, -EINVAL, "openb needs --nodes FILE, --pods FILE or both");
-    return 0;
-}
-
-static int read_source(struct load *l, const struct arguments *a, struct bh_err *err)
-{
-    if (bh_streq(a->source, "openb"))
-        return bh_load_openb(&l->set, a->nodes, a->pods, err);
-    bh_load_synth(&l->set, a->node_count, a->pod_count, a->ns, a->prefix);
-    return 0;
-}
-
-/* Straight to a server that needs nothing but plain HTTP, as the built-in one does; any other is
- * the client's business alone. */
-static void open_burst(struct load *l, const struct bh_api_config *cfg)
-{
-    bool bare = !cfg->token && !cfg->token_file && !cfg->username && !cfg->exec &&
-                !cfg->impersonate && !cfg->proxy_url && !getenv("http_proxy");
-
-    unsigned depth =
-        (unsigned)((BH_MIN(l->parallel, PIPELINE_MAX) + CONNECTIONS - 1) / CONNECTIONS);
-
-    if (bare && strncmp(cfg->server, "http://", 7) == 0)
-        (void)bh_burst_new(&l->session.loop,
-                           &(struct bh_burst_options){.server = cfg->server,
-                                                      .unix_socket = cfg->unix_socket,
-                                                      .headers = "User-Agent: berth-load\r\n"
-                                                                 "Accept: application/json\r\n",
-                                                      .connections = CONNECTIONS,
-                                                      .depth = depth},
-                           &l->burst, NULL);
-}
-
-static int open_cluster(struct load *l, const struct arguments *a, struct bh_api_config **cfg,
+static int open_cluster(struct load *l, const struct arguments *a, struct bh_api_config **ret,
                         struct bh_err *err)
 {
     const struct bh_reflector_callbacks cb = {
         .on_event = on_pod, .on_synced = on_synced, .on_trouble = on_trouble, .arg = l};
-    int rc = bh_kubeconfig_load(a->kubeconfig, NULL, cfg, err);
+    int rc = bh_kubeconfig_load(a->kubeconfig, NULL, ret, err);
+    const struct bh_api_config *cfg = *ret;
 
     if (rc == 0)
-        rc = bh_api_client_new(
-            &l->session.loop, *cfg,
-            &(struct bh_api_options){.user_agent = "berth-load", .max_connections = CONNECTIONS},
-            &l->client, err);
+        rc = bh_api_client_new(&l->session.loop, cfg,
+                               &(struct bh_api_options){.user_agent = "berth-load",
+                                                        .max_connections = CONNECTIONS,
+                                                        .lean = true},
+                               &l->client, err);
     if (rc < 0)
         return rc;
-    open_burst(l, *cfg);
     l->tracked = bh_calloc(BH_MAX(l->set.n_pods, (size_t)1), sizeof(*l->tracked));
     for (size_t i = 0; i < l->set.n_pods; i++) {
         char key[KEY_MAX];
@@ -458,7 +324,6 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
 static void cleanup(struct load *l)
 {
     bh_reflector_free(l->pods_watch);
-    bh_burst_free(l->burst);
     bh_api_client_free(l->client);
     bh_session_end(&l->session);
     for (size_t i = 0; l->tracked && i < l->set.n_pods; i++)
@@ -480,7 +345,26 @@ static int run(struct load *l, const struct arguments *a, struct bh_err *err)
     if (rc == 0 && l->set.n_pods)
         rc = wait_for_watch(l, err);
     if (rc == 0 && l->set.n_pods) {
-        create_pods(l);
+        l->creating_pods = true;
+        l->next = l->done = l->failed = 0;
+        l->pods_start_ns = l->last_change_ns = bh_mono_ns();
+        fill(l);
+        for (;;) {
+            size_t decided = l->bound + l->unschedulable;
+            double s = (double)(bh_mono_ns() - l->pods_start_ns) / 1e9;
+            bh_progress_draw(&l->session.progress, decided, l->set.n_pods,
+                             "created %zu/%zu  bound %zu  unschedulable %zu  %.0f pods/s", l->done,
+                             l->set.n_pods, l->bound, l->unschedulable,
+                             s > 0 ? (double)l->bound / s : 0);
+            if (l->session.stopping || bh_mono_ns() > l->last_change_ns + (uint64_t)l->timeout_ns)
+                break;
+            /* every pod decided, and those without a node had a second to find one after all */
+            if (l->done == l->set.n_pods && decided + l->failed >= l->set.n_pods &&
+                (!l->unschedulable || bh_mono_ns() - l->last_change_ns > UINT64_C(1000000000)))
+                break;
+            uv_run(&l->session.loop, UV_RUN_ONCE);
+        }
+        bh_progress_end(&l->session.progress);
         r = make_report(l);
         print_report(l, &r, bh_streq(a->output, "json"));
         if (r.undecided || r.failed)
@@ -517,22 +401,30 @@ int bh_cmd_load(int argc, char **argv)
     struct load *l;
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
-    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, &err);
 
     if (rc == 0 && (a.parallel < 1 || a.node_count < 0 || a.pod_count < 0))
         rc = bh_err_set(&err, -EINVAL, "counts must not be negative, --parallel at least 1");
-    if (rc == 0)
-        rc = check_source(&a, &rest, &err);
+    const char *source = rc == 0 && rest.n == 1 ? rest.v[0] : NULL;
+    bool openb = source && bh_streq(source, "openb");
+    if (rc == 0 && !source)
+        rc = bh_err_set(&err, -EINVAL, "say what to load: openb or synthetic");
+    else if (rc == 0 && !openb && !bh_streq(source, "synthetic"))
+        rc = bh_err_set(&err, -EINVAL, "unknown source \"%s\": openb or synthetic", source);
+    else if (rc == 0 && openb && !a.nodes && !a.pods)
+        rc = bh_err_set(&err, -EINVAL, "openb needs --nodes FILE, --pods FILE or both");
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
-    a.source = rest.v[0];
+        return bh_cli_usage(WHO, rc, &err);
     l = bh_calloc(1, sizeof(*l));
     l->parallel = a.parallel;
     l->timeout_ns = a.timeout_ns;
     bh_session_begin(&l->session, 100, NULL, NULL); /* deadlines are looked at ten times a second */
-    rc = read_source(l, &a, &err);
+    if (openb)
+        rc = bh_load_openb(&l->set, a.nodes, a.pods, &err);
+    else
+        bh_load_synth(&l->set, a.node_count, a.pod_count, a.ns, a.prefix);
     if (rc == 0)
         rc = run(l, &a, &err);
     cleanup(l);
-    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
 }

@@ -107,20 +107,6 @@ static void on_assigned(void *arg, const struct bh_pod_rec *pod, const struct bh
     note_name(o, ns, name);
 }
 
-static void set_condition(struct bh_observed_pod *p, const K8s__Pod *object)
-{
-    free(p->reason);
-    free(p->message);
-    p->reason = p->message = NULL;
-    for (size_t i = 0; object->status && i < object->status->n_conditions; i++) {
-        const K8s__PodCondition *c = object->status->conditions[i];
-        if (!c->type || !bh_streq(c->type, "PodScheduled") || p->reason)
-            continue;
-        p->reason = bh_strdup(c->reason ? c->reason : "");
-        p->message = bh_strdup(c->message ? c->message : "");
-    }
-}
-
 static void on_pending(void *arg, const struct bh_intake_pod *in)
 {
     struct bh_observer *o = arg;
@@ -134,7 +120,17 @@ static void on_pending(void *arg, const struct bh_intake_pod *in)
                   bh_rec_text(in->pod, in->pod->name).p);
     }
     pod_set(o, p, in->pod, in->shape);
-    set_condition(p, in->object);
+    const K8s__Pod *object = in->object;
+    free(p->reason);
+    free(p->message);
+    p->reason = p->message = NULL;
+    for (size_t i = 0; object->status && i < object->status->n_conditions; i++) {
+        const K8s__PodCondition *c = object->status->conditions[i];
+        if (!c->type || !bh_streq(c->type, "PodScheduled") || p->reason)
+            continue;
+        p->reason = bh_strdup(c->reason ? c->reason : "");
+        p->message = bh_strdup(c->message ? c->message : "");
+    }
 }
 
 static void on_gone(void *arg, const char *uid)
@@ -144,18 +140,14 @@ static void on_gone(void *arg, const char *uid)
     pod_free(o, bh_map_del(&o->pending, uid, strlen(uid)));
 }
 
-static void forget_pending(struct bh_observer *o)
+static void forget_pending(void *arg)
 {
+    struct bh_observer *o = arg;
     struct bh_map_entry *m;
 
     for (size_t it = 0; (m = bh_map_next(&o->pending, &it));)
         pod_free(o, m->value);
     bh_map_clear(&o->pending);
-}
-
-static void on_begin(void *arg)
-{
-    forget_pending(arg);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -165,10 +157,9 @@ int bh_observer_open(struct bh_observer *o, const char *runtime_dir,
 {
     const struct bh_offline_options oo = {
         .config = config, .tie_break = BH_TIE_FIRST, .no_queue = true};
-    int rc;
 
     *o = (struct bh_observer){.n_hints = 0};
-    rc = bh_ask_probe(runtime_dir, "watcher", "berth-watcher", err);
+    int rc = bh_ask_probe(runtime_dir, "watcher", "berth-watcher", err);
     if (rc == 0)
         rc = bh_offline_init(&o->w, &oo, err);
     if (rc < 0)
@@ -177,7 +168,7 @@ int bh_observer_open(struct bh_observer *o, const char *runtime_dir,
                                          .engine = o->w.engine,
                                          .epoch = bh_boot_ns(),
                                          .observer = true,
-                                         .cb = {.begin = on_begin,
+                                         .cb = {.begin = forget_pending,
                                                 .assigned = on_assigned,
                                                 .pending = on_pending,
                                                 .deleted = on_gone,
@@ -234,22 +225,11 @@ static int gave_up(const struct bh_observer *o, const char *runtime_dir, struct 
                       runtime_dir);
 }
 
-static void draw(const struct bh_observer *o, struct bh_progress *p)
-{
-    struct bh_snap_stats s;
-    uint64_t have = (uint64_t)bh_engine_node_count(o->w.engine) + bh_engine_pod_count(o->w.engine);
-
-    if (!p->on || !bh_snap_reader_info(o->in.reader, &s))
-        return;
-    bh_progress_draw(p, have, s.nodes + s.pods, "reading %u nodes, %u pods, %zu pending",
-                     bh_engine_node_count(o->w.engine), bh_engine_pod_count(o->w.engine),
-                     o->pending.len);
-}
-
 int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_err *err)
 {
     uint64_t began = bh_mono_ns(), news = began;
     struct bh_progress progress;
+    struct bh_snap_stats s;
     int rc = 0;
 
     bh_progress_patient(&progress);
@@ -266,7 +246,12 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
             rc = gave_up(o, runtime_dir, err);
         else if (!work)
             bh_bus_wait(o->in.feed.bus, IDLE_MS);
-        draw(o, &progress);
+        uint64_t nodes = bh_engine_node_count(o->w.engine);
+        uint64_t pods = bh_engine_pod_count(o->w.engine);
+        if (progress.on && bh_snap_reader_info(o->in.reader, &s))
+            bh_progress_draw(&progress, nodes + pods, s.nodes + s.pods,
+                             "reading %u nodes, %u pods, %zu pending", (unsigned)nodes,
+                             (unsigned)pods, o->pending.len);
     }
     bh_progress_end(&progress);
     return rc;

@@ -15,6 +15,7 @@
 #include "scheduler/explain/explain.h"
 #include "scheduler/explain/grid.h"
 
+#define WHO           "berth queue"
 #define MESSAGE_SHOWN 80u /* bytes of a message in the table form */
 #define WATCH_EVERY_S 1
 
@@ -62,16 +63,13 @@ static int by_name(const void *a, const void *b)
     return c ? c : strcmp(bh_json_get_text(x, "name"), bh_json_get_text(y, "name"));
 }
 
-static uint32_t waiting_places(void)
-{
-    return 1u << BERTH__QUEUE_PLACE__QUEUE_ACTIVE | 1u << BERTH__QUEUE_PLACE__QUEUE_BACKOFF |
-           1u << BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF |
-           1u << BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE | 1u << BERTH__QUEUE_PLACE__QUEUE_GATED |
-           1u << BERTH__QUEUE_PLACE__QUEUE_WAITING;
-}
-
 static int ask(struct bh_ask *k, const struct arguments *a, struct listing *l, struct bh_err *err)
 {
+    const uint32_t waiting =
+        1u << BERTH__QUEUE_PLACE__QUEUE_ACTIVE | 1u << BERTH__QUEUE_PLACE__QUEUE_BACKOFF |
+        1u << BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF |
+        1u << BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE | 1u << BERTH__QUEUE_PLACE__QUEUE_GATED |
+        1u << BERTH__QUEUE_PLACE__QUEUE_WAITING;
     const Berth__ControlReply *r;
     int rc = bh_ask_for(k, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, err);
 
@@ -84,7 +82,7 @@ static int ask(struct bh_ask *k, const struct arguments *a, struct listing *l, s
                                   r->status->gated
                             : 0;
     bh_progress_patient(&l->progress);
-    rc = bh_ask_queue(k, a->ns, a->all ? 0 : waiting_places(), on_pod, l, err);
+    rc = bh_ask_queue(k, a->ns, a->all ? 0 : waiting, on_pod, l, err);
     bh_progress_end(&l->progress);
     if (l->n > 1)
         qsort(l->rows, l->n, sizeof(*l->rows), by_name);
@@ -101,38 +99,19 @@ static void seconds_cell(struct bh_grid *g, int64_t ns)
     bh_grid_cell(g, 0, "%s", bh_buf_str(&b));
 }
 
-static unsigned place_look(Berth__QueuePlace p)
-{
-    switch (p) {
-    case BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE:
-    case BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF:
-        return BH_CELL_BAD;
-    case BERTH__QUEUE_PLACE__QUEUE_GATED:
-        return BH_CELL_DIM;
-    case BERTH__QUEUE_PLACE__QUEUE_BINDING:
-    case BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT:
-        return BH_CELL_GOOD;
-    default:
-        return 0;
-    }
-}
-
-static void message_cell(struct bh_grid *g, const struct bh_json *doc, bool whole)
-{
-    const char *m = bh_json_get_str(doc, "message");
-
-    if (m && !whole && strlen(m) > MESSAGE_SHOWN)
-        bh_grid_cell(g, 0, "%.*s...", (int)MESSAGE_SHOWN - 3, m);
-    else
-        bh_grid_members(g, 0, doc, "message");
-}
-
 static void add_row(struct bh_grid *g, const struct listing *l, const struct row *r, bool wide)
 {
+    static const unsigned looks[] = {[BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE] = BH_CELL_BAD,
+                                     [BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF] = BH_CELL_BAD,
+                                     [BERTH__QUEUE_PLACE__QUEUE_GATED] = BH_CELL_DIM,
+                                     [BERTH__QUEUE_PLACE__QUEUE_BINDING] = BH_CELL_GOOD,
+                                     [BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT] = BH_CELL_GOOD};
     struct bh_buf plugins BH_CLEANUP(bh_buf_fini) = {0};
+    size_t place = (size_t)r->place;
 
     bh_grid_members(g, 0, r->doc, "namespace name");
-    bh_grid_cell(g, place_look(r->place), "%s", bh_queue_place_name(r->place));
+    bh_grid_cell(g, place < BH_ARRAY_LEN(looks) ? looks[place] : 0, "%s",
+                 bh_queue_place_name(r->place));
     bh_grid_members(g, 0, r->doc, ">attempts");
     seconds_cell(g, l->now_ns - (r->created_ns ? r->created_ns : r->added_ns));
     if (r->backoff_ns > l->now_ns)
@@ -144,19 +123,12 @@ static void add_row(struct bh_grid *g, const struct listing *l, const struct row
                         ">priority schedulerName nominatedNode binding.node binding.binder");
     bh_text_join(&plugins, bh_json_get_list(r->doc, "plugins"), ",");
     bh_grid_cell(g, 0, "%s", plugins.n ? bh_buf_str(&plugins) : "-");
-    message_cell(g, r->doc, wide);
-    bh_grid_row(g);
-}
-
-static void add_heading(struct bh_grid *g, bool wide)
-{
-    if (wide)
-        bh_grid_heading(g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
-                        ">PRIORITY", "SCHEDULER", "NOMINATED", "NODE", "BINDER", "PLUGINS",
-                        "MESSAGE", NULL);
+    const char *m = bh_json_get_str(r->doc, "message");
+    if (m && !wide && strlen(m) > MESSAGE_SHOWN)
+        bh_grid_cell(g, 0, "%.*s...", (int)MESSAGE_SHOWN - 3, m);
     else
-        bh_grid_heading(g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
-                        "PLUGINS", "MESSAGE", NULL);
+        bh_grid_members(g, 0, r->doc, "message");
+    bh_grid_row(g);
 }
 
 static void table(const struct listing *l, const struct arguments *a, struct bh_buf *out)
@@ -168,34 +140,33 @@ static void table(const struct listing *l, const struct arguments *a, struct bh_
                 a->ns ? a->ns : "");
         return;
     }
-    if (!a->no_headers)
-        add_heading(&g, a->form == BH_FORM_WIDE);
+    bool wide = a->form == BH_FORM_WIDE;
+    if (!a->no_headers && wide)
+        bh_grid_heading(&g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
+                        ">PRIORITY", "SCHEDULER", "NOMINATED", "NODE", "BINDER", "PLUGINS",
+                        "MESSAGE", NULL);
+    else if (!a->no_headers)
+        bh_grid_heading(&g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
+                        "PLUGINS", "MESSAGE", NULL);
     for (size_t i = 0; i < l->n; i++)
-        add_row(&g, l, &l->rows[i], a->form == BH_FORM_WIDE);
+        add_row(&g, l, &l->rows[i], wide);
     bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
-}
-
-static void document(struct listing *l, enum bh_form form, struct bh_buf *out)
-{
-    struct bh_json *doc = bh_json_new(&l->arena, BH_JSON_OBJECT), *items;
-
-    bh_json_set_str(&l->arena, doc, "kind", "QueuedPodList");
-    bh_json_set_str(&l->arena, doc, "apiVersion", BH_EXPLAIN_API);
-    items = bh_json_set(&l->arena, doc, "items", bh_json_new(&l->arena, BH_JSON_ARRAY));
-    for (size_t i = 0; i < l->n; i++)
-        bh_json_push(items, l->rows[i].doc);
-    bh_form_write(out, doc, form);
 }
 
 static void print(struct listing *l, const struct arguments *a)
 {
     struct bh_buf out = {0};
 
-    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
+    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE) {
         table(l, a, &out);
-    else
-        document(l, a->form, &out);
-    (void)bh_cli_print("berth queue", &out);
+    } else {
+        struct bh_json *doc = bh_json_make(
+            &l->arena, "kind: QueuedPodList, apiVersion: " BH_EXPLAIN_API ", items: []");
+        for (size_t i = 0; i < l->n; i++)
+            bh_json_push(bh_json_get(doc, "items"), l->rows[i].doc);
+        bh_form_write(&out, doc, a->form);
+    }
+    (void)bh_cli_print(WHO, &out);
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -204,14 +175,6 @@ struct seen { /* a pod that was printed; its hash tells whether it has to be aga
     uint64_t hash, round;
     char *ns, *name;
 };
-
-static uint64_t hash_of(const struct row *r)
-{
-    const char *m = bh_json_get_str(r->doc, "message");
-    const int64_t v[] = {(int64_t)r->place, bh_json_get_i64(r->doc, "attempts", 0)};
-
-    return bh_hash(v, sizeof(v), m ? bh_hash(m, strlen(m), 1) : 0);
-}
 
 static void seen_free(struct seen *s)
 {
@@ -223,14 +186,16 @@ static void seen_free(struct seen *s)
 /* Leaves only the rows that say something new, and adds one for each pod that left. */
 static void keep_news(struct listing *l, struct bh_map *known, uint64_t round)
 {
-    struct bh_map_entry *m;
+    struct bh_map_entry *e;
     size_t n = 0;
 
     for (size_t i = 0; i < l->n; i++) {
         struct row *r = &l->rows[i];
         const char *uid = bh_json_get_text(r->doc, "uid");
         struct seen *s = bh_map_get(known, uid, strlen(uid));
-        uint64_t hash = hash_of(r);
+        const char *m = bh_json_get_str(r->doc, "message");
+        const int64_t v[] = {(int64_t)r->place, bh_json_get_i64(r->doc, "attempts", 0)};
+        uint64_t hash = bh_hash(v, sizeof(v), m ? bh_hash(m, strlen(m), 1) : 0);
         bool news = !s || s->hash != hash;
         if (!s) {
             s = bh_calloc(1, sizeof(*s));
@@ -244,17 +209,17 @@ static void keep_news(struct listing *l, struct bh_map *known, uint64_t round)
             l->rows[n++] = *r;
     }
     l->n = n;
-    for (size_t it = 0; (m = bh_map_next(known, &it));) {
-        struct seen *s = m->value;
+    for (size_t it = 0; (e = bh_map_next(known, &it));) {
+        struct seen *s = e->value;
         Berth__QueuePod gone = BERTH__QUEUE_POD__INIT;
         if (s->round == round)
             continue;
         gone.namespace_ = s->ns;
         gone.name = s->name;
-        gone.uid = m->key;
+        gone.uid = e->key;
         on_pod(l, &gone);
         l->rows[l->n - 1].created_ns = l->now_ns;
-        seen_free(bh_map_del(known, m->key, m->key_len));
+        seen_free(bh_map_del(known, e->key, e->key_len));
     }
 }
 
@@ -282,36 +247,6 @@ static int watch(struct bh_ask *k, struct arguments *a, struct listing *l, struc
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage usage = {
-    .program = "berth queue",
-    .synopsis = "[flags]",
-    .about = "Lists the pods that wait for a node, as the running berth-scheduler keeps them: "
-             "active (next to be tried), backoff, unschedulable (until something changes that may "
-             "help), gated. BACKOFF is what is left of it; PLUGINS rejected the last attempt or "
-             "gate the pod.",
-    .examples = "  berth queue\n  berth queue -n default -o wide\n  berth queue --all --watch\n"
-                "  berth queue -o json | jq '.items[] | select(.attempts > 3) | .name'\n",
-    .exits = "  0  printed\n  1  no scheduler, or no permission to ask it\n  2  wrong usage\n",
-};
-
-static int parse(int argc, char **argv, struct arguments *a, struct bh_err *err)
-{
-    const struct bh_opt table[] = {
-        {"namespace", 'n', BH_OPT_STR, &a->ns, "NS", "only this namespace (default: all)"},
-        {"all", 0, BH_OPT_BOOL, &a->all, NULL,
-         "also pods whose decision is being taken or written to the API server"},
-        {"output", 'o', BH_OPT_STR, &a->output, BH_FORMS, "form of the output"},
-        {"watch", 'w', BH_OPT_BOOL, &a->watch, NULL, "go on and print what changes, once a second"},
-        {"no-headers", 0, BH_OPT_BOOL, &a->no_headers, NULL, "tables without their first line"},
-        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
-         "instance to ask (default $BERTH_RUNTIME_DIR or /run/berth)"},
-        {0},
-    };
-    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
-
-    return rc != 0 ? rc : bh_form_parse(a->output, &a->form, err);
-}
-
 int bh_cmd_queue(int argc, char **argv)
 {
     struct arguments a = {.output = "table"};
@@ -319,11 +254,22 @@ int bh_cmd_queue(int argc, char **argv)
     struct bh_err err = {0};
     struct bh_ask k = {.id = 0};
     char dir[108];
-    int rc = parse(argc, argv, &a, &err);
+    const struct bh_opt table[] = {
+        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "only this namespace (default: all)"},
+        {"all", 0, BH_OPT_BOOL, &a.all, NULL,
+         "also pods whose decision is being taken or written to the API server"},
+        {"output", 'o', BH_OPT_STR, &a.output, BH_FORMS, "form of the output"},
+        {"watch", 'w', BH_OPT_BOOL, &a.watch, NULL, "go on and print what changes, once a second"},
+        {"no-headers", 0, BH_OPT_BOOL, &a.no_headers, NULL, "tables without their first line"},
+        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR",
+         "instance to ask (default $BERTH_RUNTIME_DIR or /run/berth)"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
+    rc = rc != 0 ? rc : bh_form_parse(a.output, &a.form, &err);
 
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
-    bh_arena_init(&l.arena, 0);
+        return bh_cli_usage(WHO, rc, &err);
     rc = bh_ask_find_dir(a.runtime, dir, &err);
     if (rc == 0)
         rc = bh_ask_open(&k, dir, &err);
@@ -337,5 +283,5 @@ int bh_cmd_queue(int argc, char **argv)
     bh_ask_close(&k);
     bh_arena_fini(&l.arena);
     free(l.rows);
-    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
 }

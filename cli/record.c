@@ -10,6 +10,7 @@
 
 #include "cli/record.h"
 
+#define WHO      "berth record"
 #define FLUSH_MS 500u
 
 struct record {
@@ -38,10 +39,9 @@ static void on_change(void *arg, const struct bh_clean_kind *k, bool added, bool
 static void on_gone(void *arg, const struct bh_clean_kind *k, const char *ns, const char *name)
 {
     struct record *r = arg;
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     char av[80];
 
-    bh_arena_init(&a, 0);
     bh_record_file_add(&r->out, bh_wall_ns(), BH_RECORD_DELETE,
                        bh_record_tombstone(&a, bh_clean_api_version(k, av), k->kind, ns, name));
 }
@@ -100,26 +100,6 @@ static int follow_source(struct record *r, struct bh_err *err)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage usage = {
-    .program = "berth record",
-    .synopsis =
-        "(--from KUBECONFIG|URL | --openb --nodes CSV --pods CSV | --kwok FILE) --output FILE[.gz] "
-        "[flags]",
-    .about =
-        "Records what scheduling looks at in a real cluster: the state at the beginning, then "
-        "every change, with its time and the nodes the cluster's own scheduler chose. Secrets "
-        "and everything else that scheduling does not look at stay behind (docs/replay.md). "
-        "`berth replay` plays the file. With --openb, the files of the openb trace become such "
-        "a record; with --kwok, a recording of kwokctl.",
-    .examples =
-        "  berth record --from ~/.kube/config --output day.jsonl.gz --duration 24h\n"
-        "  berth record --from ~/.kube/config --anonymise --output - | gzip >shared.jsonl.gz\n"
-        "  berth record --openb --nodes nodes.csv --pods pods.csv --start 2880h --output "
-        "trace.jsonl.gz\n",
-    .exits = "  0  recorded, until --duration or a signal\n  1  the source cannot be read, or the "
-             "file not written\n  2  wrong usage\n",
-};
-
 struct arguments {
     const char *output, *kwok;
     int64_t start_ns, end_ns;
@@ -141,37 +121,6 @@ static int check_arguments(const struct arguments *a, bool from, struct bh_err *
     if (!a->openb && (a->c.nodes || a->c.pods))
         return bh_err_set(err, -EINVAL, "--nodes and --pods are files of --openb");
     return 0;
-}
-
-static int parse(struct record *r, struct arguments *a, int argc, char **argv, struct bh_err *err)
-{
-    const struct bh_opt table[] = {
-        BH_FROM_OPTS(&r->session, "record"),
-        {"output", 'o', BH_OPT_STR, &a->output, "FILE", "JSON lines; packed when it ends in .gz"},
-        {"force", 0, BH_OPT_BOOL, &a->force, NULL, "replace the file"},
-        {"header", 0, BH_OPT_BOOL, &r->header, NULL,
-         "begin with a line about the recording (kube-scheduler-simulator does not know it)"},
-        {"duration", 0, BH_OPT_DURATION_NS, &r->duration_ns, "DURATION", "stop after this long"},
-        BH_TAKE_OPTS(&r->take),
-        {"", 0, BH_OPT_SECTION, NULL, NULL, "The openb trace:"},
-        {"openb", 0, BH_OPT_BOOL, &a->openb, NULL, "make a record of the trace's files"},
-        {"nodes", 0, BH_OPT_STR, &a->c.nodes, "FILE", "its CSV of nodes"},
-        {"pods", 0, BH_OPT_STR, &a->c.pods, "FILE", "its CSV of pods"},
-        {"start", 0, BH_OPT_DURATION_NS, &a->start_ns, "DURATION",
-         "begin here; pods that were alive then are there at the beginning"},
-        {"end", 0, BH_OPT_DURATION_NS, &a->end_ns, "DURATION", "stop here (default: its end)"},
-        {"", 0, BH_OPT_SECTION, NULL, NULL, "A recording of kwokctl:"},
-        {"kwok", 0, BH_OPT_STR, &a->kwok, "FILE", "YAML: objects, then ResourcePatch documents"},
-        {0},
-    };
-    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
-
-    if (rc == 0)
-        rc = check_arguments(a, r->session.from_spec != NULL, err);
-    a->c.header = r->header;
-    a->c.start_s = a->start_ns / 1000000000;
-    a->c.end_s = a->end_ns ? a->end_ns / 1000000000 : -1;
-    return rc == 0 ? bh_take_init(&r->take, err) : rc;
 }
 
 static int run(struct record *r, const struct arguments *a, struct bh_err *err)
@@ -198,12 +147,37 @@ int bh_cmd_record(int argc, char **argv)
     struct arguments a = {0};
     struct record *r = bh_calloc(1, sizeof(*r));
     struct bh_err err = {0};
-    int rc = parse(r, &a, argc, argv, &err);
+    const struct bh_opt table[] = {
+        BH_FROM_OPTS(&r->session, "record"),
+        {"output", 'o', BH_OPT_STR, &a.output, "FILE", "JSON lines; packed when it ends in .gz"},
+        {"force", 0, BH_OPT_BOOL, &a.force, NULL, "replace the file"},
+        {"header", 0, BH_OPT_BOOL, &r->header, NULL,
+         "begin with a line about the recording (kube-scheduler-simulator does not know it)"},
+        {"duration", 0, BH_OPT_DURATION_NS, &r->duration_ns, "DURATION", "stop after this long"},
+        BH_TAKE_OPTS(&r->take),
+        {"", 0, BH_OPT_SECTION, NULL, NULL, "The openb trace:"},
+        {"openb", 0, BH_OPT_BOOL, &a.openb, NULL, "make a record of the trace's files"},
+        {"nodes", 0, BH_OPT_STR, &a.c.nodes, "FILE", "its CSV of nodes"},
+        {"pods", 0, BH_OPT_STR, &a.c.pods, "FILE", "its CSV of pods"},
+        {"start", 0, BH_OPT_DURATION_NS, &a.start_ns, "DURATION",
+         "begin here; pods that were alive then are there at the beginning"},
+        {"end", 0, BH_OPT_DURATION_NS, &a.end_ns, "DURATION", "stop here (default: its end)"},
+        {"", 0, BH_OPT_SECTION, NULL, NULL, "A recording of kwokctl:"},
+        {"kwok", 0, BH_OPT_STR, &a.kwok, "FILE", "YAML: objects, then ResourcePatch documents"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
+    if (rc == 0)
+        rc = check_arguments(&a, r->session.from_spec != NULL, &err);
+    a.c.header = r->header;
+    a.c.start_s = a.start_ns / 1000000000;
+    a.c.end_s = a.end_ns ? a.end_ns / 1000000000 : -1;
+    rc = rc == 0 ? bh_take_init(&r->take, &err) : rc;
 
     if (rc != 0) {
         bh_take_fini(&r->take);
         free(r);
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     }
     bh_session_begin(&r->session, FLUSH_MS, on_timer, r);
     rc = run(r, &a, &err);
@@ -211,5 +185,5 @@ int bh_cmd_record(int argc, char **argv)
     bh_session_end(&r->session);
     bh_take_fini(&r->take);
     free(r);
-    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
 }

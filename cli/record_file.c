@@ -97,12 +97,6 @@ void bh_record_file_add(struct bh_record_file *f, int64_t time_ns, enum bh_recor
 struct bh_json *bh_record_tombstone(struct bh_arena *a, const char *api_version, const char *kind,
                                     const char *ns, const char *name)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *meta;
-
-    bh_json_set_str(a, o, "apiVersion", api_version);
-    bh_json_set_str(a, o, "kind", kind);
-    meta = bh_json_obj_at(a, o, "metadata");
-    bh_json_set_str(a, meta, "name", name);
-    bh_json_set_text(a, meta, "namespace", ns);
-    return o;
+    return bh_json_make(a, "apiVersion: %s, kind: %s, metadata: {name: %s, namespace?: %s}",
+                        api_version, kind, name, ns);
 }

@@ -65,13 +65,12 @@ static int merge(struct kwok *w, int64_t at_ns, const struct bh_clean_kind *k, c
 {
     const char *text = bh_map_get(&w->state, key, strlen(key));
     struct bh_json *cur, *now;
-    int rc;
 
     if (!text) {
         w->skipped++; /* of an object that the record never created */
         return 0;
     }
-    rc = bh_json_parse(&w->arena, text, strlen(text), 0, &cur, err);
+    int rc = bh_json_parse(&w->arena, text, strlen(text), 0, &cur, err);
     if (rc == 0)
         rc = bh_patch_strategic(&w->arena, k->kind, cur, patch, &now, err);
     if (rc == -ENOTSUP)
@@ -149,7 +148,6 @@ int bh_record_kwok(struct bh_record_file *f, const char *path, bool header, stru
     if (rc < 0)
         return bh_err_set(err, rc, "could not read \"%s\": %s", path, strerror(-rc));
     bh_arena_init(&tree, 64 * FILE_MAX_BYTES);
-    bh_arena_init(&w.arena, 0);
     rc = bh_yaml_parse_all(&tree, text, n, 0, &docs, err);
     if (rc == 0 && header)
         bh_record_file_header(f, BH_RECORD_EPOCH_NS, false);

@@ -20,7 +20,7 @@ struct trace {
     const struct bh_record_openb *o;
     char **pods; /* JSON */
     struct moment *m;
-    size_t n_pods, n_moments;
+    size_t n_pods, cap_pods, n_moments, cap_moments;
     struct bh_arena arena;
 };
 
@@ -43,14 +43,13 @@ static int64_t wall_ns(int64_t at_s)
 
 static int add_object(struct trace *t, int64_t at_s, bool end, const char *text, struct bh_err *err)
 {
-    struct bh_json *obj, *meta;
-    int rc;
+    struct bh_json *obj;
 
     bh_arena_reset(&t->arena);
-    rc = bh_json_parse(&t->arena, text, strlen(text), 0, &obj, err);
+    int rc = bh_json_parse(&t->arena, text, strlen(text), 0, &obj, err);
     if (rc < 0)
         return rc;
-    meta = bh_json_get(obj, "metadata");
+    struct bh_json *meta = bh_json_get(obj, "metadata");
     if (end)
         obj = bh_record_tombstone(
             &t->arena, bh_json_get_text(obj, "apiVersion"), bh_json_get_text(obj, "kind"),
@@ -68,8 +67,7 @@ static int on_node(void *arg, struct bh_openb_row *row, struct bh_err *err)
 
 static void add_moment(struct trace *t, int64_t at_s, bool end)
 {
-    if ((t->n_moments & (t->n_moments - 1)) == 0)
-        t->m = bh_reallocarray(t->m, t->n_moments ? t->n_moments * 2 : 1, sizeof(*t->m));
+    BH_GROW(t->m, t->n_moments, t->cap_moments);
     t->m[t->n_moments++] = (struct moment){at_s, t->n_pods, end};
 }
 
@@ -85,8 +83,7 @@ static int on_pod(void *arg, struct bh_openb_row *row, struct bh_err *err)
     add_moment(t, begins, false);
     if (row->deleted_s >= 0 && row->deleted_s <= stop)
         add_moment(t, BH_MAX(row->deleted_s, begins + 1), true); /* every pod lives a second */
-    if ((t->n_pods & (t->n_pods - 1)) == 0)
-        t->pods = bh_reallocarray(t->pods, t->n_pods ? t->n_pods * 2 : 1, sizeof(char *));
+    BH_GROW(t->pods, t->n_pods, t->cap_pods);
     t->pods[t->n_pods++] = bh_buf_take(&row->json);
     return 0;
 }
@@ -94,12 +91,10 @@ static int on_pod(void *arg, struct bh_openb_row *row, struct bh_err *err)
 int bh_record_openb(struct bh_record_file *f, const struct bh_record_openb *o, struct bh_err *err)
 {
     struct trace t = {.file = f, .o = o};
-    int rc;
 
-    bh_arena_init(&t.arena, 0);
     if (o->header)
         bh_record_file_header(f, wall_ns(o->start_s), false);
-    rc = bh_openb_read(o->nodes, false, on_node, &t, err);
+    int rc = bh_openb_read(o->nodes, false, on_node, &t, err);
     if (rc == 0)
         rc = bh_openb_read(o->pods, true, on_pod, &t, err);
     if (t.n_moments)

@@ -10,6 +10,7 @@
 
 #include "simulator/replay/engine.h"
 
+#define WHO       "berth replay"
 #define TURN_MS   20u
 #define POLL_NS   UINT64_C(200000000)
 #define ASK_NS    UINT64_C(60000000000)
@@ -109,23 +110,6 @@ static bool in_phase(const struct replay *r, const char *phase)
     return bh_streq(bh_json_get_text(r->state, "phase"), phase);
 }
 
-static void print_list(const struct replay *r, bool differences)
-{
-    unsigned n = 0;
-
-    bh_json_each(e, bh_json_get(r->state, "errors"))
-        if (n++ < SHOWN)
-            printf("  %s\n", bh_json_get_text(e, "message"));
-    if (number(r, "errorCount") > SHOWN)
-        printf("  ... %lld errors in all\n", number(r, "errorCount"));
-    if (!differences)
-        return;
-    bh_json_each(d, bh_json_path(r->state, "compared.differences"))
-        printf("  %s/%s: recorded %s, here %s\n", bh_json_get_text(d, "namespace"),
-               bh_json_get_text(d, "name"), bh_json_get_text(d, "recorded"),
-               bh_json_get_text(d, "actual"));
-}
-
 static void print_state(const struct replay *r, const struct arguments *a)
 {
     struct bh_buf b = {0};
@@ -146,7 +130,16 @@ static void print_state(const struct replay *r, const struct arguments *a)
            (double)number(r, "lateness.max_ns") / 1e6);
     if (*bh_json_get_text(r->state, "message"))
         printf("%s\n", bh_json_get_text(r->state, "message"));
-    print_list(r, a->compare);
+    unsigned n = 0;
+    bh_json_each(e, bh_json_get(r->state, "errors"))
+        if (n++ < SHOWN)
+            printf("  %s\n", bh_json_get_text(e, "message"));
+    if (number(r, "errorCount") > SHOWN)
+        printf("  ... %lld errors in all\n", number(r, "errorCount"));
+    bh_json_each(d, a->compare ? bh_json_path(r->state, "compared.differences") : NULL)
+        printf("  %s/%s: recorded %s, here %s\n", bh_json_get_text(d, "namespace"),
+               bh_json_get_text(d, "name"), bh_json_get_text(d, "recorded"),
+               bh_json_get_text(d, "actual"));
 }
 
 /* Until it ends, or a signal: the replay itself goes on without us. */
@@ -172,34 +165,14 @@ static int watch(struct replay *r, struct bh_err *err)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage usage = {
-    .program = "berth replay",
-    .synopsis = "FILE [flags] | --status | --pause | --resume | --step N | --speed X | --stop",
-    .about =
-        "Plays a record file (of `berth record` or kube-scheduler-simulator; plain or gzip) in "
-        "a running simulator: nodes and pods appear, change and go at their times, divided by "
-        "the speed, and this cluster's scheduler decides. Without a file a replay that runs is "
-        "steered.",
-    .examples = "  berth replay day.jsonl.gz --speed 100 --clear\n"
-                "  berth replay day.jsonl.gz --paused && berth replay --step 1\n"
-                "  berth replay --speed max\n  berth replay --status --compare\n",
-    .exits = "  0  played to the end, or steered\n  1  it failed, or no simulator answers\n  2  "
-             "wrong usage\n  3  played, but some records were refused\n",
-};
-
-static bool is_speed(const char *s)
-{
-    char *end;
-    double v = strtod(s, &end);
-
-    return bh_streq(s, "max") || (end != s && !*end && isfinite(v) && v > 0 && v <= SPEED_MAX);
-}
-
 static int check_arguments(const struct arguments *a, struct bh_err *err)
 {
-    unsigned asks = (unsigned)a->pause + a->resume + (a->step != 0) + a->has_speed;
+    bool asks = a->pause || a->resume || a->step || a->has_speed || a->stop || a->status;
+    char *end;
+    double v = strtod(a->speed, &end);
 
-    if (!is_speed(a->speed))
+    if (!(bh_streq(a->speed, "max") ||
+          (end != a->speed && !*end && isfinite(v) && v > 0 && v <= SPEED_MAX)))
         return bh_err_set(err, -EINVAL,
                           "invalid value \"%s\" for --speed: a number above 0 up to %.0f, or max",
                           a->speed, SPEED_MAX);
@@ -214,7 +187,7 @@ static int check_arguments(const struct arguments *a, struct bh_err *err)
                           "runs: not with a file");
     if (!a->file && (a->paused || a->clear || a->follow))
         return bh_err_set(err, -EINVAL, "--paused, --clear and --follow need a file");
-    if (!a->file && !asks && !a->stop && !a->status)
+    if (!a->file && !asks)
         return bh_err_set(err, -EINVAL, "say which file to play");
     return 0;
 }
@@ -245,7 +218,7 @@ static int parse(struct replay *r, struct arguments *a, int argc, char **argv, s
     };
     bool given[BH_ARRAY_LEN(table)] = {false};
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
-    int rc = bh_opt_parse_given(table, &usage, argc, argv, &rest, given, err);
+    int rc = bh_opt_parse_given(table, bh_cli_help(WHO), argc, argv, &rest, given, err);
 
     a->has_speed = given[2];
     if (rc == 0 && rest.n > 1)
@@ -284,16 +257,15 @@ int bh_cmd_replay(int argc, char **argv)
     int status = BH_EXIT_OK, rc = parse(&r, &a, argc, argv, &err);
 
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     bh_session_begin(&r.session, TURN_MS, NULL, NULL);
     rc = run(&r, &a, &err);
-    if (rc < 0) {
-        status = bh_cli_fail(usage.program, &err);
-    } else if (in_phase(&r, "Failed")) {
+    if (rc < 0)
+        status = bh_cli_fail(WHO, &err);
+    else if (in_phase(&r, "Failed"))
         status = BH_EXIT_FAIL;
-    } else if (a.file && in_phase(&r, "Done") && number(&r, "errorCount")) {
+    else if (a.file && in_phase(&r, "Done") && number(&r, "errorCount"))
         status = 3;
-    }
     bh_session_end(&r.session);
     return status;
 }

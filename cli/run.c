@@ -21,20 +21,6 @@
 #define WHO         "berth run"
 #define MAX_BINDERS 32
 
-static const struct bh_opt_usage usage = {
-    .program = WHO,
-    .synopsis = "[kube-scheduler's flags] [flags]",
-    .about = "Runs watcher, scheduler, binders and berth-front with kube-scheduler's flags, as one "
-             "service: a drop-in for kube-scheduler in a static pod or a unit. Restarts what dies.",
-    .examples = "  berth run --kubeconfig=/etc/kubernetes/scheduler.conf "
-                "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf \\\n"
-                "    --authorization-kubeconfig=/etc/kubernetes/scheduler.conf "
-                "--bind-address=127.0.0.1 --leader-elect=true\n"
-                "  berth run --config=/etc/kubernetes/kube-scheduler.yaml --v=2 --binders 4\n",
-    .exits = "  0  stopped by SIGTERM or SIGINT\n  1  could not start, see the message\n  2  wrong "
-             "usage\n",
-};
-
 struct run {
     struct bh_kube_flags flags;
     const char *runtime;
@@ -54,30 +40,6 @@ static void add_word(void *arg, const char *word)
     r->words[r->n_words] = NULL;
 }
 
-static void free_words(struct run *r)
-{
-    for (size_t i = 0; i < r->n_words; i++)
-        free(r->words[i]);
-    free(r->words);
-}
-
-static void add_scheduler(struct bh_up *u, const struct run *r, const char *dir, const char *quiet)
-{
-    BH_CLEANUP(bh_freep) char *mode = bh_asprintf("--record-decisions=%s", r->record);
-    BH_CLEANUP(bh_freep) char *file = bh_asprintf("--decisions-file=%s", r->decisions_file);
-    BH_CLEANUP(bh_freep)
-    char *bytes = bh_asprintf("--decisions-max-bytes=%lld", (long long)r->decisions_max_bytes);
-    BH_CLEANUP(bh_freep)
-    char *age = bh_asprintf("--decisions-max-age=%lldns", (long long)r->decisions_max_age_ns);
-
-    if (bh_streq(r->record, "off"))
-        bh_up_add_child(u, "berth-scheduler", "scheduler", (const char *const[]){dir, quiet, NULL},
-                        r->words);
-    else
-        bh_up_add_child(u, "berth-scheduler", "scheduler",
-                        (const char *const[]){dir, mode, file, bytes, age, quiet, NULL}, r->words);
-}
-
 /* Metrics and health are asked for at berth-front; without it each process has its usual port. */
 static void describe_children(struct bh_up *u, const struct run *r)
 {
@@ -93,7 +55,18 @@ static void describe_children(struct bh_up *u, const struct run *r)
                     bh_kv_s("folder", u->bindir));
     bh_up_add_child(u, "berth-watcher", "watcher", (const char *const[]){dir, quiet, NULL},
                     r->words);
-    add_scheduler(u, r, dir, quiet);
+    BH_CLEANUP(bh_freep) char *mode = bh_asprintf("--record-decisions=%s", r->record);
+    BH_CLEANUP(bh_freep) char *file = bh_asprintf("--decisions-file=%s", r->decisions_file);
+    BH_CLEANUP(bh_freep)
+    char *bytes = bh_asprintf("--decisions-max-bytes=%lld", (long long)r->decisions_max_bytes);
+    BH_CLEANUP(bh_freep)
+    char *age = bh_asprintf("--decisions-max-age=%lldns", (long long)r->decisions_max_age_ns);
+    if (bh_streq(r->record, "off"))
+        bh_up_add_child(u, "berth-scheduler", "scheduler", (const char *const[]){dir, quiet, NULL},
+                        r->words);
+    else
+        bh_up_add_child(u, "berth-scheduler", "scheduler",
+                        (const char *const[]){dir, mode, file, bytes, age, quiet, NULL}, r->words);
     for (int64_t i = 1; i <= r->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "--instance=%d", (int)i);
@@ -159,49 +132,6 @@ static int serve(struct bh_up *u, struct bh_err *err)
     return 0;
 }
 
-/* All that are named so at once: each may take a second. */
-static void stop_named(struct bh_up *u, const char *prefix)
-{
-    size_t n = strlen(prefix);
-
-    for (unsigned i = 0; i < u->n; i++)
-        if (strncmp(u->child[i].name, prefix, n) == 0)
-            bh_up_tell_to_stop(&u->child[i]);
-    for (unsigned i = 0; i < u->n; i++)
-        if (strncmp(u->child[i].name, prefix, n) == 0)
-            bh_up_stop_child(u, &u->child[i]);
-}
-
-/* The scheduler first: it calls back what its binders may still write, and tells the watcher, which
- * then gives the lease up at once. Health and metrics are served until the end. */
-static void stop(struct bh_up *u)
-{
-    static const char *const order[] = {"scheduler", "watcher", "binder-", "front"};
-
-    if (u->started) {
-        bh_log_info("Requested to terminate, exiting");
-        bh_notify("STOPPING=1");
-    }
-    u->stopping = true;
-    for (size_t i = 0; i < BH_ARRAY_LEN(order); i++)
-        stop_named(u, order[i]);
-}
-
-/* --write-config-to: berth-scheduler does that, and nothing else runs. */
-static int write_config(struct bh_up *u, const struct run *r)
-{
-    char **argv = bh_calloc(r->n_words + 2, sizeof(char *));
-
-    argv[0] = bh_asprintf("%s/berth-scheduler", u->bindir);
-    for (size_t i = 0; i < r->n_words; i++)
-        argv[i + 1] = r->words[i];
-    execv(argv[0], argv);
-    bh_log_error("command failed", bh_kv_s("err", strerror(errno)), bh_kv_s("file", argv[0]));
-    free(argv[0]);
-    free(argv);
-    return BH_EXIT_FAIL;
-}
-
 static int work(struct run *r)
 {
     struct bh_up *u = bh_up_open(WHO, on_hup);
@@ -211,14 +141,40 @@ static int work(struct run *r)
     u->speaks_klog = true;
     rc = check(u, r, &err);
     if (rc == 0 && *r->flags.write_config_to) {
-        code = write_config(u, r);
+        /* --write-config-to: berth-scheduler does that, and nothing else runs. */
+        char **argv = bh_calloc(r->n_words + 2, sizeof(char *));
+        argv[0] = bh_asprintf("%s/berth-scheduler", u->bindir);
+        for (size_t i = 0; i < r->n_words; i++)
+            argv[i + 1] = r->words[i];
+        execv(argv[0], argv);
+        bh_log_error("command failed", bh_kv_s("err", strerror(errno)), bh_kv_s("file", argv[0]));
+        free(argv[0]);
+        free(argv);
+        code = BH_EXIT_FAIL;
     } else if (rc == 0) {
         describe_children(u, r);
         rc = serve(u, &err);
     }
     if (rc < 0 && rc != -ECANCELED)
         bh_log_error("command failed", bh_kv_s("err", err.msg));
-    stop(u);
+    /* The scheduler first: it calls back what its binders may still write, and tells the
+     * watcher, which then gives the lease up at once. Health and metrics are served until the
+     * end. */
+    static const char *const order[] = {"scheduler", "watcher", "binder-", "front"};
+    if (u->started) {
+        bh_log_info("Requested to terminate, exiting");
+        bh_notify("STOPPING=1");
+    }
+    u->stopping = true;
+    for (size_t k = 0; k < BH_ARRAY_LEN(order); k++) {
+        size_t n = strlen(order[k]);
+        for (unsigned i = 0; i < u->n; i++) /* all of a name at once: each may take a second */
+            if (strncmp(u->child[i].name, order[k], n) == 0)
+                bh_up_tell_to_stop(&u->child[i]);
+        for (unsigned i = 0; i < u->n; i++)
+            if (strncmp(u->child[i].name, order[k], n) == 0)
+                bh_up_stop_child(u, &u->child[i]);
+    }
     bh_up_close(u);
     return rc < 0 ? BH_EXIT_FAIL : code;
 }
@@ -229,7 +185,6 @@ int bh_cmd_run(int argc, char **argv)
                     .record = "off",
                     .decisions_file = "",
                     .decisions_max_bytes = BH_DECISIONS_MAX_BYTES};
-    enum bh_record_mode mode;
     struct bh_err err;
     const struct bh_opt own[] = {
         {"binders", 0, BH_OPT_INT, &r.binders, "N", "number of binders (1 to 32)"},
@@ -239,7 +194,7 @@ int bh_cmd_run(int argc, char **argv)
                           r.decisions_max_age_ns),
         {0},
     };
-    int code = bh_kube_flags_start(&r.flags, own, &usage, argc, argv);
+    int code = bh_kube_flags_start(&r.flags, own, bh_cli_help(WHO), argc, argv);
 
     if (code >= 0)
         return code;
@@ -247,13 +202,13 @@ int bh_cmd_run(int argc, char **argv)
         bh_err_set(&err, -EINVAL, "invalid value %lld for --binders: 1 to %d", (long long)r.binders,
                    MAX_BINDERS);
         code = bh_cli_usage(WHO, -EINVAL, &err);
-    } else if (bh_record_mode_parse(r.record, &mode, &err) < 0) {
-        code = bh_cli_usage(WHO, -EINVAL, &err);
     } else {
         bh_kube_flags_forward(&r.flags, add_word, &r);
         code = work(&r);
     }
-    free_words(&r);
+    for (size_t i = 0; i < r.n_words; i++)
+        free(r.words[i]);
+    free(r.words);
     bh_kube_flags_free(&r.flags);
     return code;
 }

@@ -10,6 +10,9 @@
 #include "scheduler/explain/explain.h"
 #include "simulator/scenario/scenario.h"
 
+#define WHO_RUN        "berth scenario run"
+#define WHO_CHECK      "berth scenario check"
+#define WHO_REPORT     "berth scenario report"
 #define FILE_MAX_BYTES ((size_t)1 << 30)
 #define EXIT_EXPECTED  3
 
@@ -56,25 +59,6 @@ static int read_scenario(const char *path, const struct bh_opt_list *configs,
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage run_usage = {
-    .program = "berth scenario run",
-    .synopsis = "FILE [flags]",
-    .about =
-        "Runs a scenario: steps that create, change and delete objects at virtual times, in a "
-        "cluster that exists only in this process, with the controllers and the scheduler that a "
-        "real one has. It is run once under each scheduler configuration that it names, and the "
-        "results are compared. The same file and seed give the same bytes. FILE - is the standard "
-        "input; docs/scenarios.md describes the file and the result.",
-    .examples =
-        "  berth scenario run scenario.yaml\n"
-        "  berth scenario run scenario.yaml --config default,packed.yaml --html report.html\n"
-        "  berth scenario run scenario.yaml -o json --out result.json\n",
-    .exits = "  0  it ran, and all expectations were met\n"
-             "  1  the file is not valid, or a step could not be carried out\n"
-             "  2  wrong usage\n"
-             "  3  an expectation was not met\n",
-};
-
 struct screen {
     struct bh_progress progress;
     struct bh_scenario_progress at;
@@ -111,31 +95,6 @@ static int put_results(const struct options *o, const struct bh_buf *json, struc
     return rc;
 }
 
-static int run_file(const char *path, const struct options *o, bool *passed, struct bh_err *err)
-{
-    struct screen screen = {.at = {0}};
-    struct bh_scenario *s = NULL;
-    struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
-    int rc = read_scenario(path, &o->configs, &s, err);
-
-    bh_progress_patient(&screen.progress);
-    if (rc >= 0) {
-        const struct bh_scenario_options so = {.progress = &screen.at,
-                                               .tick = on_tick,
-                                               .arg = &screen,
-                                               .verify = o->verify,
-                                               .times = o->times};
-        if (o->seed >= 0)
-            s->seed = (uint64_t)o->seed;
-        rc = bh_scenario_run(s, &so, &json, passed, err);
-        bh_progress_end(&screen.progress);
-    }
-    if (rc >= 0)
-        rc = put_results(o, &json, err);
-    bh_scenario_free(s);
-    return rc;
-}
-
 static int run(int argc, char **argv)
 {
     struct options o = {.output = "table", .seed = -1};
@@ -154,52 +113,55 @@ static int run(int argc, char **argv)
     struct bh_opt_list args BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     bool passed = false;
-    int rc = bh_opt_parse(table, &run_usage, argc, argv, &args, &err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO_RUN), argc, argv, &args, &err);
 
     if (rc == 0 && args.n != 1)
         rc = bh_err_set(&err, -EINVAL, args.n ? "one FILE at a time" : "FILE is missing");
     if (rc != 0)
-        return bh_cli_usage(run_usage.program, rc, &err);
-    rc = run_file(args.v[0], &o, &passed, &err);
+        return bh_cli_usage(WHO_RUN, rc, &err);
+    struct screen screen = {.at = {0}};
+    struct bh_scenario *s = NULL;
+    struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
+    rc = read_scenario(args.v[0], &o.configs, &s, &err);
+    bh_progress_patient(&screen.progress);
+    if (rc >= 0) {
+        const struct bh_scenario_options so = {.progress = &screen.at,
+                                               .tick = on_tick,
+                                               .arg = &screen,
+                                               .verify = o.verify,
+                                               .times = o.times};
+        if (o.seed >= 0)
+            s->seed = (uint64_t)o.seed;
+        rc = bh_scenario_run(s, &so, &json, &passed, &err);
+        bh_progress_end(&screen.progress);
+    }
+    if (rc >= 0)
+        rc = put_results(&o, &json, &err);
+    bh_scenario_free(s);
     free(o.configs.v);
     if (rc < 0)
-        return bh_cli_fail(run_usage.program, &err);
+        return bh_cli_fail(WHO_RUN, &err);
     return passed ? BH_EXIT_OK : EXIT_EXPECTED;
 }
 
 /* ---- check, report --------------------------------------------------------------------------- */
-
-static const struct bh_opt_usage check_usage = {
-    .program = "berth scenario check",
-    .synopsis = "FILE...",
-    .about = "Reads scenarios and says what is wrong with them: document, line, field, and what "
-             "was expected. Nothing is run.",
-    .examples = "  berth scenario check scenario.yaml\n",
-    .exits = "  0  all are valid\n  1  one is not\n  2  wrong usage\n",
-};
-static const struct bh_opt_usage report_usage = {
-    .program = "berth scenario report",
-    .synopsis = "RESULT.json [flags]",
-    .about = "Makes the HTML report, or the short account, of a result that was kept with --out.",
-    .examples = "  berth scenario report result.json --html report.html\n",
-    .exits = "  0  done\n  1  the file is not a result\n  2  wrong usage\n",
-};
 
 static int check(int argc, char **argv)
 {
     const struct bh_opt table[] = {{0}};
     struct bh_opt_list args BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
-    int rc = bh_opt_parse(table, &check_usage, argc, argv, &args, &err), status = BH_EXIT_OK;
+    int rc = bh_opt_parse(table, bh_cli_help(WHO_CHECK), argc, argv, &args, &err),
+        status = BH_EXIT_OK;
 
     if (rc == 0 && !args.n)
         rc = bh_err_set(&err, -EINVAL, "FILE is missing");
     if (rc != 0)
-        return bh_cli_usage(check_usage.program, rc, &err);
+        return bh_cli_usage(WHO_CHECK, rc, &err);
     for (size_t i = 0; i < args.n; i++) {
         struct bh_scenario *s = NULL;
         if (read_scenario(args.v[i], NULL, &s, &err) < 0)
-            status = bh_cli_fail(check_usage.program, &err);
+            status = bh_cli_fail(WHO_CHECK, &err);
         else
             printf("%s: valid\n", args.v[i]);
         bh_scenario_free(s);
@@ -216,17 +178,17 @@ static int report(int argc, char **argv)
     struct bh_opt_list args BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_err err = {0};
-    int rc = bh_opt_parse(table, &report_usage, argc, argv, &args, &err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO_REPORT), argc, argv, &args, &err);
 
     if (rc == 0 && args.n != 1)
         rc = bh_err_set(&err, -EINVAL, args.n ? "one RESULT at a time" : "RESULT is missing");
     if (rc != 0)
-        return bh_cli_usage(report_usage.program, rc, &err);
+        return bh_cli_usage(WHO_REPORT, rc, &err);
     o.output = o.html ? "none" : "table";
     rc = read_text(args.v[0], &json, &err);
     if (rc >= 0)
         rc = put_results(&o, &json, &err);
-    return rc < 0 ? bh_cli_fail(report_usage.program, &err) : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(WHO_REPORT, &err) : BH_EXIT_OK;
 }
 
 int bh_cmd_scenario(int argc, char **argv)

@@ -17,7 +17,6 @@ static void on_turn(uv_timer_t *t)
 void bh_session_begin(struct bh_session *s, unsigned every_ms, uv_timer_cb on_timer, void *arg)
 {
     uv_loop_init(&s->loop);
-    bh_arena_init(&s->arena, 0);
     bh_progress_init(&s->progress);
     s->signals = bh_signals_new(&s->loop, on_stop, NULL, s);
     uv_timer_init(&s->loop, &s->timer);

@@ -11,6 +11,7 @@
 #include "simulator/server/sim.h"
 #include "simulator/trial/trial.h"
 
+#define WHO            "berth simulate"
 #define EXIT_NOT_ALL   3
 #define WARNINGS_SHOWN 20u
 
@@ -19,26 +20,6 @@ struct options {
     const char *output, *tie, *now, *only, *config;
     int64_t seed, max;
     bool count, explain, verify, strict, no_preemption;
-};
-
-static const struct bh_opt_usage usage = {
-    .program = "berth simulate",
-    .synopsis = "-f FILE [-f FILE ...] [flags]",
-    .about =
-        "Takes the scheduler's decisions for objects in files; no server is needed and nothing is "
-        "written anywhere. Pods that have a node are placed; the others are scheduled one after "
-        "the other, each counting for the next. Workloads are expanded to their pods as their "
-        "controllers would. Objects without metadata.uid are treated as by kubectl apply "
-        "(defaults, priority classes, limit ranges, validation), those with one are taken as they "
-        "are, so what kubectl get -o yaml prints of a cluster can be read as it is.",
-    .examples = "  berth simulate -f cluster.yaml -f pods.yaml\n"
-                "  kubectl get nodes,pods,pv,pvc,sc -A -o yaml | berth simulate -f - -f new.yaml\n"
-                "  berth simulate -f cluster/ -f pod.yaml --pod default/web --explain -o wide\n"
-                "  berth simulate -f cluster.yaml -f pod.yaml --count -o json\n",
-    .exits = "  0  every pending pod was placed (with --count: counted)\n"
-             "  1  a file could not be read or an object is not valid\n"
-             "  2  wrong usage\n"
-             "  3  some pods were not placed: unschedulable, gated or failed\n",
 };
 
 static int read_options(struct options *o, int argc, char **argv, struct bh_err *err)
@@ -65,19 +46,10 @@ static int read_options(struct options *o, int argc, char **argv, struct bh_err 
          "objects of unknown kinds are errors, not warnings"},
         {"verify", 0, BH_OPT_BOOL, &o->verify, NULL,
          "decide every pod by both paths of the engine and abort on a difference"},
-        {NULL, 0, BH_OPT_BOOL, NULL, NULL, NULL},
+        {0},
     };
 
-    return bh_opt_parse(table, &usage, argc, argv, NULL, err);
-}
-
-static int read_now(const char *text, int64_t *ret, struct bh_err *err)
-{
-    *ret = bh_wall_ns();
-    if (!text || (bh_time_parse_ns(text, ret) == 0 && *ret >= 0))
-        return 0;
-    return bh_err_set(err, -EINVAL,
-                      "invalid value \"%s\" for --now: a time like 2026-01-02T03:04:05Z", text);
+    return bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, err);
 }
 
 static int check(const struct options *o, struct bh_trial_options *to, struct bh_err *err)
@@ -106,7 +78,11 @@ static int check(const struct options *o, struct bh_trial_options *to, struct bh
                                     .form = form,
                                     .colour = bh_colour_wanted(STDOUT_FILENO),
                                     .only = o->only};
-    return rc == 0 ? read_now(o->now, &to->now_ns, err) : rc;
+    to->now_ns = bh_wall_ns();
+    if (rc == 0 && o->now && (bh_time_parse_ns(o->now, &to->now_ns) != 0 || to->now_ns < 0))
+        rc = bh_err_set(err, -EINVAL,
+                        "invalid value \"%s\" for --now: a time like 2026-01-02T03:04:05Z", o->now);
+    return rc;
 }
 
 static void on_progress(void *arg, const char *what, size_t done, size_t total)
@@ -129,29 +105,6 @@ static void on_warning(void *arg, size_t n, const char *text)
         fputs("berth simulate: warning: more warnings are not shown; -o json has all\n", stderr);
 }
 
-static int simulate(const struct options *o, const struct bh_trial_options *to, struct bh_buf *out,
-                    struct bh_err *err)
-{
-    struct bh_trial *t = NULL;
-    int code = BH_EXIT_OK, rc = bh_trial_new(to, &t, err);
-
-    if (rc >= 0)
-        rc = bh_trial_load(t, o->files.v, o->files.n, err);
-    if (rc >= 0 && o->only && !t->n_list)
-        rc = bh_err_set(err, -ENOENT, "no pending pod %s in the files", o->only);
-    if (rc >= 0 && o->count) {
-        rc = bh_trial_count(t, o->max, out, err);
-    } else if (rc >= 0) {
-        bh_trial_run(t);
-        bh_trial_report(t, out);
-        struct bh_trial_summary s = bh_trial_summarize(t);
-        code = s.unschedulable + s.gated + s.failed ? EXIT_NOT_ALL : BH_EXIT_OK;
-    }
-    on_progress(to->watcher.arg, NULL, 0, 0);
-    bh_trial_free(t);
-    return rc < 0 ? BH_EXIT_FAIL : code;
-}
-
 int bh_cmd_simulate(int argc, char **argv)
 {
     struct options o = {.output = "table", .tie = "first", .seed = 1};
@@ -159,24 +112,39 @@ int bh_cmd_simulate(int argc, char **argv)
     struct bh_trial_options to;
     struct bh_err err = {{0}};
     struct bh_buf out = {0};
-    int rc = read_options(&o, argc, argv, &err), code;
+    int rc = read_options(&o, argc, argv, &err), code = BH_EXIT_OK;
 
     if (rc == 0)
         rc = check(&o, &to, &err);
     if (rc != 0) {
         free(o.files.v);
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     }
     bh_progress_patient(&progress);
     to.watcher =
         (struct bh_trial_watcher){.progress = on_progress, .warning = on_warning, .arg = &progress};
-    code = simulate(&o, &to, &out, &err);
-    if (code == BH_EXIT_FAIL) { /* names in it are the files' */
-        struct bh_buf line = {0};
+    struct bh_trial *t = NULL;
+    rc = bh_trial_new(&to, &t, &err);
+    if (rc >= 0)
+        rc = bh_trial_load(t, o.files.v, o.files.n, &err);
+    if (rc >= 0 && o.only && !t->n_list)
+        rc = bh_err_set(&err, -ENOENT, "no pending pod %s in the files", o.only);
+    if (rc >= 0 && o.count) {
+        rc = bh_trial_count(t, o.max, &out, &err);
+    } else if (rc >= 0) {
+        bh_trial_run(t);
+        bh_trial_report(t, &out);
+        struct bh_trial_summary s = bh_trial_summarize(t);
+        code = s.unschedulable + s.gated + s.failed ? EXIT_NOT_ALL : BH_EXIT_OK;
+    }
+    on_progress(to.watcher.arg, NULL, 0, 0);
+    bh_trial_free(t);
+    if (rc < 0) { /* names in it are the files' */
+        code = BH_EXIT_FAIL;
+        struct bh_buf line BH_CLEANUP(bh_buf_fini) = {0};
         bh_text_add(&line, 0, false, err.msg);
         fprintf(stderr, "berth simulate: %s\n", bh_buf_str(&line));
-        bh_buf_fini(&line);
     }
     free(o.files.v);
-    return bh_cli_print(usage.program, &out) == BH_EXIT_OK ? code : BH_EXIT_FAIL;
+    return bh_cli_print(WHO, &out) == BH_EXIT_OK ? code : BH_EXIT_FAIL;
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#define WHO       "berth sync"
 #define PARALLEL  32
 #define LISTED    20
 #define REPORT_NS UINT64_C(10000000000)
@@ -28,31 +29,24 @@ struct sync {
 
 /* ---- from the source ------------------------------------------------------------------------- */
 
-/* The destination's scheduler decides: what the source chose is not taken over. */
-static const struct bh_json *undecided(struct sync *s, const struct bh_clean_kind *k,
-                                       const struct bh_json *obj)
-{
-    struct bh_json *copy = bh_json_clone(&s->session.arena, obj);
-
-    if (bh_streq(k->kind, "Pod"))
-        bh_json_unset(bh_json_get(copy, "spec"), "nodeName");
-    else if (bh_streq(k->kind, "ResourceClaim"))
-        bh_json_unset(copy, "status");
-    return copy;
-}
-
 static void on_change(void *arg, const struct bh_clean_kind *k, bool added, bool initial,
                       const struct bh_json *obj)
 {
     struct sync *s = arg;
-
     bool given = initial && *bh_json_get_text(bh_json_get(obj, "spec"), "nodeName");
 
     bh_arena_reset(&s->session.arena);
     if (s->compare && bh_streq(k->kind, "Pod"))
         bh_compare_source(s->compare, obj, added, given);
-    if (added && !initial && s->schedule)
-        obj = undecided(s, k, obj);
+    if (added && !initial && s->schedule) {
+        /* The destination's scheduler decides: what the source chose is not taken over. */
+        struct bh_json *copy = bh_json_clone(&s->session.arena, obj);
+        if (bh_streq(k->kind, "Pod"))
+            bh_json_unset(bh_json_get(copy, "spec"), "nodeName");
+        else if (bh_streq(k->kind, "ResourceClaim"))
+            bh_json_unset(copy, "status");
+        obj = copy;
+    }
     bh_applier_put(s->applier, k, obj);
 }
 
@@ -150,40 +144,6 @@ static void on_timer(uv_timer_t *t)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static const struct bh_opt_usage usage = {
-    .program = "berth sync",
-    .synopsis = "--from KUBECONFIG|URL --to KUBECONFIG|URL [flags]",
-    .about = "Copies what scheduling looks at from a real cluster to another API server, normally "
-             "Berth's simulator, and keeps the copy up to date until it is stopped. Nothing is "
-             "written to the source; secrets stay there (docs/replay.md). What the source changes "
-             "is changed in the copy, over what was edited there by hand; what was added there by "
-             "hand stays.",
-    .examples = "  berth sync --from ~/.kube/config --to http://127.0.0.1:10251\n"
-                "  berth sync --from ~/.kube/config --to sim.kubeconfig --pods follow\n",
-    .exits = "  0  stopped by a signal\n  1  the source or the destination failed\n  2  wrong "
-             "usage\n",
-};
-
-static int parse(struct sync *s, int argc, char **argv, struct bh_err *err)
-{
-    const char *pods = "schedule";
-    const struct bh_opt table[] = {
-        BH_FROM_OPTS(&s->session, "follow"),
-        BH_TO_OPTS(&s->session),
-        {"pods", 0, BH_OPT_CHOICE, &pods, "schedule|follow",
-         "new pods: the destination's scheduler decides, or they are bound as in the source"},
-        {"once", 0, BH_OPT_BOOL, &s->once, NULL, "end when the copy is in step"},
-        BH_TAKE_OPTS(&s->take),
-        {0},
-    };
-    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
-
-    if (rc == 0 && (!s->session.from_spec || !s->session.to_spec))
-        rc = bh_err_set(err, -EINVAL, "--from and --to are required");
-    s->schedule = bh_streq(pods, "schedule");
-    return rc == 0 ? bh_take_init(&s->take, err) : rc;
-}
-
 static int run(struct sync *s, struct bh_err *err)
 {
     const struct bh_applier_options ao = {.to = &s->session.to,
@@ -219,12 +179,26 @@ int bh_cmd_sync(int argc, char **argv)
 {
     struct sync *s = bh_calloc(1, sizeof(*s));
     struct bh_err err = {0};
-    int rc = parse(s, argc, argv, &err);
+    const char *pods = "schedule";
+    const struct bh_opt table[] = {
+        BH_FROM_OPTS(&s->session, "follow"),
+        BH_TO_OPTS(&s->session),
+        {"pods", 0, BH_OPT_CHOICE, &pods, "schedule|follow",
+         "new pods: the destination's scheduler decides, or they are bound as in the source"},
+        {"once", 0, BH_OPT_BOOL, &s->once, NULL, "end when the copy is in step"},
+        BH_TAKE_OPTS(&s->take),
+        {0},
+    };
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
+    if (rc == 0 && (!s->session.from_spec || !s->session.to_spec))
+        rc = bh_err_set(&err, -EINVAL, "--from and --to are required");
+    s->schedule = bh_streq(pods, "schedule");
+    rc = rc == 0 ? bh_take_init(&s->take, &err) : rc;
 
     if (rc != 0) {
         bh_take_fini(&s->take);
         free(s);
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     }
     bh_session_begin(&s->session, 100, on_timer, s);
     rc = run(s, &err);
@@ -234,5 +208,5 @@ int bh_cmd_sync(int argc, char **argv)
     bh_session_end(&s->session);
     bh_take_fini(&s->take);
     free(s);
-    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
 }

@@ -30,14 +30,20 @@ static void settle(struct bh_compare *c, const char *key, struct pair *p)
 {
     if (p->counted || !p->source || !p->here)
         return;
+    bool same = bh_streq(p->source, p->here);
     p->counted = true;
     c->counts.waiting--;
-    if (bh_streq(p->source, p->here)) {
-        c->counts.same++;
-        return;
-    }
-    c->counts.different++;
-    c->on_different(c->arg, key, p->source, p->here);
+    c->counts.same += same;
+    c->counts.different += !same;
+    if (!same)
+        c->on_different(c->arg, key, p->source, p->here);
+}
+
+static void pair_free(struct pair *p)
+{
+    free(p->source);
+    free(p->here);
+    free(p);
 }
 
 void bh_compare_source(struct bh_compare *c, const struct bh_json *pod, bool added, bool given)
@@ -68,9 +74,7 @@ void bh_compare_gone(struct bh_compare *c, const char *ns, const char *name)
         return;
     bh_map_del(&c->pairs, key, strlen(key));
     c->counts.waiting -= p->source && !p->counted;
-    free(p->source);
-    free(p->here);
-    free(p);
+    pair_free(p);
 }
 
 static void on_pod(void *arg, const struct bh_kind_info *k, const struct bh_reflector_event *ev)
@@ -106,12 +110,8 @@ void bh_compare_free(struct bh_compare *c)
     if (!c)
         return;
     bh_reflector_free(c->pods);
-    for (size_t it = 0; (e = bh_map_next(&c->pairs, &it));) {
-        struct pair *p = e->value;
-        free(p->source);
-        free(p->here);
-        free(p);
-    }
+    for (size_t it = 0; (e = bh_map_next(&c->pairs, &it));)
+        pair_free(e->value);
     bh_map_fini(&c->pairs);
     free(c);
 }

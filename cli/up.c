@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#define WHO         "berth up"
 #define MAX_BINDERS 32
 #define REQUEST_NS  UINT64_C(30000000000)
 #define GREETING_NS UINT64_C(5000000000) /* first try to reach an API server of others */
@@ -23,13 +24,6 @@ struct arguments {
     struct bh_up_options up;
     bool no_example;
 };
-
-static int find_example(struct bh_up *u, char out[static PATH_MAX])
-{
-    int n = snprintf(out, PATH_MAX, "%s/../share/berth/example-cluster.yaml", u->bindir);
-
-    return n > 0 && n < PATH_MAX && access(out, R_OK) == 0 ? 0 : -ENOENT;
-}
 
 /* What is there already is left alone: it came with --data. */
 static int create_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
@@ -69,15 +63,15 @@ static int load_example(struct bh_up *u, struct bh_err *err)
 {
     const struct bh_api_call mark = {
         .method = "PUT", .path = "/api/v1/reset?mark=true", .timeout_ns = GREETING_NS};
-    char path[PATH_MAX];
+    BH_CLEANUP(bh_freep)
+    char *path = bh_asprintf("%s/../share/berth/example-cluster.yaml", u->bindir);
     struct bh_cluster c = {0};
-    struct bh_arena names BH_CLEANUP(bh_arena_fini);
+    struct bh_arena names BH_CLEANUP(bh_arena_fini) = {0};
     struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
-    int code, rc = find_example(u, path);
+    int code, rc;
 
-    bh_arena_init(&names, 0);
-    if (rc < 0)
-        return bh_err_set(err, rc, "example-cluster.yaml was not found near %s", u->bindir);
+    if (access(path, R_OK) != 0)
+        return bh_err_set(err, -ENOENT, "example-cluster.yaml was not found near %s", u->bindir);
     rc = bh_cluster_open(&c, &u->loop, u->kubeconfig, NULL, "berth-up", err);
     if (rc == 0)
         rc = bh_trial_read(path, &names, create_object, &c, err);
@@ -134,29 +128,18 @@ static void greet(struct bh_up *u, bool example)
     fflush(stdout);
 }
 
-static int start_all(struct bh_up *u, bool example, struct bh_err *err)
+static int run(struct bh_up *u, bool example, struct bh_err *err)
 {
-    int rc = 0;
+    int rc = u->own_server ? 0 : look_at_server(u, err);
 
-    if (!u->own_server)
-        rc = look_at_server(u, err);
     for (unsigned i = 0; i < u->n && rc == 0 && !u->stopping; i++)
         rc = bh_up_start_child(u, &u->child[i], err);
     if (rc == 0 && example && !u->stopping)
         rc = load_example(u, err);
     if (rc == 0)
         rc = bh_up_settle(u, err);
-    return rc;
-}
-
-static int run(struct bh_up *u, bool example, struct bh_err *err)
-{
-    int rc = start_all(u, example, err);
-
-    if (u->stopping)
-        return 0;
-    if (rc < 0)
-        return rc;
+    if (u->stopping || rc < 0)
+        return u->stopping ? 0 : rc;
     u->started = true;
     greet(u, example);
     while (!u->stopping)
@@ -183,37 +166,6 @@ static int check_config(const char *path, struct bh_err *err)
     bh_config_report_fini(&r);
     return rc;
 }
-
-/* What can be known to be wrong before anything runs. */
-static int check_inputs(struct bh_up *u, const char *config, struct bh_err *err)
-{
-    const char *const programs[] = {"berth-watcher",
-                                    "berth-scheduler",
-                                    "berth-binder",
-                                    "berth-front",
-                                    u->own_server ? "berth-simulator" : NULL,
-                                    NULL};
-    struct bh_api_config *api = NULL;
-    int rc = bh_up_find_programs(u, programs, err);
-
-    if (rc == 0)
-        rc = check_config(config, err);
-    if (rc == 0 && !u->own_server)
-        rc = bh_kubeconfig_load(u->kubeconfig, NULL, &api, err);
-    bh_api_config_free(api);
-    return rc;
-}
-
-static const struct bh_opt_usage usage = {
-    .program = "berth up",
-    .synopsis = "[flags]",
-    .about = "Runs watcher, scheduler and binders on this machine, restarts what dies, and stops "
-             "everything on Ctrl-C. Without --kubeconfig it also runs the built-in API server with "
-             "an example cluster.",
-    .examples = "  berth up\n  berth up --kubeconfig ~/.kube/config --binders 4\n"
-                "  berth up --data cluster.db\n",
-    .exits = "  0  stopped by a signal\n  1  something could not be started\n  2  wrong usage\n",
-};
 
 static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
@@ -244,7 +196,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {0},
     };
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
-    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, err);
 
     if (rc == 0 && rest.n)
         rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[0]);
@@ -275,21 +227,33 @@ int bh_cmd_up(int argc, char **argv)
     struct arguments a = {.up = {.binders = 2, .front_port = -1, .leader_elect = true}};
     struct bh_err err = {0};
     int rc = parse(&a, argc, argv, &err);
-    struct bh_up *u;
 
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
-    u = bh_up_open("berth up", NULL); /* a closed terminal stops us, too */
+        return bh_cli_usage(WHO, rc, &err);
+    struct bh_up *u = bh_up_open("berth up", NULL); /* a closed terminal stops us, too */
     u->own_server = !a.up.kubeconfig;
     if (a.up.kubeconfig)
         snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a.up.kubeconfig);
-    rc = check_inputs(u, a.up.config, &err);
+    /* What can be known to be wrong before anything runs. */
+    const char *const programs[] = {"berth-watcher",
+                                    "berth-scheduler",
+                                    "berth-binder",
+                                    "berth-front",
+                                    u->own_server ? "berth-simulator" : NULL,
+                                    NULL};
+    struct bh_api_config *api = NULL;
+    rc = bh_up_find_programs(u, programs, &err);
+    if (rc == 0)
+        rc = check_config(a.up.config, &err);
+    if (rc == 0 && !u->own_server)
+        rc = bh_kubeconfig_load(u->kubeconfig, NULL, &api, &err);
+    bh_api_config_free(api);
     if (rc == 0)
         rc = bh_up_prepare(u, &a.up, &err);
     if (rc == 0)
         rc = run(u, u->own_server && !a.no_example, &err);
     if (rc < 0)
-        (void)bh_cli_fail(usage.program, &err); /* while the rest is still there to look at */
+        (void)bh_cli_fail(WHO, &err); /* while the rest is still there to look at */
     bh_up_stop(u);
     bh_up_close(u);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;

@@ -113,22 +113,18 @@ void bh_up_last_words(const struct bh_up_child *c)
         fprintf(stderr, "  %s\n", line);
 }
 
-static void reap(struct bh_up *u)
+/* s->data: struct bh_up */
+static void on_sigchld(uv_signal_t *s, int signum)
 {
+    struct bh_up *u = s->data;
     int status;
     pid_t pid;
 
+    (void)signum;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         for (unsigned i = 0; i < u->n; i++)
             if (u->child[i].pid == pid)
                 child_ended(&u->child[i], status);
-}
-
-/* s->data: struct bh_up */
-static void on_sigchld(uv_signal_t *s, int signum)
-{
-    (void)signum;
-    reap(s->data);
 }
 
 void bh_up_add_child(struct bh_up *u, const char *program, const char *name,
@@ -172,7 +168,7 @@ void bh_up_stop_child(struct bh_up *u, struct bh_up_child *c)
     bh_up_tell_to_stop(c);
     while (c->pid && bh_mono_ns() < deadline) {
         struct timespec ts = {.tv_nsec = 5000000};
-        reap(u);
+        on_sigchld(&u->sigchld, SIGCHLD);
         if (c->pid)
             nanosleep(&ts, NULL);
     }
@@ -266,17 +262,17 @@ bool bh_up_has_program(const struct bh_up *u, const char *program)
     return access(path, X_OK) == 0;
 }
 
-/* Where the daemons are: next to us, or, as installed, in sbin next to our bin. */
-static int bin_dir(struct bh_up *u, struct bh_err *err)
+int bh_up_find_programs(struct bh_up *u, const char *const *programs, struct bh_err *err)
 {
     const size_t room = sizeof(u->bindir) - sizeof("/../sbin");
     ssize_t n = readlink("/proc/self/exe", u->bindir, room);
-    char *slash;
+    int rc = 0;
 
     if (n < 0)
         return bh_err_set(err, -errno, "could not find our own program: %s", strerror(errno));
+    /* Where the daemons are: next to us, or, as installed, in sbin next to our bin. */
     u->bindir[n] = '\0';
-    slash = strrchr(u->bindir, '/');
+    char *slash = strrchr(u->bindir, '/');
     if (slash)
         *slash = '\0';
     if (!bh_up_has_program(u, "berth-watcher")) {
@@ -285,13 +281,6 @@ static int bin_dir(struct bh_up *u, struct bh_err *err)
         if (!bh_up_has_program(u, "berth-watcher"))
             *slash = '\0';
     }
-    return 0;
-}
-
-int bh_up_find_programs(struct bh_up *u, const char *const *programs, struct bh_err *err)
-{
-    int rc = bin_dir(u, err);
-
     for (; rc == 0 && *programs; programs++)
         if (!bh_up_has_program(u, *programs))
             rc = bh_err_set(err, -errno, "%s/%s is not next to this program: %s", u->bindir,

@@ -23,7 +23,6 @@
 static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
 {
     const char *base = getenv("XDG_RUNTIME_DIR");
-    int n;
 
     if (wanted)
         return bh_runtime_dir(wanted, u->dir, err);
@@ -31,7 +30,7 @@ static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
         base = getenv("TMPDIR");
     if (!base || !*base)
         base = "/tmp";
-    n = snprintf(u->dir, sizeof(u->dir), "%s/berth-up-XXXXXX", base);
+    int n = snprintf(u->dir, sizeof(u->dir), "%s/berth-up-XXXXXX", base);
     if (n < 0 || (size_t)n >= sizeof(u->dir) - 24)
         return bh_err_set(err, -ENAMETOOLONG, "runtime directory below \"%s\": path too long",
                           base);
@@ -59,24 +58,6 @@ static int copy_config(struct bh_up *u, const char *from, struct bh_err *err)
                   : 0;
 }
 
-static void remove_files(struct bh_up *u)
-{
-    DIR *d = u->made_dir ? opendir(u->dir) : NULL;
-    struct dirent *e;
-
-    if (u->own_server && *u->kubeconfig) { /* of a server that is gone */
-        (void)unlink(u->kubeconfig);
-        (void)unlink(u->config);
-    }
-    if (!d)
-        return;
-    while ((e = readdir(d)))
-        if (e->d_name[0] != '.')
-            (void)unlinkat(dirfd(d), e->d_name, 0);
-    closedir(d);
-    (void)rmdir(u->dir);
-}
-
 /* ---- start ----------------------------------------------------------------------------------- */
 
 /* What watcher and front read of the configuration, behind the first n. */
@@ -88,15 +69,6 @@ static void add_config(const char **args, unsigned n, const struct bh_up_options
         args[n++] = "--config";
         args[n++] = a->config;
     }
-}
-
-static void describe_watcher(struct bh_up *u, const struct bh_up_options *a)
-{
-    const char *args[16] = {"--api-kubeconfig",  u->kubeconfig, "--runtime-dir", u->dir,
-                            "--metrics-address", "127.0.0.1:0"};
-
-    add_config(args, 6, a);
-    bh_up_add_child(u, "berth-watcher", "watcher", args, NULL);
 }
 
 /* Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. */
@@ -113,33 +85,6 @@ static uint16_t try_port(uint16_t port)
     if (fd >= 0)
         close(fd);
     return ok ? ntohs(sa.sin_port) : 0;
-}
-
-static void choose_front_port(struct bh_up *u, const struct bh_up_options *a)
-{
-    u->front_port = a->front_port > 0 ? (uint16_t)a->front_port : 0;
-    if (a->front_port < 0)
-        u->front_port = try_port(FRONT_PORT);
-    if (!u->front_port)
-        u->front_port = try_port(0);
-}
-
-/* Started last: it tells about the others. */
-static void describe_front(struct bh_up *u, const struct bh_up_options *a)
-{
-    char port[16];
-    const char *args[16] = {"--runtime-dir",
-                            u->dir,
-                            "--secure-port",
-                            port,
-                            "--authentication-kubeconfig",
-                            u->kubeconfig,
-                            "--authorization-kubeconfig",
-                            u->kubeconfig};
-
-    snprintf(port, sizeof(port), "%u", u->front_port);
-    add_config(args, 8, a);
-    bh_up_add_child(u, "berth-front", "front", args, NULL);
 }
 
 static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
@@ -186,11 +131,22 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
 
 static void describe_children(struct bh_up *u, const struct bh_up_options *a)
 {
-    char name[32], instance[16];
+    char name[32], instance[16], port[16];
+    const char *front[16] = {"--runtime-dir",
+                             u->dir,
+                             "--secure-port",
+                             port,
+                             "--authentication-kubeconfig",
+                             u->kubeconfig,
+                             "--authorization-kubeconfig",
+                             u->kubeconfig};
 
     if (u->own_server)
         describe_server(u, a);
-    describe_watcher(u, a);
+    const char *args[16] = {"--api-kubeconfig",  u->kubeconfig, "--runtime-dir", u->dir,
+                            "--metrics-address", "127.0.0.1:0"};
+    add_config(args, 6, a);
+    bh_up_add_child(u, "berth-watcher", "watcher", args, NULL);
     describe_scheduler(u, a);
     for (int64_t i = 1; i <= a->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
@@ -200,8 +156,10 @@ static void describe_children(struct bh_up *u, const struct bh_up_options *a)
                                               u->dir, "--instance", instance, NULL},
                         NULL);
     }
-    if (!a->no_front)
-        describe_front(u, a);
+    snprintf(port, sizeof(port), "%u", u->front_port);
+    add_config(front, 8, a);
+    if (!a->no_front) /* started last: it tells about the others */
+        bh_up_add_child(u, "berth-front", "front", front, NULL);
 }
 
 int bh_up_prepare(struct bh_up *u, const struct bh_up_options *a, struct bh_err *err)
@@ -217,8 +175,13 @@ int bh_up_prepare(struct bh_up *u, const struct bh_up_options *a, struct bh_err 
         rc = copy_config(u, a->config, err);
     }
     u->elects = a->leader_elect;
-    if (!a->no_front)
-        choose_front_port(u, a);
+    if (!a->no_front) {
+        u->front_port = a->front_port > 0 ? (uint16_t)a->front_port : 0;
+        if (a->front_port < 0)
+            u->front_port = try_port(FRONT_PORT);
+        if (!u->front_port)
+            u->front_port = try_port(0);
+    }
     describe_children(u, a);
     return rc;
 }
@@ -248,12 +211,25 @@ int bh_up_start_child(struct bh_up *u, struct bh_up_child *c, struct bh_err *err
 
 void bh_up_stop(struct bh_up *u)
 {
+    struct dirent *e;
+
     u->stopping = true;
     for (unsigned i = 0; i < u->n; i++)
         if (strncmp(u->child[i].name, "binder-", 7) == 0)
             bh_up_tell_to_stop(&u->child[i]); /* all at once: each may take a second */
     for (unsigned i = u->n; i-- > 0;)
         bh_up_stop_child(u, &u->child[i]);
-    remove_files(u);
+    if (u->own_server && *u->kubeconfig) { /* of a server that is gone */
+        (void)unlink(u->kubeconfig);
+        (void)unlink(u->config);
+    }
+    DIR *d = u->made_dir ? opendir(u->dir) : NULL;
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] != '.')
+            (void)unlinkat(dirfd(d), e->d_name, 0);
+    if (d) {
+        closedir(d);
+        (void)rmdir(u->dir);
+    }
     uv_run(&u->loop, UV_RUN_NOWAIT); /* a signal that came meanwhile */
 }

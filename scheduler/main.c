@@ -36,28 +36,6 @@ struct options {
     int64_t decisions_max_bytes, decisions_max_age_ns;
 };
 
-static int write_config(const struct bh_sched_config *cfg, const char *path)
-{
-    struct bh_buf text = {0};
-
-    bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
-    int rc = bh_write_file(path, text.p, text.n, 0600);
-    if (rc < 0)
-        bh_log_error("command failed", bh_kv_s("err", strerror(-rc)), bh_kv_s("file", path));
-    else
-        bh_log_info("Wrote configuration", bh_kv_s("file", path));
-    bh_buf_fini(&text);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
-}
-
-static void add_point(struct bh_buf *b, const struct bh_profile_config *p, enum bh_point at)
-{
-    bh_buf_addf(b, "%s\"%s\":[", b->n > 1 ? "," : "", bh_sched_point_name(at));
-    for (uint32_t i = 0; i < p->n_points[at]; i++)
-        bh_buf_addf(b, "%s\"%s\"", i ? "," : "", p->points[at][i].name);
-    bh_buf_addc(b, ']');
-}
-
 /* At V(2), as upstream: what is in force, and which plugins run where. */
 static void tell_configuration(const struct bh_sched_config *cfg)
 {
@@ -70,24 +48,18 @@ static void tell_configuration(const struct bh_sched_config *cfg)
     for (uint32_t i = 0; i < cfg->n_profiles; i++) {
         bh_buf_reset(&b);
         bh_buf_addc(&b, '{');
-        for (enum bh_point at = 0; at < BH_POINT_COUNT; at++)
-            add_point(&b, &cfg->profiles[i], at);
+        for (enum bh_point at = 0; at < BH_POINT_COUNT; at++) {
+            bh_buf_addf(&b, "%s\"%s\":[", b.n > 1 ? "," : "", bh_sched_point_name(at));
+            for (uint32_t k = 0; k < cfg->profiles[i].n_points[at]; k++)
+                bh_buf_addf(&b, "%s\"%s\"", k ? "," : "", cfg->profiles[i].points[at][k].name);
+            bh_buf_addc(&b, ']');
+        }
         bh_buf_addc(&b, '}');
         bh_log_v(2, "the scheduler starts to work with those plugins",
                  bh_kv_s("profile", cfg->profiles[i].scheduler_name),
                  bh_kv_s("Plugins", bh_buf_str(&b)));
     }
     bh_buf_fini(&b);
-}
-
-/* A unit's own folder outlives a reboot, the runtime directory does not. */
-static char *decisions_file(const struct options *o, const char *runtime_dir)
-{
-    const char *state = getenv("STATE_DIRECTORY");
-
-    if (*o->decisions_file)
-        return bh_strdup(o->decisions_file);
-    return bh_asprintf("%s/%s", state && *state == '/' ? state : runtime_dir, BH_DECISIONS_FILE);
 }
 
 /* text: the file's, before flags */
@@ -102,7 +74,11 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
     if (rc == 0)
         rc = bh_bus_users_load(o->users, &users, &err);
     if (rc == 0) {
-        file = decisions_file(o, dir);
+        /* A unit's own folder outlives a reboot, the runtime directory does not. */
+        const char *state = getenv("STATE_DIRECTORY");
+        file = *o->decisions_file
+                   ? bh_strdup(o->decisions_file)
+                   : bh_asprintf("%s/%s", state && *state == '/' ? state : dir, BH_DECISIONS_FILE);
         bh_log_info("Starting Kubernetes Scheduler", bh_kv_s("version", BH_KUBERNETES_VERSION),
                     bh_kv_s("berth", BH_VERSION));
         tell_configuration(cfg);
@@ -136,7 +112,7 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
 
 static int work(const struct options *o)
 {
-    const char *path = *o->flags.config ? o->flags.config : NULL;
+    const char *path = *o->flags.config ? o->flags.config : NULL, *to = o->flags.write_config_to;
     struct bh_sched_config *cfg = NULL;
     struct bh_buf text = {0};
     int code;
@@ -145,10 +121,18 @@ static int work(const struct options *o)
         return BH_EXIT_FAIL;
     bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
     bh_sched_config_apply_flags(cfg, &o->flags);
-    if (*o->flags.write_config_to)
-        code = write_config(cfg, o->flags.write_config_to);
-    else
+    if (*to) {
+        bh_buf_reset(&text);
+        bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
+        int rc = bh_write_file(to, text.p, text.n, 0600);
+        if (rc < 0)
+            bh_log_error("command failed", bh_kv_s("err", strerror(-rc)), bh_kv_s("file", to));
+        else
+            bh_log_info("Wrote configuration", bh_kv_s("file", to));
+        code = rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    } else {
         code = run(o, cfg, bh_buf_str(&text));
+    }
     bh_buf_fini(&text);
     bh_sched_config_free(cfg);
     return code;
@@ -181,7 +165,7 @@ int main(int argc, char **argv)
          "sockets and snapshot of this instance (default $BERTH_RUNTIME_DIR or /run/berth)"},
         {"metrics-address", 0, BH_OPT_STR, &o.metrics, "ADDR",
          "address of /metrics and the health paths; 0 turns them off"},
-        {"tie-break", 0, BH_OPT_STR, &o.tie, "random|first",
+        {"tie-break", 0, BH_OPT_CHOICE, &o.tie, "random|first",
          "among nodes of equal score: seeded choice, or the smallest name"},
         {"seed", 0, BH_OPT_INT, &o.seed, "N", "seed of the random choice; 0 draws one"},
         {"verify", 0, BH_OPT_BOOL, &o.verify, NULL,
@@ -196,25 +180,14 @@ int main(int argc, char **argv)
                           o.decisions_max_age_ns),
         {0},
     };
-    struct bh_err err = {0};
     int code = bh_kube_flags_start(&o.flags, own, &usage, argc, argv);
 
     if (code >= 0) {
         free(given);
         return code;
     }
-    if (!bh_streq(o.tie, "random") && !bh_streq(o.tie, "first")) {
-        fprintf(stderr,
-                "berth-scheduler: invalid value \"%s\" for --tie-break: random or first\nSee "
-                "'berth-scheduler --help'.\n",
-                o.tie);
-        code = BH_EXIT_USAGE;
-    } else if (bh_record_mode_parse(o.record, &o.record_mode, &err) < 0) {
-        fprintf(stderr, "berth-scheduler: %s\nSee 'berth-scheduler --help'.\n", err.msg);
-        code = BH_EXIT_USAGE;
-    } else {
-        code = work(&o);
-    }
+    o.record_mode = (enum bh_record_mode)bh_word_at("off summary full", o.record);
+    code = work(&o);
     bh_kube_flags_free(&o.flags);
     if (code == START_AGAIN)
         code = start_again(given);

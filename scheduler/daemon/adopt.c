@@ -45,20 +45,10 @@ struct bh_adopted_claim { /* a write of devices, by "uid/id" */
 
 /* ---- binders to be heard --------------------------------------------------------------------- */
 
-static struct bh_former_binder *find_binder(struct bh_sched_adoption *a, const char *name)
-{
-    for (unsigned i = 0; i < a->n_binders; i++)
-        if (bh_streq(a->binder[i].name, name))
-            return &a->binder[i];
-    return NULL;
-}
-
 static struct bh_former_binder *add_binder(struct bh_sched_adoption *a, const char *name)
 {
-    struct bh_former_binder *b;
-
     a->binder = bh_reallocarray(a->binder, a->n_binders + 1, sizeof(*a->binder));
-    b = &a->binder[a->n_binders++];
+    struct bh_former_binder *b = &a->binder[a->n_binders++];
     *b = (struct bh_former_binder){.heard = false};
     snprintf(b->name, sizeof(b->name), "%s", name);
     return b;
@@ -76,8 +66,11 @@ unsigned bh_sched_binders_unheard(const struct bh_sched_daemon *d)
 void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name)
 {
     struct bh_sched_adoption *a = &d->adopt;
-    struct bh_former_binder *b = find_binder(a, name);
+    struct bh_former_binder *b = NULL;
 
+    for (unsigned i = 0; i < a->n_binders && !b; i++)
+        if (bh_streq(a->binder[i].name, name))
+            b = &a->binder[i];
     if (!b) {
         b = add_binder(a, name);
         bh_inflight_add_binder(a->record, name);
@@ -90,22 +83,6 @@ void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name)
 bool bh_sched_binders_awaited(const struct bh_sched_daemon *d)
 {
     return bh_mono_ns() - d->started_ns < d->timing.binder_grace_ns && bh_sched_binders_unheard(d);
-}
-
-/* Logs, once, which binders were not heard when the wait was over. */
-static void tell_silent(struct bh_sched_daemon *d)
-{
-    struct bh_sched_adoption *a = &d->adopt;
-
-    if (a->told_silent || bh_sched_binders_awaited(d))
-        return;
-    a->told_silent = true;
-    for (unsigned i = 0; i < a->n_binders; i++)
-        if (!a->binder[i].heard)
-            bh_log_warn("A binder of the scheduler before does not answer: what it had counts as "
-                        "on the wire",
-                        bh_kv_s("binder", a->binder[i].name));
-    a->n_silent = bh_sched_binders_unheard(d);
 }
 
 /* ---- binds ----------------------------------------------------------------------------------- */
@@ -162,22 +139,20 @@ static bool takes_claims(struct bh_sched_daemon *d, const struct bh_queued_pod *
     uint32_t n;
 
     (void)bh_engine_prebind_work(d->engine, bh_pod_uid(p->pod), &n);
-    if (!s && !n)
-        return true;
-    bh_engine_unreserve(d->engine, &p->pending, node);
-    return false;
+    if (s || n)
+        bh_engine_unreserve(d->engine, &p->pending, node);
+    return !s && !n;
 }
 
 /* On its node from now on. False: there is nothing to adopt. */
 static bool count_bind(struct bh_sched_daemon *d, struct bh_adopted *a, bh_sym node)
 {
     const struct bh_str uid = bh_pod_uid(a->pod);
-    struct bh_queued_pod *p;
 
     /* A node that went away: nothing on it can be booked twice. */
     if (!bh_engine_find_node(d->engine, node) || bh_engine_find_pod(d->engine, uid, NULL))
         return false;
-    p = bh_queue_take(d->queue, a->pod, bh_sched_now(d));
+    struct bh_queued_pod *p = bh_queue_take(d->queue, a->pod, bh_sched_now(d));
     if (!p) /* not pending, or decided before this bind was known */
         return false;
     (void)bh_engine_assume(d->engine, &p->pending, node);
@@ -188,54 +163,31 @@ static bool count_bind(struct bh_sched_daemon *d, struct bh_adopted *a, bh_sym n
     return true;
 }
 
-static void ask_again(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
-                      struct bh_adopted *a, bh_sym node)
+/* True: done with it. */
+static bool adopt(struct bh_sched_daemon *d, struct bh_adopted *a)
 {
-    const uint64_t now = bh_boot_ns();
-    struct bh_work *w;
+    const bh_sym node = bh_sym_internc(d->symtab, a->node);
 
+    if (!a->counted && !count_bind(d, a, node))
+        return true;
+    const struct bh_queued_pod *p = a->pod->queued;
+    if (!p || !bh_engine_is_assumed(d->engine, bh_pod_uid(a->pod)))
+        return true;
+    if (!takes_claims(d, p, node) && bh_mono_ns() - d->started_ns < d->timing.claim_ns)
+        return false;
+    const uint64_t now = bh_boot_ns();
     /* Every binder, or the one started in its place, has said what it sends: nothing of this. */
     if (d->adopt.heard_all_ns)
         a->until_boot_ns = BH_MIN(a->until_boot_ns, now + BH_INFLIGHT_REQUEST_NS);
     bh_sched_send_bind(d, p, node);
-    w = p->pod->bind;
+    struct bh_work *w = p->pod->bind;
     w->slot = a->slot;
     w->doubt_boot_ns = a->until_boot_ns;
     a->slot = 0;
     if (a->term != d->lease.term)
         bh_ledger_keep(d->ledger, w,
                        bh_mono_ns() + a->until_boot_ns - BH_MIN(now, a->until_boot_ns));
-}
-
-/* True: done with it. */
-static bool adopt(struct bh_sched_daemon *d, struct bh_adopted *a)
-{
-    const bh_sym node = bh_sym_internc(d->symtab, a->node);
-    const struct bh_queued_pod *p;
-
-    if (!a->counted && !count_bind(d, a, node))
-        return true;
-    p = a->pod->queued;
-    if (!p || !bh_engine_is_assumed(d->engine, bh_pod_uid(a->pod)))
-        return true;
-    if (!takes_claims(d, p, node) && bh_mono_ns() - d->started_ns < d->timing.claim_ns)
-        return false;
-    ask_again(d, p, a, node);
     return true;
-}
-
-static void adopt_all(struct bh_sched_daemon *d)
-{
-    uint64_t before = d->adopt.n_counted;
-
-    for (struct bh_adopted *a = LIST_FIRST(&d->adopt.binds), *next; a; a = next) {
-        next = LIST_NEXT(a, link);
-        if (adopt(d, a))
-            bh_sched_unadopt(d, a->pod);
-    }
-    if (d->adopt.n_counted != before)
-        bh_log_info("Binds of the scheduler before count on their nodes and are asked for again",
-                    bh_kv_u("pods", d->adopt.n_counted - before));
 }
 
 void bh_sched_adopt_end_term(struct bh_sched_daemon *d)
@@ -281,25 +233,7 @@ static void end_claim(struct bh_sched_daemon *d, const char *key, size_t n)
     free(c);
 }
 
-static void expire_claims(struct bh_sched_daemon *d)
-{
-    const uint64_t now = bh_mono_ns(), heard = d->adopt.heard_all_ns;
-    struct bh_map_entry *m;
-
-    for (size_t it = 0; (m = bh_map_next(&d->adopt.claims, &it));) {
-        const struct bh_adopted_claim *c = m->value;
-        if (now >= c->until_ns || (!c->reported && heard && now - heard >= WATCH_LAG_NS))
-            end_claim(d, m->key, m->key_len);
-    }
-}
-
 /* ---- what binders say ------------------------------------------------------------------------ */
-
-static bool takes_devices(Berth__WorkKind k)
-{
-    return k == BERTH__WORK_KIND__WORK_ALLOCATION || k == BERTH__WORK_KIND__WORK_RESERVATION ||
-           k == BERTH__WORK_KIND__WORK_NEW_CLAIM;
-}
 
 void bh_sched_adopt_reported(struct bh_sched_daemon *d, const Berth__BinderHello *h)
 {
@@ -313,7 +247,9 @@ void bh_sched_adopt_reported(struct bh_sched_daemon *d, const Berth__BinderHello
                                               .node = it->node};
         const struct bh_pod_state *s = bh_pods_find(d->pods, bh_str_c(it->uid));
 
-        if (takes_devices(it->kind))
+        if (it->kind == BERTH__WORK_KIND__WORK_ALLOCATION ||
+            it->kind == BERTH__WORK_KIND__WORK_RESERVATION ||
+            it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM)
             note_claim(d, &item, 0, true);
         if (it->kind != BERTH__WORK_KIND__WORK_BIND || (s && (s->bind || s->adopted)))
             continue;
@@ -348,35 +284,29 @@ void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult 
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void read_record(struct bh_sched_daemon *d)
-{
-    struct bh_sched_adoption *a = &d->adopt;
-    struct bh_inflight_item it;
-    const char *name;
-    uint32_t slot, pos = 0;
-
-    while ((slot = bh_inflight_next(a->record, &pos, &it)))
-        if (it.kind == BERTH__WORK_KIND__WORK_BIND)
-            note_bind(d, &it, slot);
-        else
-            note_claim(d, &it, slot, false);
-    for (uint32_t i = 0; (name = bh_inflight_binder(a->record, i)); i++)
-        (void)add_binder(a, name);
-    a->heard_all_ns = bh_sched_binders_unheard(d) ? 0 : bh_mono_ns();
-    a->told_silent = a->heard_all_ns != 0;
-    if (a->n_binders || a->n_binds || a->claims.len)
-        bh_log_info("A scheduler was here before, hearing its binders first",
-                    bh_kv_u("binders", a->n_binders), bh_kv_u("binds", a->n_binds),
-                    bh_kv_u("claims", a->claims.len));
-}
-
 int bh_sched_adopt_start(struct bh_sched_daemon *d, struct bh_err *err)
 {
     int rc = bh_inflight_open(d->o.runtime_dir, &d->adopt.record, err);
 
     if (rc == 0) {
         bh_ledger_record(d->ledger, d->adopt.record);
-        read_record(d);
+        struct bh_sched_adoption *a = &d->adopt;
+        struct bh_inflight_item it;
+        const char *name;
+        uint32_t slot, pos = 0;
+        while ((slot = bh_inflight_next(a->record, &pos, &it)))
+            if (it.kind == BERTH__WORK_KIND__WORK_BIND)
+                note_bind(d, &it, slot);
+            else
+                note_claim(d, &it, slot, false);
+        for (uint32_t i = 0; (name = bh_inflight_binder(a->record, i)); i++)
+            (void)add_binder(a, name);
+        a->heard_all_ns = bh_sched_binders_unheard(d) ? 0 : bh_mono_ns();
+        a->told_silent = a->heard_all_ns != 0;
+        if (a->n_binders || a->n_binds || a->claims.len)
+            bh_log_info("A scheduler was here before, hearing its binders first",
+                        bh_kv_u("binders", a->n_binders), bh_kv_u("binds", a->n_binds),
+                        bh_kv_u("claims", a->claims.len));
     }
     return rc;
 }
@@ -403,11 +333,38 @@ bool bh_sched_adopted(const struct bh_sched_daemon *d)
 
 void bh_sched_adopt_turn(struct bh_sched_daemon *d)
 {
-    tell_silent(d);
-    if (d->adopt.claims.len)
-        expire_claims(d);
-    if (d->adopt.n_binds && bh_sched_ready(d) && bh_sched_leads(d))
-        adopt_all(d);
+    struct bh_sched_adoption *a = &d->adopt;
+
+    if (!a->told_silent && !bh_sched_binders_awaited(d)) { /* the wait is over */
+        a->told_silent = true;
+        for (unsigned i = 0; i < a->n_binders; i++)
+            if (!a->binder[i].heard)
+                bh_log_warn("A binder of the scheduler before does not answer: what it had counts "
+                            "as on the wire",
+                            bh_kv_s("binder", a->binder[i].name));
+        a->n_silent = bh_sched_binders_unheard(d);
+    }
+    if (d->adopt.claims.len) {
+        const uint64_t now = bh_mono_ns(), heard = d->adopt.heard_all_ns;
+        struct bh_map_entry *m;
+        for (size_t it = 0; (m = bh_map_next(&d->adopt.claims, &it));) {
+            const struct bh_adopted_claim *c = m->value;
+            if (now >= c->until_ns || (!c->reported && heard && now - heard >= WATCH_LAG_NS))
+                end_claim(d, m->key, m->key_len);
+        }
+    }
+    if (d->adopt.n_binds && bh_sched_ready(d) && bh_sched_leads(d)) {
+        uint64_t before = d->adopt.n_counted;
+        for (struct bh_adopted *b = LIST_FIRST(&a->binds), *next; b; b = next) {
+            next = LIST_NEXT(b, link);
+            if (adopt(d, b))
+                bh_sched_unadopt(d, b->pod);
+        }
+        if (d->adopt.n_counted != before)
+            bh_log_info(
+                "Binds of the scheduler before count on their nodes and are asked for again",
+                bh_kv_u("pods", d->adopt.n_counted - before));
+    }
 }
 
 void bh_sched_adopt_left(struct bh_sched_daemon *d)

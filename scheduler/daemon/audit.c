@@ -39,11 +39,6 @@ void bh_sched_audit_hidden(struct bh_sched_daemon *d, struct bh_pod_state *s)
     bh_pod_drop(s);
 }
 
-void bh_sched_audit_begin(struct bh_sched_daemon *d)
-{
-    d->audit.generation++;
-}
-
 void bh_sched_audit_complete(struct bh_sched_daemon *d)
 {
     struct bh_map_entry *m;
@@ -62,17 +57,6 @@ void bh_sched_audit_fini(struct bh_sched_daemon *d)
 }
 
 /* ---- once a second --------------------------------------------------------------------------- */
-
-static bool counts_agree(const struct bh_sched_daemon *d)
-{
-    struct bh_ledger_stats l;
-    struct bh_queue_stats q;
-
-    bh_queue_stats(d->queue, &q);
-    bh_ledger_stats(d->ledger, &l);
-    return q.pods == d->audit.n_shown + l.seen && !q.popped &&
-           q.binding == l.binds + l.kept + d->prebinds.n;
-}
 
 enum found { FINE, MISSING, STRAY };
 
@@ -93,28 +77,6 @@ static enum found look(struct bh_sched_daemon *d, const struct bh_pod_state *s)
     }
 }
 
-/* The queue has its object: the pod is tried again. */
-static void bring_back(struct bh_sched_daemon *d, struct bh_pod_state *s)
-{
-    const struct bh_str uid = bh_pod_uid(s);
-    const struct bh_pod_rec *on_node = bh_engine_find_pod(d->engine, uid, NULL);
-
-    if (on_node && bh_engine_is_assumed(d->engine, uid))
-        bh_sched_unwind(d, s->queued, on_node->node, BH_OVER_RECALLED, "", "");
-    else if (on_node)
-        bh_queue_done(d->queue, s);
-    else
-        bh_queue_return(d->queue, s, NULL, 0, NULL, 0, bh_sched_now(d));
-}
-
-static void tell(struct bh_sched_daemon *d, const struct bh_pod_state *s, enum found f, unsigned n)
-{
-    d->audit.lost++;
-    if (n <= NAMES_MAX)
-        bh_log_error("A pending pod was lost, taking it up again", bh_kv_s("uid", s->uid),
-                     bh_kv_s("where", f == MISSING ? "not in the queue" : "in nobody's hands"));
-}
-
 static void walk(struct bh_sched_daemon *d)
 {
     unsigned n = 0, missing = 0;
@@ -125,10 +87,22 @@ static void walk(struct bh_sched_daemon *d)
         const enum found f = s->shown ? look(d, s) : FINE;
         if (f == FINE)
             continue;
-        tell(d, s, f, ++n);
+        d->audit.lost++;
+        if (++n <= NAMES_MAX)
+            bh_log_error("A pending pod was lost, taking it up again", bh_kv_s("uid", s->uid),
+                         bh_kv_s("where", f == MISSING ? "not in the queue" : "in nobody's hands"));
         missing += f == MISSING;
-        if (f == STRAY)
-            bring_back(d, s);
+        if (f == STRAY) {
+            /* The queue has its object: the pod is tried again. */
+            const struct bh_str uid = bh_pod_uid(s);
+            const struct bh_pod_rec *on_node = bh_engine_find_pod(d->engine, uid, NULL);
+            if (on_node && bh_engine_is_assumed(d->engine, uid))
+                bh_sched_unwind(d, s->queued, on_node->node, BH_OVER_RECALLED, "", "");
+            else if (on_node)
+                bh_queue_done(d->queue, s);
+            else
+                bh_queue_return(d->queue, s, NULL, 0, NULL, 0, bh_sched_now(d));
+        }
     }
     if (!missing)
         return;
@@ -146,7 +120,13 @@ void bh_sched_audit_turn(struct bh_sched_daemon *d)
     a->looked_ns = now;
     if (a->asked_ns && now - a->asked_ns < ASK_EVERY_NS)
         return;
-    if (counts_agree(d) && now - a->walked_ns < WALK_NS)
+    struct bh_ledger_stats l;
+    struct bh_queue_stats q;
+    bh_queue_stats(d->queue, &q);
+    bh_ledger_stats(d->ledger, &l);
+    if ((q.pods == d->audit.n_shown + l.seen && !q.popped &&
+         q.binding == l.binds + l.kept + d->prebinds.n) &&
+        now - a->walked_ns < WALK_NS)
         return;
     a->walked_ns = now;
     walk(d);

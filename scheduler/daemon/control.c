@@ -53,11 +53,22 @@ static void fill_intake(const struct bh_sched_daemon *d, Berth__ControlStatus *s
     s->heartbeat_age_ns = now - BH_MIN(now, snap.heartbeat_boot_ns);
 }
 
-static void fill_counts(const struct bh_sched_daemon *d, Berth__ControlStatus *s)
+static void answer_status(struct bh_control *c, Berth__ControlReply *r)
 {
+    static char version[] = BH_VERSION;
+    const struct bh_sched_daemon *d = c->d;
+    Berth__ControlStatus *s = bh_arena_new(&c->arena, Berth__ControlStatus);
+
+    berth__control_status__init(s);
+    s->version = version;
+    s->has_epoch = s->has_deciding = s->has_now_ns = s->has_started_ns = true;
+    s->epoch = d->epoch;
+    s->deciding = bh_sched_may_decide(d);
+    s->now_ns = bh_sched_now(d);
+    s->started_ns = d->wall_base_ns;
+    fill_intake(d, s);
     struct bh_queue_stats q;
     struct bh_ledger_stats l;
-
     bh_queue_stats(d->queue, &q);
     bh_ledger_stats(d->ledger, &l);
     s->has_nodes = s->has_pods = s->has_assumed = s->has_active = s->has_backoff = true;
@@ -73,51 +84,13 @@ static void fill_counts(const struct bh_sched_daemon *d, Berth__ControlStatus *s
     s->in_flight = q.in_flight;
     s->binding = l.binds;
     s->binders = l.binders;
-}
-
-static void list_profiles(struct bh_control *c, Berth__ControlStatus *s)
-{
     const struct bh_sched_config *cfg = c->d->o.config;
     static char standard[] = "default-scheduler";
-
     s->n_profile = cfg ? cfg->n_profiles : 1;
     s->profile = bh_arena_new_array(&c->arena, char *, s->n_profile);
     for (size_t i = 0; i < s->n_profile; i++)
         s->profile[i] = cfg ? (char *)(uintptr_t)cfg->profiles[i].scheduler_name : standard;
-}
-
-static void answer_status(struct bh_control *c, Berth__ControlReply *r)
-{
-    static char version[] = BH_VERSION;
-    const struct bh_sched_daemon *d = c->d;
-    Berth__ControlStatus *s = bh_arena_new(&c->arena, Berth__ControlStatus);
-
-    berth__control_status__init(s);
-    s->version = version;
-    s->has_epoch = s->has_deciding = s->has_now_ns = s->has_started_ns = true;
-    s->epoch = d->epoch;
-    s->deciding = bh_sched_may_decide(d);
-    s->now_ns = bh_sched_now(d);
-    s->started_ns = d->wall_base_ns;
-    fill_intake(d, s);
-    fill_counts(d, s);
-    list_profiles(c, s);
     r->status = s;
-}
-
-/* ---- CONFIG ---------------------------------------------------------------------------------- */
-
-static void answer_config(struct bh_control *c, Berth__ControlReply *r)
-{
-    Berth__ControlConfig *m = bh_arena_new(&c->arena, Berth__ControlConfig);
-
-    berth__control_config__init(m);
-    m->path = bh_arena_strdup(&c->arena, c->d->o.config_path ? c->d->o.config_path : "");
-    m->in_force = c->config_text;
-    m->in_force_json = c->config_json;
-    m->has_tie_break_first = true;
-    m->tie_break_first = c->d->o.tie_break == BH_TIE_FIRST;
-    r->config = m;
 }
 
 /* ---- QUEUE, POD ------------------------------------------------------------------------------ */
@@ -137,33 +110,15 @@ static void fill_bind(struct bh_control *c, const struct bh_pod_state *s, Berth_
 {
     const struct bh_work *w = s->bind;
 
-    if (!w)
+    if (!w) {
         m->node = sym_of(c, bh_sched_prebind_node(s));
-    if (!w)
         return;
+    }
     m->node = text_of(&c->arena, w->item.node, NAME_MAX_BYTES);
     m->binder = w->binder ? bh_arena_strdup(&c->arena, w->binder->name) : NULL;
     m->has_bind_attempt = m->has_bind_ns = true;
     m->bind_attempt = w->item.attempt;
     m->bind_ns = bh_sched_now(c->d) - (int64_t)(bh_mono_ns() - w->queued_ns);
-}
-
-/* What the last attempt said; of a gated pod, what its gate says now. */
-static void fill_reason(struct bh_control *c, const struct bh_queued_pod *p, size_t text_max,
-                        Berth__QueuePod *m)
-{
-    const struct bh_status *s = m->place == BERTH__QUEUE_PLACE__QUEUE_GATED
-                                    ? bh_engine_pre_enqueue(c->d->engine, &p->pending)
-                                    : NULL;
-    static char gated[] = "SchedulingGated";
-
-    if (s) {
-        m->reason = gated;
-        m->message = text_of(&c->arena, bh_status_message(&c->arena, s), text_max);
-    } else if (p->attempts) {
-        m->reason = text_of(&c->arena, p->last_reason, 64);
-        m->message = text_of(&c->arena, p->last_message, text_max);
-    }
 }
 
 _Static_assert((int)BH_Q_ACTIVE == BERTH__QUEUE_PLACE__QUEUE_ACTIVE &&
@@ -201,25 +156,29 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
     for (uint32_t i = 0; i < v.n_plugins; i++)
         m->plugin[i] = text_of(&c->arena, v.plugins[i], NAME_MAX_BYTES);
     m->nominated_node = sym_of(c, p->told_nomination);
-    fill_reason(c, p, text_max, m);
+    /* What the last attempt said; of a gated pod, what its gate says now. */
+    const struct bh_status *s = m->place == BERTH__QUEUE_PLACE__QUEUE_GATED
+                                    ? bh_engine_pre_enqueue(c->d->engine, &p->pending)
+                                    : NULL;
+    static char gated[] = "SchedulingGated";
+    if (s) {
+        m->reason = gated;
+        m->message = text_of(&c->arena, bh_status_message(&c->arena, s), text_max);
+    } else if (p->attempts) {
+        m->reason = text_of(&c->arena, p->last_reason, 64);
+        m->message = text_of(&c->arena, p->last_message, text_max);
+    }
     fill_bind(c, p->pod, m);
     return m;
-}
-
-static bool wanted(const struct page *g, const struct bh_queued_pod *p, enum bh_queue_place place)
-{
-    const struct bh_pod_rec *rec = p->pending.pod;
-
-    if (g->q->places && !(g->q->places >> place & 1))
-        return false;
-    return !g->q->namespace_ || bh_str_eqc(bh_rec_text(rec, rec->namespace_), g->q->namespace_);
 }
 
 static bool on_pod(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place)
 {
     struct page *g = arg;
+    const struct bh_pod_rec *rec = p->pending.pod;
 
-    if (!wanted(g, p, place))
+    if ((g->q->places && !(g->q->places >> place & 1)) ||
+        (g->q->namespace_ && !bh_str_eqc(bh_rec_text(rec, rec->namespace_), g->q->namespace_)))
         return true;
     if (g->r->n_pod == g->q->limit)
         return false;
@@ -227,60 +186,7 @@ static bool on_pod(void *arg, const struct bh_queued_pod *p, enum bh_queue_place
     return true;
 }
 
-static void answer_queue(struct bh_control *c, const Berth__ControlRequest *q,
-                         Berth__ControlReply *r)
-{
-    struct page g = {.c = c, .q = q, .r = r};
-    uint64_t cursor = q->cursor;
-
-    r->pod = bh_arena_new_array(&c->arena, Berth__QueuePod *, q->limit);
-    r->has_restart =
-        bh_queue_walk(c->d->queue, &cursor, BH_CONTROL_SLOTS, on_pod, &g) == BH_QUEUE_WALK_MOVED;
-    r->restart = r->has_restart;
-    r->has_cursor = true;
-    r->cursor = cursor;
-}
-
-static void answer_pod(struct bh_control *c, const Berth__ControlRequest *q, Berth__ControlReply *r)
-{
-    const struct bh_pod_state *s = bh_pods_find(c->d->pods, bh_str_c(q->uid));
-
-    if (!s || !s->queued)
-        return;
-    r->pod = bh_arena_new_array(&c->arena, Berth__QueuePod *, 1);
-    r->pod[0] = queue_pod(c, s->queued, POD_TEXT_MAX);
-    r->n_pod = 1;
-}
-
-/* ---- RELOAD ---------------------------------------------------------------------------------- */
-
-static void answer_reload(struct bh_control *c, Berth__ControlReply *r)
-{
-    struct bh_err err = {0};
-    int rc = bh_sched_reload(c->d, &err);
-
-    if (rc < 0) {
-        r->error = bh_arena_strdup(&c->arena, err.msg);
-        return;
-    }
-    r->has_restart = true;
-    r->restart = rc == 1;
-    bh_bus_linger(c->bus, GOODBYE_MS); /* the answer leaves before we do */
-}
-
 /* ---- the socket ------------------------------------------------------------------------------ */
-
-static void reply(struct bh_control *c, const struct bh_peer *peer, Berth__ControlReply *r)
-{
-    Berth__Envelope e = BERTH__ENVELOPE__INIT;
-
-    e.control_reply = r;
-    r->has_id = true;
-    if (bh_bus_send(c->bus, peer, &e) != BH_BUS_OK)
-        c->stats.dropped++; /* it does not read, or is gone: it has to ask again */
-    else if (!r->error)
-        c->stats.answered++;
-}
 
 static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
@@ -289,18 +195,44 @@ static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__
     case BERTH__CONTROL_WHAT__CONTROL_STATUS:
         answer_status(c, r);
         break;
-    case BERTH__CONTROL_WHAT__CONTROL_CONFIG:
-        answer_config(c, r);
-        break;
-    case BERTH__CONTROL_WHAT__CONTROL_QUEUE:
-        answer_queue(c, q, r);
-        break;
-    case BERTH__CONTROL_WHAT__CONTROL_POD:
-        answer_pod(c, q, r);
-        break;
-    case BERTH__CONTROL_WHAT__CONTROL_RELOAD:
-        answer_reload(c, r);
-        break;
+    case BERTH__CONTROL_WHAT__CONTROL_CONFIG: {
+        Berth__ControlConfig *m = bh_arena_new(&c->arena, Berth__ControlConfig);
+        berth__control_config__init(m);
+        m->path = bh_arena_strdup(&c->arena, c->d->o.config_path ? c->d->o.config_path : "");
+        m->in_force = c->config_text;
+        m->in_force_json = c->config_json;
+        m->has_tie_break_first = true;
+        m->tie_break_first = c->d->o.tie_break == BH_TIE_FIRST;
+        r->config = m;
+    } break;
+    case BERTH__CONTROL_WHAT__CONTROL_QUEUE: {
+        struct page g = {.c = c, .q = q, .r = r};
+        uint64_t cursor = q->cursor;
+        r->pod = bh_arena_new_array(&c->arena, Berth__QueuePod *, q->limit);
+        r->has_restart = bh_queue_walk(c->d->queue, &cursor, BH_CONTROL_SLOTS, on_pod, &g) ==
+                         BH_QUEUE_WALK_MOVED;
+        r->restart = r->has_restart;
+        r->has_cursor = true;
+        r->cursor = cursor;
+    } break;
+    case BERTH__CONTROL_WHAT__CONTROL_POD: {
+        const struct bh_pod_state *s = bh_pods_find(c->d->pods, bh_str_c(q->uid));
+        if (!s || !s->queued)
+            break;
+        r->pod = bh_arena_new_array(&c->arena, Berth__QueuePod *, 1);
+        r->pod[r->n_pod++] = queue_pod(c, s->queued, POD_TEXT_MAX);
+    } break;
+    case BERTH__CONTROL_WHAT__CONTROL_RELOAD: {
+        struct bh_err err = {0};
+        int rc = bh_sched_reload(c->d, &err);
+        if (rc < 0) {
+            r->error = bh_arena_strdup(&c->arena, err.msg);
+            break;
+        }
+        r->has_restart = true;
+        r->restart = rc == BH_SCHED_RELOAD;
+        bh_bus_linger(c->bus, GOODBYE_MS); /* the answer leaves before we do */
+    } break;
     default: /* refused by the bus */
         break;
     }
@@ -313,12 +245,11 @@ unsigned bh_control_serve(struct bh_control *c)
     Berth__Envelope *e = NULL;
     struct bh_peer peer = {.n = 0};
     uint64_t t0 = bh_mono_ns();
-    enum bh_bus_outcome o;
 
     if (!c->news || t0 < c->not_before_ns)
         return 0;
     bh_arena_reset(&c->arena);
-    o = bh_bus_recv(c->bus, &c->arena, &peer, &e);
+    enum bh_bus_outcome o = bh_bus_recv(c->bus, &c->arena, &peer, &e);
     if (o == BH_BUS_EMPTY) {
         c->news = false;
         return 0;
@@ -329,8 +260,15 @@ unsigned bh_control_serve(struct bh_control *c)
         c->stats.malformed++;
         r.error = malformed;
     }
-    if (peer.n)
-        reply(c, &peer, &r);
+    if (peer.n) {
+        Berth__Envelope out = BERTH__ENVELOPE__INIT;
+        out.control_reply = &r;
+        r.has_id = true;
+        if (bh_bus_send(c->bus, &peer, &out) != BH_BUS_OK)
+            c->stats.dropped++; /* it does not read, or is gone: it has to ask again */
+        else if (!r.error)
+            c->stats.answered++;
+    }
     t0 = bh_mono_ns() - t0;
     c->stats.busy_ns += t0;
     c->not_before_ns = bh_mono_ns() + t0 * (BH_CONTROL_SHARE - 1);

@@ -42,19 +42,29 @@ static char *cut(const char *text, size_t max)
     return strlen(text) <= max ? bh_strdup(text) : bh_asprintf("%.*s ...", (int)(max - 4), text);
 }
 
-static void set_event(struct bh_sched_daemon *d, struct bh_work *w, const struct bh_queued_pod *p,
-                      const char *type, const char *reason, const char *action, const char *note)
+static void send_event(struct bh_sched_daemon *d, const struct bh_queued_pod *p, const char *type,
+                       const char *reason, const char *note)
 {
-    bh_work_event(w, type, reason, action, cut(note, NOTE_MAX), profile_of(d, &p->pending),
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, p);
+
+    bh_work_event(w, type, reason, "Scheduling", cut(note, NOTE_MAX), profile_of(d, &p->pending),
                   p->resource_version);
+    (void)bh_ledger_add(d->ledger, w);
 }
 
 static void failed_scheduling_event(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                                     const char *note)
 {
-    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, p);
+    send_event(d, p, "Warning", "FailedScheduling", note);
+}
 
-    set_event(d, w, p, "Warning", "FailedScheduling", "Scheduling", note);
+/* A promise, or BH_SYM_NONE: the end of it. */
+static void patch_nomination(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
+{
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
+
+    bh_work_nominate(w, bh_sym_text(d->symtab, node));
+    bh_queue_told(p->pod, p->told_condition, node);
     (void)bh_ledger_add(d->ledger, w);
 }
 
@@ -65,17 +75,16 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
                             bh_sym nominated)
 {
     uint64_t told = p->told_condition, now = bh_sched_condition_hash(reason, message);
-    struct bh_work *w;
 
     set_nominated = set_nominated && nominated != p->told_nomination;
     if (told == now && !set_nominated)
         return;
-    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
     bh_sched_log_condition(p, reason);
     bh_work_condition(w, "PodScheduled", "False", reason, cut(message, CONDITION_MAX),
                       p->pending.pod->generation, !told);
     if (set_nominated)
-        bh_work_nominate(w, nominated == BH_SYM_NONE ? "" : bh_sym_text(d->symtab, nominated));
+        bh_work_nominate(w, bh_sym_text(d->symtab, nominated));
     bh_queue_told(p->pod, now, set_nominated ? nominated : p->told_nomination);
     (void)bh_ledger_add(d->ledger, w);
 }
@@ -120,14 +129,9 @@ static void withdraw(void *arg, struct bh_str uid, int32_t priority)
     const struct nominated_below *below = arg;
     const struct bh_pod_state *s = bh_pods_find(below->d->pods, uid);
     const struct bh_queued_pod *p = s ? s->queued : NULL;
-    struct bh_work *w;
 
-    if (!p || priority >= below->priority || p->told_nomination == BH_SYM_NONE)
-        return;
-    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
-    bh_work_nominate(w, "");
-    bh_queue_told(p->pod, p->told_condition, BH_SYM_NONE);
-    (void)bh_ledger_add(below->d->ledger, w);
+    if (p && priority < below->priority && p->told_nomination != BH_SYM_NONE)
+        patch_nomination(below->d, p, BH_SYM_NONE);
 }
 
 /* Victims that are terminating already are left alone; when there are no others, nothing is done at
@@ -173,26 +177,18 @@ static void handle_failure(struct bh_sched_daemon *d, struct bh_queued_pod *p,
 
 void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
 {
-    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, p);
     BH_CLEANUP(bh_freep)
     char *note = bh_asprintf("waiting for binding conditions for device on node %s",
                              bh_sym_text(d->symtab, node));
 
-    set_event(d, w, p, "Normal", "BindingConditionsPending", "Scheduling", note);
-    (void)bh_ledger_add(d->ledger, w);
+    send_event(d, p, "Normal", "BindingConditionsPending", note);
 }
 
 void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
 {
-    struct bh_work *w;
-
-    if (p->told_nomination == node ||
-        !bh_sched_config_gate(d->o.config, "NominatedNodeNameForExpectation"))
-        return;
-    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
-    bh_work_nominate(w, bh_sym_text(d->symtab, node));
-    bh_queue_told(p->pod, p->told_condition, node);
-    (void)bh_ledger_add(d->ledger, w);
+    if (p->told_nomination != node &&
+        bh_sched_config_gate(d->o.config, "NominatedNodeNameForExpectation"))
+        patch_nomination(d, p, node);
 }
 
 void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
@@ -271,9 +267,81 @@ static void tell_nominated_room(struct bh_sched_daemon *d, const struct bh_queue
     tell_room(d, pod, p->pending.shape, false);
 }
 
+/* ---- what is kept of decisions (--record-decisions) ------------------------------------------- */
+
+static void record_begin(struct bh_sched_daemon *d, struct bh_queued_pod *p,
+                         const struct bh_decision *dec)
+{
+    const struct bh_pod_rec *rec = p->pending.pod;
+    const struct bh_shape_rec *shape = bh_engine_shape_rec(d->engine, p->pending.shape);
+    const struct bh_recorder_pod pod = {
+        .namespace_ = bh_rec_text(rec, rec->namespace_),
+        .name = bh_rec_text(rec, rec->name),
+        .uid = bh_rec_text(rec, rec->uid),
+        .profile = bh_sym_text(d->symtab, shape->scheduler_name),
+        .trigger = bh_queue_trigger(d->queue, p),
+        .attempt = p->attempts,
+        .priority = shape->priority,
+        .time_ns = p->popped_ns,
+    };
+
+    p->decision =
+        bh_recorder_begin(d->recorder, d->engine, &pod, dec, bh_engine_took_ns(d->engine));
+}
+
+/* What each plugin of a point said: all were asked up to the one whose status s is. */
+static uint32_t steps_at(struct bh_sched_daemon *d, const struct bh_pending *p, enum bh_point at,
+                         const struct bh_status *s, int64_t timeout_ns, struct bh_arena *a,
+                         struct bh_record_step *ret)
+{
+    const char *names[BH_RECORD_STEPS];
+    uint32_t n = bh_engine_plugins_at(d->engine, p, at, names, BH_RECORD_STEPS);
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool said = s && s->plugin && bh_streq(s->plugin, names[i]);
+        ret[i] = (struct bh_record_step){.plugin = names[i], .message = "success"};
+        if (!said)
+            continue;
+        if (s->code == BH_WAIT) {
+            ret[i].message = "wait";
+            ret[i].timeout_ns = timeout_ns;
+        } else {
+            ret[i].message = bh_status_message(a, s);
+            return i + 1;
+        }
+    }
+    return n;
+}
+
+static void record_commit(struct bh_sched_daemon *d, const struct bh_pending *p, enum bh_point at,
+                          const struct bh_status *s, int64_t timeout_ns,
+                          const struct bh_decision *dec)
+{
+    struct bh_record_after after = {.overruled = dec != NULL};
+    struct bh_arena a;
+
+    if (bh_recorder_mode(d->recorder) != BH_RECORD_FULL) {
+        bh_recorder_end(d->recorder, &after, dec);
+        return;
+    }
+    bh_arena_init(&a, 0);
+    after.n_reserve =
+        steps_at(d, p, BH_POINT_RESERVE, at == BH_POINT_RESERVE ? s : NULL, 0, &a, after.reserve);
+    if (at == BH_POINT_PERMIT)
+        after.n_permit = steps_at(d, p, BH_POINT_PERMIT, s, timeout_ns, &a, after.permit);
+    if (!dec) {
+        after.n_pre_bind =
+            bh_engine_plugins_at(d->engine, p, BH_POINT_PRE_BIND, after.pre_bind, BH_RECORD_STEPS);
+        after.n_bind = bh_engine_plugins_at(d->engine, p, BH_POINT_BIND, after.bind, 1);
+    }
+    bh_recorder_end(d->recorder, &after, dec);
+    bh_arena_fini(&a);
+}
+
+/* ---- one pod --------------------------------------------------------------------------------- */
+
 /* Assume, reserve, permit, and the write is on its way, or what has to come before it. Returns the
- * attempt's result for metrics.
- */
+ * attempt's result for metrics. */
 static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node)
 {
     struct bh_str uid = bh_pod_uid(p->pod);
@@ -294,7 +362,7 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
     waits = bh_status_code(s) == BH_WAIT;
     if (!s || waits) {
         if (bh_unlikely(p->decision))
-            bh_sched_record_commit(d, &p->pending, at, s, timeout_ns, NULL);
+            record_commit(d, &p->pending, at, s, timeout_ns, NULL);
         bh_engine_unnominate(d->engine, uid);
         if (p->told_nomination != BH_SYM_NONE && p->told_nomination != node)
             tell_nominated_room(d, p); /* it was promised another node */
@@ -309,7 +377,7 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
     }
     decision_of_status(&d->text_arena, s, &dec, &plugin);
     if (bh_unlikely(p->decision))
-        bh_sched_record_commit(d, &p->pending, at, s, timeout_ns, &dec);
+        record_commit(d, &p->pending, at, s, timeout_ns, &dec);
     if (assumed) {
         bh_engine_unreserve(d->engine, &p->pending, node);
         (void)bh_engine_forget(d->engine, uid);
@@ -360,9 +428,7 @@ static bool rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
 {
     const char *profile = profile_of(d, &p->pending);
-    const struct bh_decision *dec;
     const char *result = "error";
-    double took_s;
 
     p->decision = 0;
     if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p))
@@ -370,15 +436,16 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     bh_sched_log_attempt(p);
     if (bh_unlikely(d->recorder))
         bh_recorder_clear(d->recorder);
-    dec = bh_engine_schedule(d->engine, &p->pending, d->decide_flags, bh_sched_now(d));
+    const struct bh_decision *dec =
+        bh_engine_schedule(d->engine, &p->pending, d->decide_flags, bh_sched_now(d));
     if (d->stopping) /* it was cut short: nothing it says is true */
         return;
     p->evaluated = dec->evaluated;
     p->feasible = dec->feasible;
     bh_probe_pod(decide, bh_rec_text(p->pending.pod, p->pending.pod->uid), dec->feasible);
-    took_s = (double)bh_engine_took_ns(d->engine) / 1e9;
+    double took_s = (double)bh_engine_took_ns(d->engine) / 1e9;
     if (bh_unlikely(d->recorder))
-        bh_sched_record_begin(d, p, dec);
+        record_begin(d, p, dec);
     if (dec->kind == BH_DECIDED) {
         result = commit(d, p, dec->node);
     } else {
@@ -386,7 +453,7 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
             result = "unschedulable";
         bh_sched_log_no_fit(d, p, dec);
         if (bh_unlikely(d->recorder))
-            bh_sched_record_no_fit(d);
+            bh_recorder_end(d->recorder, &(struct bh_record_after){0}, NULL);
         handle_failure(d, p, dec);
     }
     bh_sched_count_attempt(d, result, profile, took_s);
@@ -473,9 +540,8 @@ void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_pod_state *s, en
     (void)unassume(d, uid); /* the move event before the pod returns: an error is not a rejection */
     if (!ours || how == BH_OVER_GONE)
         return;
-    if (bh_engine_find_pod(d->engine, uid,
-                           NULL)) { /* bound after all, by another try or another hand */
-        bh_queue_done(d->queue, s);
+    if (bh_engine_find_pod(d->engine, uid, NULL)) {
+        bh_queue_done(d->queue, s); /* bound after all, by another try or another hand */
         return;
     }
     if (how != BH_OVER_RECALLED && how != BH_OVER_ELSEWHERE) {
@@ -491,12 +557,12 @@ void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_
 {
     const struct bh_queued_pod *p = w->pod->queued;
 
-    if (p)
+    if (p) {
         bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->item.node), how, "", message);
-    else
-        (void)unassume(d, bh_pod_uid(w->pod));
-    if (!p)
-        bh_sched_record_outcome(d, w->decision, BH_OUTCOME_FAILED, message);
+        return;
+    }
+    (void)unassume(d, bh_pod_uid(w->pod));
+    bh_sched_record_outcome(d, w->decision, BH_OUTCOME_FAILED, message);
 }
 
 void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w)

@@ -18,9 +18,8 @@ int64_t bh_sched_now(const struct bh_sched_daemon *d)
     return d->wall_base_ns + (int64_t)(bh_mono_ns() - d->mono_base_ns);
 }
 
-static bool check_live(void *arg)
+static bool check_live(void *arg BH_UNUSED)
 {
-    (void)arg;
     return true;
 }
 
@@ -33,9 +32,7 @@ static bool check_snapshot(void *arg)
 
 static bool check_feed(void *arg)
 {
-    const struct bh_sched_daemon *d = arg;
-
-    return d->in.feed.synced;
+    return ((const struct bh_sched_daemon *)arg)->in.feed.synced;
 }
 
 static bool check_binders(void *arg)
@@ -54,47 +51,35 @@ static bool wake(void *arg)
     return false;
 }
 
-static void on_idle_timer(uv_timer_t *t)
+static void on_idle_timer(uv_timer_t *t BH_UNUSED)
 {
-    (void)t;
 }
 
 static void on_stop(void *arg)
 {
-    struct bh_sched_daemon *d = arg;
-
-    d->stopping = true;
-}
-
-/* Files that extenders are asked with may have changed without the configuration. */
-static bool same_config(const struct bh_sched_daemon *d, const struct bh_sched_config *c)
-{
-    struct bh_buf text = {0};
-    bool same = false;
-
-    if (d->o.config_text && !c->n_extenders) {
-        bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &text);
-        same = bh_streq(bh_buf_str(&text), d->o.config_text);
-    }
-    bh_buf_fini(&text);
-    return same;
+    ((struct bh_sched_daemon *)arg)->stopping = true;
 }
 
 int bh_sched_reload(struct bh_sched_daemon *d, struct bh_err *err)
 {
     struct bh_sched_config *c = NULL;
+    struct bh_buf text = {0};
     struct bh_config_report r;
-    int rc;
 
     if (!d->o.config_path)
         return bh_err_set(err, -ENOENT,
                           "there is no file to read: the scheduler runs without --config");
     bh_config_report_init(&r);
-    rc = bh_sched_config_load_report(d->o.config_path, &c, &r);
+    int rc = bh_sched_config_load_report(d->o.config_path, &c, &r);
     if (rc < 0)
         bh_err_set(err, rc, "%s", bh_config_report_line(&r, d->o.config_path));
-    else if (!same_config(d, c))
+    else if (!d->o.config_text || c->n_extenders)
+        rc = BH_SCHED_RELOAD; /* files that extenders are asked with may have changed without it */
+    else
+        bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &text);
+    if (rc == 0 && !bh_streq(bh_buf_str(&text), d->o.config_text))
         rc = BH_SCHED_RELOAD;
+    bh_buf_fini(&text);
     bh_sched_config_free(c);
     bh_config_report_fini(&r);
     if (rc == BH_SCHED_RELOAD)
@@ -115,18 +100,6 @@ static void on_hup(void *arg)
                     bh_kv_s("file", d->o.config_path));
 }
 
-static int listen_for_binders(struct bh_sched_daemon *d, struct bh_err *err)
-{
-    const struct bh_bus_listen l = {d->o.binder_listen, d->o.key_file, d->o.binder_keys};
-    char where[128];
-    int rc = bh_bus_listen(d->binders, &l, where, err);
-
-    if (rc == 0)
-        bh_log_info("Binders of other hosts may connect", bh_kv_s("endpoint", where),
-                    bh_kv_s("keys", l.allow_dir));
-    return rc;
-}
-
 static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
 {
     const struct bh_intake_options in = {.runtime_dir = d->o.runtime_dir,
@@ -142,8 +115,14 @@ static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
     if (rc == 0)
         rc = bh_bus_open_among(BH_BUS_ROUTER_BIND, binders, NULL, d->o.users, BH_BUS_BINDER,
                                &d->binders, err);
-    if (rc == 0 && d->o.binder_listen)
-        rc = listen_for_binders(d, err);
+    if (rc == 0 && d->o.binder_listen) {
+        const struct bh_bus_listen l = {d->o.binder_listen, d->o.key_file, d->o.binder_keys};
+        char where[128];
+        rc = bh_bus_listen(d->binders, &l, where, err);
+        if (rc == 0)
+            bh_log_info("Binders of other hosts may connect", bh_kv_s("endpoint", where),
+                        bh_kv_s("keys", l.allow_dir));
+    }
     if (rc < 0)
         return rc;
     d->feed_poll = bh_bus_poll_new(d->loop, d->in.feed.bus, wake, &d->feed_news);
@@ -171,7 +150,6 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
                                   .initial_backoff_ns = 1000000000,
                                   .max_backoff_ns = 10000000000,
                                   .max_in_unschedulable_ns = 300 * INT64_C(1000000000)};
-    int rc;
 
     if (d->o.config) {
         qo.initial_backoff_ns = d->o.config->pod_initial_backoff_ns;
@@ -181,7 +159,7 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
         qo.max_in_unschedulable_ns = d->o.max_in_unschedulable_ns;
     qo.keep_backoff = !bh_sched_config_gate(d->o.config, "SchedulerPopFromBackoffQ");
     d->observer = bh_sched_observer(d);
-    rc = bh_engine_new(&eo, &d->engine, err);
+    int rc = bh_engine_new(&eo, &d->engine, err);
     if (rc < 0)
         return rc;
     d->symtab = bh_engine_symtab(d->engine);
@@ -220,7 +198,7 @@ int bh_sched_daemon_init(struct bh_sched_daemon *d, const struct bh_sched_daemon
         .wall_base_ns = bh_wall_ns(),
     };
     TAILQ_INIT(&d->letters);
-    bh_sched_prebind_init(d);
+    TAILQ_INIT(&d->prebinds.list);
     bh_arena_init(&d->text_arena, 0);
     bh_arena_init(&d->bus_arena, 4u * BH_BUS_MAX_BYTES);
     d->started_ns = d->mono_base_ns = bh_mono_ns();
@@ -269,10 +247,12 @@ static void tell_turned_away(struct bh_sched_daemon *d)
     d->told_turned_away = s.turned_away;
 }
 
-static unsigned drain(struct bh_sched_daemon *d)
+unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 {
-    unsigned feed = 0, binders = 0;
+    unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
 
+    bh_sched_sweep(d);
+    unsigned feed = 0, binders = 0;
     if (d->feed_news) {
         feed = bh_feed_drain(&d->in.feed, BH_TURN_MESSAGES);
         d->feed_news = feed == BH_TURN_MESSAGES;
@@ -281,28 +261,7 @@ static unsigned drain(struct bh_sched_daemon *d)
         binders = bh_sched_drain_binders(d);
         d->binders_news = binders >= BH_TURN_MESSAGES;
     }
-    return feed + binders;
-}
-
-/* The API server said that they are bound, and the watch, which is at work, does not show it. */
-static void look_after_binds(struct bh_sched_daemon *d)
-{
-    unsigned n;
-
-    if (!bh_sched_may_decide(d))
-        return;
-    n = bh_ledger_overdue(d->ledger, bh_mono_ns());
-    if (n)
-        bh_log_warn("The watch does not show pods that should be bound, looking at them",
-                    bh_kv_u("pods", n));
-}
-
-unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
-{
-    unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
-
-    bh_sched_sweep(d);
-    work += drain(d);
+    work += feed + binders;
     bh_sched_see_victims_off(d);
     bh_engine_extenders_serve(d->engine);
     bh_intake_tick(&d->in);
@@ -311,7 +270,10 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
     bh_sched_lease_turn(d);
     (void)bh_queue_tick(d->queue, bh_sched_now(d));
     bh_sched_adopt_turn(d);
-    look_after_binds(d);
+    unsigned unseen = bh_sched_may_decide(d) ? bh_ledger_overdue(d->ledger, bh_mono_ns()) : 0;
+    if (unseen) /* the API server said that they are bound, and the watch, which is at work, not */
+        bh_log_warn("The watch does not show pods that should be bound, looking at them",
+                    bh_kv_u("pods", unseen));
     work += bh_sched_cycles(d, BH_TURN_CYCLES);
     bh_sched_prebind_turn(d);
     bh_sched_extenders_turn(d);
@@ -347,15 +309,14 @@ static void leave(struct bh_sched_daemon *d)
 static void rest(struct bh_sched_daemon *d, bool deciding, uint64_t *idle_ms)
 {
     struct bh_queue_stats q;
-    uint64_t ms;
 
     bh_queue_stats(d->queue, &q);
     /* A snapshot that is still being filled: the feed tells when it is not. */
     const bool filling = d->in.rebuilding && !d->in.snapshot_ready;
-    ms = filling || (deciding && !q.backoff && !q.unschedulable && !d->prebinds.n &&
-                     LIST_EMPTY(&d->leaving) && !d->sweep_due)
-             ? BH_REST_MS
-             : BH_IDLE_MS;
+    uint64_t ms = filling || (deciding && !q.backoff && !q.unschedulable && !d->prebinds.n &&
+                              LIST_EMPTY(&d->leaving) && !d->sweep_due)
+                      ? BH_REST_MS
+                      : BH_IDLE_MS;
     if (ms == *idle_ms)
         return;
     *idle_ms = ms;
@@ -366,14 +327,12 @@ int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *
 {
     uv_loop_t loop;
     struct bh_sched_daemon d;
-    struct bh_signals *signals;
     bool deciding = false;
     uint64_t idle_ms = BH_IDLE_MS;
-    int rc;
 
     uv_loop_init(&loop);
-    signals = bh_signals_new(&loop, on_stop, on_hup, &d);
-    rc = bh_sched_daemon_init(&d, o, &loop, err);
+    struct bh_signals *signals = bh_signals_new(&loop, on_stop, on_hup, &d);
+    int rc = bh_sched_daemon_init(&d, o, &loop, err);
     if (rc == 0) {
         uv_timer_start(&d.idle, on_idle_timer, BH_IDLE_MS, BH_IDLE_MS);
         d.keepalive = bh_keepalive_new(&loop, check_live, &d);

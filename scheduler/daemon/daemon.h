@@ -11,11 +11,10 @@
  * The process holds no API credentials. All its state can be lost: it re-attaches to the snapshot,
  * asks the watcher for the pending pods and binders for what they have on the wire (ledger.h).
  *
- * Files: daemon.c owner, start and stop; record.c what is kept of decisions; intake.c snapshot and
- * watcher; feed.c what follows from what they say; lease.c whether it may decide and write; adopt.c
- * what the scheduler before us left; audit.c that no pod is lost; cycle.c decisions and failures;
- * prebind.c what comes between Reserve and Bind; results.c binders; daemon_metrics.c and
- * daemon_observe.c metrics.
+ * Files: daemon.c owner, start and stop; intake.c snapshot and watcher; feed.c what follows from
+ * what they say; lease.c whether it may decide and write; adopt.c what the scheduler before us left;
+ * audit.c that no pod is lost; cycle.c decisions and failures; prebind.c what comes between Reserve
+ * and Bind; results.c binders; daemon_metrics.c and daemon_observe.c metrics.
  * Threads: one.
  */
 #ifndef BH_SCHED_DAEMON_H
@@ -44,10 +43,8 @@
 /* With extenders, or recorded in full, a decision may take long: after this time the turn goes on
  * with other things. */
 #define BH_TURN_DECIDING_NS UINT64_C(20000000)
-#define BH_BINDER_GRACE_NS                                                                         \
-    UINT64_C(                                                                                      \
-        1000000000) /* at start, after one that died: for binders' in-flight reports          \
-                          */
+/* At start, after one that died: for binders' in-flight reports. */
+#define BH_BINDER_GRACE_NS UINT64_C(1000000000)
 /* A pod that is bound, by the API server's word, and that the watch does not show on its node for so
  * long: its own object is looked at. */
 #define BH_BOUND_UNSEEN_NS UINT64_C(30000000000)
@@ -101,7 +98,7 @@ struct bh_sched_adoption { /* adopt.c: what the scheduler before us left on the 
 };
 struct bh_sched_audit {  /* audit.c */
     uint64_t n_shown;    /* pods of ours that the watcher shows as pending */
-    uint64_t generation; /* of the feed */
+    uint64_t generation; /* of the feed: rises with each */
     uint64_t looked_ns, walked_ns, asked_ns;
     uint64_t lost; /* berth_pods_lost_total */
 };
@@ -149,8 +146,8 @@ struct bh_sched_daemon {
     unsigned n_letters;
     LIST_HEAD(, bh_leaving) leaving; /* victims that are deleted and still seem to stay */
     uv_poll_t extenders;             /* wakes the loop; only with extenders */
-    uint64_t
-        raw_missed_ns; /* when the engine had all objects last, or it was said that it has not */
+    /* When the engine had all objects last, or it was said that it has not. */
+    uint64_t raw_missed_ns;
     struct bh_sched_audit audit;
     uint64_t crowd_logged_ns; /* when "too many binders" was said */
 
@@ -207,9 +204,8 @@ unsigned bh_sched_binders_unheard(const struct bh_sched_daemon *d);
 void bh_sched_adopt_left(struct bh_sched_daemon *d);
 /* audit.c */
 void bh_sched_audit_shown(struct bh_sched_daemon *d, struct bh_pod_state *s);
-void bh_sched_audit_hidden(struct bh_sched_daemon *d,
-                           struct bh_pod_state *s);      /* bound, gone, leaving */
-void bh_sched_audit_begin(struct bh_sched_daemon *d);    /* a new feed */
+/* Bound, gone, leaving. */
+void bh_sched_audit_hidden(struct bh_sched_daemon *d, struct bh_pod_state *s);
 void bh_sched_audit_complete(struct bh_sched_daemon *d); /* pods not named are hidden */
 void bh_sched_audit_turn(struct bh_sched_daemon *d);
 void bh_sched_audit_fini(struct bh_sched_daemon *d);
@@ -262,14 +258,6 @@ void bh_sched_log_bound(const struct bh_queued_pod *p, const char *node);
 void bh_sched_log_condition(const struct bh_queued_pod *p, const char *reason);
 void bh_sched_log_pending(const struct bh_pod_rec *pod, enum bh_event_action action);
 void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster_event *ev);
-/* record.c; only with a recorder */
-void bh_sched_record_begin(struct bh_sched_daemon *d, struct bh_queued_pod *p,
-                           const struct bh_decision *dec);
-/* Reserve and Permit are through: s; timeout_ns: of a waiting pod. dec: instead of the decision. */
-void bh_sched_record_commit(struct bh_sched_daemon *d, const struct bh_pending *p, enum bh_point at,
-                            const struct bh_status *s, int64_t timeout_ns,
-                            const struct bh_decision *dec);
-void bh_sched_record_no_fit(struct bh_sched_daemon *d);
 /* What became of a bind; nothing without a recorder. */
 static inline void bh_sched_record_outcome(struct bh_sched_daemon *d, uint64_t decision,
                                            enum bh_record_outcome o, const char *message)

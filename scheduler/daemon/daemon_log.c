@@ -12,6 +12,7 @@
 struct ref { /* "namespace/name" */
     char text[320];
 };
+#define REF(pod) ref_of(&(struct ref){""}, (pod))
 
 static const char *ref_of(struct ref *r, const struct bh_pod_rec *pod)
 {
@@ -24,52 +25,43 @@ static const char *ref_of(struct ref *r, const struct bh_pod_rec *pod)
 
 void bh_sched_log_attempt(const struct bh_queued_pod *p)
 {
-    struct ref r;
-
     if (!bh_log_v_on(3, __FILE__))
         return;
-    bh_log_v(4, "About to try and schedule pod", bh_kv_s("pod", ref_of(&r, p->pending.pod)));
-    bh_log_v(3, "Attempting to schedule pod", bh_kv_s("pod", ref_of(&r, p->pending.pod)));
+    bh_log_v(4, "About to try and schedule pod", bh_kv_s("pod", REF(p->pending.pod)));
+    bh_log_v(3, "Attempting to schedule pod", bh_kv_s("pod", REF(p->pending.pod)));
 }
 
 void bh_sched_log_no_fit(const struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                          const struct bh_decision *dec)
 {
-    struct ref r;
-
     if (!bh_log_v_on(2, __FILE__))
         return;
     if (!bh_engine_node_count(d->engine))
         bh_log_v(2, "Unable to schedule pod; no nodes are registered to the cluster; waiting",
-                 bh_kv_s("pod", ref_of(&r, p->pending.pod)));
+                 bh_kv_s("pod", REF(p->pending.pod)));
     else if (dec->kind == BH_NO_FIT)
-        bh_log_v(2, "Unable to schedule pod; no fit; waiting",
-                 bh_kv_s("pod", ref_of(&r, p->pending.pod)), bh_kv_s("err", dec->message));
+        bh_log_v(2, "Unable to schedule pod; no fit; waiting", bh_kv_s("pod", REF(p->pending.pod)),
+                 bh_kv_s("err", dec->message));
     if (dec->nominated_node != BH_SYM_NONE)
-        bh_log_v(2, "Preempting pods for a pod", bh_kv_s("pod", ref_of(&r, p->pending.pod)),
+        bh_log_v(2, "Preempting pods for a pod", bh_kv_s("pod", REF(p->pending.pod)),
                  bh_kv_s("node", bh_sym_text(d->symtab, dec->nominated_node)),
                  bh_kv_u("victims", dec->n_victims));
 }
 
 void bh_sched_log_bound(const struct bh_queued_pod *p, const char *node)
 {
-    struct ref r;
-
     if (bh_log_v_on(2, __FILE__))
-        bh_log_v(2, "Successfully bound pod to node", bh_kv_s("pod", ref_of(&r, p->pending.pod)),
+        bh_log_v(2, "Successfully bound pod to node", bh_kv_s("pod", REF(p->pending.pod)),
                  bh_kv_s("node", node), bh_kv_u("evaluatedNodes", p->evaluated),
                  bh_kv_u("feasibleNodes", p->feasible), bh_kv_u("attempts", p->attempts));
 }
 
 void bh_sched_log_condition(const struct bh_queued_pod *p, const char *reason)
 {
-    struct ref r;
-
     if (bh_log_v_on(3, __FILE__))
         bh_log_v(3, "Updating pod condition and nominated node name",
-                 bh_kv_s("pod", ref_of(&r, p->pending.pod)),
-                 bh_kv_s("conditionType", "PodScheduled"), bh_kv_s("conditionStatus", "False"),
-                 bh_kv_s("conditionReason", reason));
+                 bh_kv_s("pod", REF(p->pending.pod)), bh_kv_s("conditionType", "PodScheduled"),
+                 bh_kv_s("conditionStatus", "False"), bh_kv_s("conditionReason", reason));
 }
 
 enum about { UNSCHEDULED_POD, SCHEDULED_POD, NODE };
@@ -92,22 +84,18 @@ static void log_change(enum about what, const char *name, bool added, bool gone)
 
 void bh_sched_log_pending(const struct bh_pod_rec *pod, enum bh_event_action action)
 {
-    struct ref r;
-
     if (bh_log_v_on(3, __FILE__))
-        log_change(UNSCHEDULED_POD, ref_of(&r, pod), action == BH_EV_ADD, action == BH_EV_DELETE);
+        log_change(UNSCHEDULED_POD, REF(pod), action == BH_EV_ADD, action == BH_EV_DELETE);
 }
 
 void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster_event *ev)
 {
     const struct bh_node_rec *node = ev->new_node ? ev->new_node : ev->old_node;
     const struct bh_pod_rec *pod = ev->new_pod ? ev->new_pod : ev->old_pod;
-    struct ref r;
-
     if (!bh_log_v_on(3, __FILE__))
         return;
     if (node)
         log_change(NODE, bh_sym_text(d->symtab, node->name), !ev->old_node, !ev->new_node);
     else if (pod)
-        log_change(SCHEDULED_POD, ref_of(&r, pod), !ev->old_pod, !ev->new_pod);
+        log_change(SCHEDULED_POD, REF(pod), !ev->old_pod, !ev->new_pod);
 }

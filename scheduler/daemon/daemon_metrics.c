@@ -16,145 +16,45 @@
 
 /* ---- families -------------------------------------------------------------------------------- */
 
-struct family {
-    size_t off; /* of the struct bh_metric *, or without labels of the struct bh_cell * */
-    enum bh_metric_kind kind;
-    const char *name, *help, *labels;
-    double start, factor; /* histograms: n exponential buckets */
-    unsigned n;
-};
-#define F(member) offsetof(struct bh_sched_metrics, member)
-static const struct family families[] = {
-    {F(attempts), BH_COUNTER, "scheduler_schedule_attempts_total",
-     "[STABLE] Number of attempts to schedule pods, by the result. 'unschedulable' means a pod "
-     "could not be scheduled, while 'error' means an internal scheduler problem.",
-     "profile,result", 0, 0, 0},
-    {F(attempt_s), BH_HISTOGRAM, "scheduler_scheduling_attempt_duration_seconds",
-     "[STABLE] Scheduling attempt latency in seconds (scheduling algorithm + binding)",
-     "profile,result", 0.001, 2, 15},
-    {F(point_s), BH_HISTOGRAM, "scheduler_framework_extension_point_duration_seconds",
-     "[STABLE] Latency for running all plugins of a specific extension point.",
-     "extension_point,profile,status", 0.0001, 2, 12},
-    {F(plugin_s), BH_HISTOGRAM, "scheduler_plugin_execution_duration_seconds",
-     "[ALPHA] Duration for running a plugin at a specific extension point.",
-     "extension_point,plugin,status", 0.00001, 1.5, 20},
-    {F(hint_s), BH_HISTOGRAM, "scheduler_queueing_hint_execution_duration_seconds",
-     "[ALPHA] Duration for running a queueing hint function of a plugin.", "event,hint,plugin",
-     0.00001, 1.5, 20},
-    {F(event_s), BH_HISTOGRAM, "scheduler_event_handling_duration_seconds",
-     "[ALPHA] Event handling latency in seconds.", "event", 0.0001, 2, 12},
-    {F(sli_s), BH_HISTOGRAM, "scheduler_pod_scheduling_sli_duration_seconds",
-     "[BETA] E2e latency for a pod being scheduled, from the time the pod enters the scheduling "
-     "queue and might involve multiple scheduling attempts.",
-     "attempts", 0.01, 2, 20},
-    {F(permit), BH_HISTOGRAM, "scheduler_permit_wait_duration_seconds",
-     "[BETA] Duration of waiting on permit.", "result", 0.001, 2, 15},
-    {F(incoming), BH_COUNTER, "scheduler_queue_incoming_pods_total",
-     "[STABLE] Number of pods added to scheduling queues by event and queue type.", "event,queue",
-     0, 0, 0},
-    {F(evaluations), BH_COUNTER, "scheduler_plugin_evaluation_total",
-     "[BETA] Number of attempts to schedule pods by each plugin and the extension point (available "
-     "only in PreFilter, Filter, PreScore, and Score).",
-     "extension_point,plugin,profile", 0, 0, 0},
-    {F(unschedulable), BH_GAUGE, "scheduler_unschedulable_pods",
-     "[BETA] The number of unschedulable pods broken down by plugin name. A pod will increment the "
-     "gauge for all plugins that caused it to not schedule and so this metric have meaning only "
-     "when broken down by plugin.",
-     "plugin,profile", 0, 0, 0},
-    {F(in_flight), BH_GAUGE, "scheduler_inflight_events",
-     "[ALPHA] Number of events currently tracked in the scheduling queue.", "event", 0, 0, 0},
-    {F(goroutines), BH_GAUGE, "scheduler_goroutines",
-     "[BETA] Number of running goroutines split by the work they do such as binding.", "operation",
-     0, 0, 0},
-    {F(batch), BH_COUNTER, "scheduler_batch_attempts_total",
-     "[ALPHA] Counts of results when we attempt to use batching.", "profile,result", 0, 0, 0},
-    {F(claims), BH_COUNTER, "scheduler_resourceclaim_creates_total",
-     "[ALPHA] Number of ResourceClaims creation requests within scheduler", "status", 0, 0, 0},
-    {F(binding_conditions), BH_COUNTER, "scheduler_dra_bindingconditions_allocations_total",
-     "[ALPHA] Number of allocations using devices with BindingConditions, counted per driver per "
-     "scheduling attempt",
-     "driver,profile,status", 0, 0, 0},
-    {F(binding_conditions_s), BH_HISTOGRAM, "scheduler_dra_bindingconditions_wait_duration_seconds",
-     "[ALPHA] Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
-     "driver,profile,status", 0.1, 2, 14},
-    {F(volume_errors), BH_COUNTER, "scheduler_volume_scheduling_stage_error_total",
-     "[ALPHA] Volume scheduling stage error count", "operation", 0, 0, 0},
-    {F(outcomes), BH_COUNTER, "berth_scheduler_write_outcomes_total",
-     "Answers of binders, by outcome.", "outcome", 0, 0, 0},
-    {F(ledger), BH_GAUGE, "berth_scheduler_ledger",
-     "Writes handed to binders and not yet answered, and what became of them.", "what", 0, 0, 0},
-    {F(adopted), BH_GAUGE, "berth_scheduler_adopted",
-     "What the scheduler before this one left on the wire: what is waited for before the first "
-     "decision, and what came of it.",
-     "what", 0, 0, 0},
-    {F(engine), BH_GAUGE, "berth_scheduler_engine",
-     "Decisions by path, and the work of the fast path.", "what", 0, 0, 0},
-    {F(snapshot), BH_GAUGE, "berth_scheduler_snapshot",
-     "Position in the snapshot's change log, and the watcher's heartbeat.", "what", 0, 0, 0},
-    {F(control), BH_GAUGE, "berth_scheduler_control",
-     "Questions to the control socket by what became of them, and the time they took.", "what", 0,
-     0, 0},
-    {F(depth), BH_GAUGE, "berth_queue_depth", "Entries in a bounded queue between processes.",
-     "queue", 0, 0, 0},
-    {F(limit), BH_GAUGE, "berth_queue_limit",
-     "Bound of a queue between processes: at it, its source waits or the oldest are given up.",
-     "queue", 0, 0, 0},
-    {F(alone), BH_GAUGE, "berth_scheduler_plugin_without_batch_form",
-     "1 for a plugin that is asked node by node at the extension point, on both paths.",
-     "extension_point,plugin,profile", 0, 0, 0},
-    {F(algorithm_s), BH_HISTOGRAM, "scheduler_scheduling_algorithm_duration_seconds",
-     "[ALPHA] Scheduling algorithm latency in seconds", "", 0.001, 2, 15},
-    {F(attempts_hist), BH_HISTOGRAM, "scheduler_pod_scheduling_attempts",
-     "[STABLE] Number of attempts to successfully schedule a pod.", "", 1, 2, 5},
-    {F(victims), BH_HISTOGRAM, "scheduler_preemption_victims",
-     "[STABLE] Number of selected preemption victims", "", 1, 2, 7},
-    {F(preemptions), BH_COUNTER, "scheduler_preemption_attempts_total",
-     "[STABLE] Total preemption attempts in the cluster till now", "", 0, 0, 0},
-    {F(flushed), BH_COUNTER, "scheduler_pod_scheduled_after_flush_total",
-     "[ALPHA] Number of pods that were successfully scheduled after being flushed from "
-     "unschedulablePods due to timeout. This metric helps detect potential queueing hint "
-     "misconfigurations or event handling issues.",
-     "", 0, 0, 0},
-    {F(lost), BH_COUNTER, "berth_pods_lost_total",
-     "Pending pods that were found in no queue and in nobody's hands, and taken up again. Not 0: a "
-     "defect.",
-     "", 0, 0, 0},
-    {F(pending), BH_GAUGE, "scheduler_pending_pods",
-     "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in "
-     "activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods "
-     "in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the "
-     "number of unschedulable pods that the scheduler never attempted to schedule because they "
-     "are gated.",
-     "queue", 0, 0, 0},
-    {F(cache), BH_GAUGE, "scheduler_cache_size",
-     "[ALPHA] Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", "type", 0,
-     0, 0},
-};
-static const struct family recording[] = {
-    {F(recorded), BH_COUNTER, "berth_decisions_recorded_total",
-     "Scheduling attempts written to the file of decisions.", "", 0, 0, 0},
-    {F(record_dropped), BH_COUNTER, "berth_decisions_dropped_total",
-     "Scheduling attempts that were not recorded: the writer could not keep up, or the file could "
-     "not be written.",
-     "", 0, 0, 0},
-    {F(record_attempts), BH_GAUGE, "berth_decisions_attempts",
-     "Scheduling attempts in the file of decisions.", "", 0, 0, 0},
-    {F(record_bytes), BH_GAUGE, "berth_decisions_bytes", "Size of the file of decisions.", "", 0, 0,
-     0},
-};
-#undef F
+static const char lines[] =
+#include "scheduler/daemon/metrics.data.h"
+    ;
+static const char kinds[] = "counter gauge histogram"; /* by enum bh_metric_kind */
 
-static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r, const struct family *f,
-                          size_t n)
+#define MEMBERS(X)                                                                                 \
+    X(attempts), X(attempt_s), X(point_s), X(plugin_s), X(hint_s), X(event_s), X(sli_s),           \
+        X(permit), X(incoming), X(evaluations), X(unschedulable), X(in_flight), X(goroutines),     \
+        X(batch), X(claims), X(binding_conditions), X(binding_conditions_s), X(volume_errors),     \
+        X(outcomes), X(ledger), X(adopted), X(engine), X(snapshot), X(control), X(depth),          \
+        X(limit), X(alone), X(algorithm_s), X(attempts_hist), X(victims), X(preemptions),          \
+        X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped),                 \
+        X(record_attempts), X(record_bytes)
+#define NAME(member)   #member
+#define OFFSET(member) offsetof(struct bh_sched_metrics, member)
+static const char *const names[] = {MEMBERS(NAME)};
+/* Of a struct bh_metric *, or without labels of a struct bh_cell *. */
+static const size_t offsets[] = {MEMBERS(OFFSET)};
+
+static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r, bool recorder)
 {
-    double b[20];
+    char *rest = m->families = bh_strdup(lines), *line;
 
-    for (; n-- > 0; f++) {
-        if (f->n)
-            bh_buckets_exponential(f->start, f->factor, f->n, b);
-        struct bh_metric *metric = bh_metric_new(r, f->kind, f->name, f->help, f->labels, b, f->n);
-        void *made = *f->labels ? (void *)metric : bh_metric_cell(metric);
-        memcpy((char *)m + f->off, &made, sizeof made);
+    while ((line = strsep(&rest, "\n")) && *line) {
+        const char *member = strsep(&line, " "), *kind = strsep(&line, " ");
+        const char *name = strsep(&line, " "), *labels = strsep(&line, " ");
+        double start, factor, b[20];
+        unsigned n = 0, at = 0;
+        if (sscanf(strsep(&line, " "), "%lf*%lf^%u", &start, &factor, &n) == 3)
+            bh_buckets_exponential(start, factor, n, b);
+        if (!recorder && strncmp(member, "record", 6) == 0)
+            continue;
+        while (!bh_streq(names[at], member))
+            at++;
+        bool labelled = !bh_streq(labels, "-");
+        struct bh_metric *f = bh_metric_new(r, (enum bh_metric_kind)bh_word_at(kinds, kind), name,
+                                            line, labelled ? labels : "", b, n);
+        void *made = labelled ? (void *)f : bh_metric_cell(f);
+        memcpy((char *)m + offsets[at], &made, sizeof made);
     }
 }
 
@@ -191,19 +91,6 @@ static void on_gate(void *arg, const struct bh_feature_state *s)
     bh_cell_set(bh_metric_cell(arg, s->name, s->stage), s->enabled);
 }
 
-static void make_gates(struct bh_metrics *r, const struct bh_feature_gates *given)
-{
-    struct bh_feature_gates defaults;
-    struct bh_metric *f = bh_metric_new(
-        r, BH_GAUGE, "kubernetes_feature_enabled",
-        "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
-        "name,stage", NULL, 0);
-
-    bh_feature_gates_init(&defaults);
-    bh_feature_gates_each(given ? given : &defaults, on_gate, f);
-    make_versions(r, given ? given : &defaults);
-}
-
 /* ---- at a scrape ----------------------------------------------------------------------------- */
 
 static void set(struct bh_metric *f, const char *what, double v)
@@ -224,41 +111,9 @@ static void on_in_flight(void *arg, const char *label)
     bh_cell_add(bh_metric_cell(arg, label), 1);
 }
 
-static void zero(void *arg, struct bh_cell *c)
+static void zero(void *arg BH_UNUSED, struct bh_cell *c)
 {
-    (void)arg;
     bh_cell_set(c, 0);
-}
-
-static void fill_queue(struct bh_sched_daemon *d)
-{
-    struct bh_queue_stats q;
-
-    bh_queue_stats(d->queue, &q);
-    set(d->m->pending, "active", (double)q.active);
-    set(d->m->pending, "backoff", (double)q.backoff);
-    set(d->m->pending, "unschedulable", (double)q.unschedulable);
-    set(d->m->pending, "gated", (double)q.gated);
-    set(d->m->cache, "nodes", bh_engine_node_count(d->engine));
-    set(d->m->cache, "pods", bh_engine_pod_count(d->engine));
-    set(d->m->cache, "assumed_pods", bh_engine_assumed_count(d->engine));
-    bh_queue_each_rejector(d->queue, on_rejector, d);
-    bh_metric_each(d->m->in_flight, zero, NULL);
-    bh_queue_each_in_flight(d->queue, on_in_flight, d->m->in_flight);
-}
-
-static void fill_control(struct bh_sched_daemon *d)
-{
-    struct bh_control_stats c;
-
-    if (!d->control)
-        return;
-    bh_control_stats(d->control, &c);
-    set(d->m->control, "answered", (double)c.answered);
-    set(d->m->control, "malformed", (double)c.malformed);
-    set(d->m->control, "dropped", (double)c.dropped);
-    set(d->m->control, "strangers", (double)c.strangers);
-    set(d->m->control, "busy_seconds", (double)c.busy_ns / 1e9);
 }
 
 static void fill_ledger(struct bh_sched_daemon *d)
@@ -338,29 +193,42 @@ static void on_plugin(void *arg, const struct bh_plugin_stats *s)
     }
 }
 
-static void fill_recording(struct bh_sched_daemon *d)
-{
-    struct bh_recorder_stats s;
-
-    if (!d->recorder)
-        return;
-    bh_recorder_stats(d->recorder, &s);
-    bh_cell_advance(d->m->recorded, (double)s.recorded);
-    bh_cell_advance(d->m->record_dropped, (double)s.dropped);
-    bh_cell_set(d->m->record_attempts, (double)s.attempts);
-    bh_cell_set(d->m->record_bytes, (double)s.bytes);
-}
-
 static void fill(void *arg)
 {
     struct bh_sched_daemon *d = arg;
     struct bh_snap_stats s;
+    struct bh_queue_stats q;
 
-    fill_queue(d);
-    fill_control(d);
+    bh_queue_stats(d->queue, &q);
+    set(d->m->pending, "active", (double)q.active);
+    set(d->m->pending, "backoff", (double)q.backoff);
+    set(d->m->pending, "unschedulable", (double)q.unschedulable);
+    set(d->m->pending, "gated", (double)q.gated);
+    set(d->m->cache, "nodes", bh_engine_node_count(d->engine));
+    set(d->m->cache, "pods", bh_engine_pod_count(d->engine));
+    set(d->m->cache, "assumed_pods", bh_engine_assumed_count(d->engine));
+    bh_queue_each_rejector(d->queue, on_rejector, d);
+    bh_metric_each(d->m->in_flight, zero, NULL);
+    bh_queue_each_in_flight(d->queue, on_in_flight, d->m->in_flight);
+    struct bh_control_stats c;
+    if (d->control) {
+        bh_control_stats(d->control, &c);
+        set(d->m->control, "answered", (double)c.answered);
+        set(d->m->control, "malformed", (double)c.malformed);
+        set(d->m->control, "dropped", (double)c.dropped);
+        set(d->m->control, "strangers", (double)c.strangers);
+        set(d->m->control, "busy_seconds", (double)c.busy_ns / 1e9);
+    }
     fill_ledger(d);
     fill_engine(d);
-    fill_recording(d);
+    struct bh_recorder_stats r;
+    if (d->recorder) {
+        bh_recorder_stats(d->recorder, &r);
+        bh_cell_advance(d->m->recorded, (double)r.recorded);
+        bh_cell_advance(d->m->record_dropped, (double)r.dropped);
+        bh_cell_set(d->m->record_attempts, (double)r.attempts);
+        bh_cell_set(d->m->record_bytes, (double)r.bytes);
+    }
     bh_engine_each_plugin(d->engine, on_plugin, d->m);
     if (bh_snap_reader_info(d->in.reader, &s)) {
         set(d->m->snapshot, "head", (double)s.head);
@@ -377,10 +245,15 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d)
     struct bh_metrics *r = d->metrics = bh_metrics_new();
     struct bh_sched_metrics *m = d->m = bh_calloc(1, sizeof(*m));
 
-    make_families(m, r, families, BH_ARRAY_LEN(families));
-    if (d->recorder)
-        make_families(m, r, recording, BH_ARRAY_LEN(recording));
-    make_gates(r, d->o.gates);
+    make_families(m, r, d->recorder);
+    struct bh_feature_gates defaults;
+    struct bh_metric *f = bh_metric_new(
+        r, BH_GAUGE, "kubernetes_feature_enabled",
+        "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
+        "name,stage", NULL, 0);
+    bh_feature_gates_init(&defaults);
+    bh_feature_gates_each(d->o.gates ? d->o.gates : &defaults, on_gate, f);
+    make_versions(r, d->o.gates ? d->o.gates : &defaults);
     bh_metrics_on_scrape(r, fill, d);
     bh_metrics_add_process(r, "berth-scheduler");
     bh_sched_observe_init(d);
@@ -389,11 +262,13 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d)
 void bh_sched_metrics_free(struct bh_sched_daemon *d)
 {
     bh_metrics_free(d->metrics);
-    for (uint32_t i = 0; d->m && i < d->m->n_profiles; i++)
-        free(d->m->profiles[i].name);
-    if (d->m)
-        free(d->m->profiles);
-    free(d->m);
     d->metrics = NULL;
+    if (!d->m)
+        return;
+    for (uint32_t i = 0; i < d->m->n_profiles; i++)
+        free(d->m->profiles[i].name);
+    free(d->m->profiles);
+    free(d->m->families);
+    free(d->m);
     d->m = NULL;
 }

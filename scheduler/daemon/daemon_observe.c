@@ -51,11 +51,10 @@ static void on_point(void *arg, uint32_t profile, enum bh_seen_point at, enum bh
 static void on_fast(void *arg, uint32_t profile, const uint64_t ns[static 3])
 {
     struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
-    struct bh_profile_cells *p;
 
     if (!m || profile >= m->n_profiles)
         return;
-    p = &m->profiles[profile];
+    struct bh_profile_cells *p = &m->profiles[profile];
     bh_cell_observe(point_cell(m, p, BH_SEEN_PRE_FILTER, BH_SUCCESS),
                     (double)(int64_t)ns[0] * 1e-9);
     bh_cell_observe(point_cell(m, p, BH_SEEN_FILTER, BH_SUCCESS), (double)(int64_t)ns[1] * 1e-9);
@@ -105,12 +104,12 @@ static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at, enum
                       uint64_t ns)
 {
     struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
-    struct bh_plugin_cell *c;
 
     if (!m || !m->plugin_samples)
         return;
     m->plugin_samples--;
-    c = &m->plugin_cells[((uintptr_t)plugin / 8 * 31 + at * 7u + code) % BH_PLUGIN_KEPT];
+    struct bh_plugin_cell *c =
+        &m->plugin_cells[((uintptr_t)plugin / 8 * 31 + at * 7u + code) % BH_PLUGIN_KEPT];
     if (c->plugin != plugin || c->at != at || c->code != code)
         *c = (struct bh_plugin_cell){
             plugin, at, code,
@@ -132,7 +131,6 @@ void bh_sched_saw(struct bh_sched_daemon *d, const char *profile, enum bh_seen_p
 static void on_incoming(void *arg, const char *queue, const char *label)
 {
     struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
-    struct bh_cell *c;
 
     for (unsigned i = 0; i < m->n_incoming; i++) {
         if (bh_streq(m->incoming_cells[i].label, label) &&
@@ -141,7 +139,7 @@ static void on_incoming(void *arg, const char *queue, const char *label)
             return;
         }
     }
-    c = bh_metric_cell(m->incoming, label, queue);
+    struct bh_cell *c = bh_metric_cell(m->incoming, label, queue);
     bh_cell_add(c, 1);
     if (m->n_incoming == BH_INCOMING_KEPT)
         return;
@@ -168,7 +166,6 @@ void bh_sched_count_event(struct bh_sched_daemon *d, const struct bh_cluster_eve
 {
     struct bh_sched_metrics *m = d->m;
     uint32_t kind = (uint32_t)ev->resource, action;
-    struct bh_cell **c;
     char label[96];
 
     if (ev->resource == BH_EV_OBJECT && !bh_kinds[ev->kind].event_resource)
@@ -178,7 +175,7 @@ void bh_sched_count_event(struct bh_sched_daemon *d, const struct bh_cluster_eve
     action =
         ev->action == BH_EV_UPDATE ? BH_EVENT_ACTIONS - 1 : (uint32_t)__builtin_ctz(ev->action);
     bh_assert(kind < BH_EVENT_KINDS && action < BH_EVENT_ACTIONS);
-    c = &m->event_cells[kind][action];
+    struct bh_cell **c = &m->event_cells[kind][action];
     if (!*c)
         *c = bh_metric_cell(m->event_s, bh_queue_event_label(ev, label));
     bh_cell_observe(*c, (double)(bh_sched_now(d) - began_ns) * 1e-9);
@@ -194,15 +191,6 @@ void bh_sched_count_pod_event(struct bh_sched_daemon *d, enum bh_event_action ac
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
-static unsigned result_index(const char *result)
-{
-    for (unsigned i = 0; i < BH_RESULTS; i++)
-        if (bh_streq(results[i], result))
-            return i;
-    bh_assert(!"result");
-    return 0;
-}
-
 static void observe_attempt(struct bh_sched_metrics *m, struct bh_profile_cells *p, unsigned r,
                             double s)
 {
@@ -216,10 +204,13 @@ void bh_sched_count_attempt(struct bh_sched_daemon *d, const char *result, const
 {
     struct bh_sched_metrics *m = d->m;
     struct bh_profile_cells *p = profile_cells(m, profile);
-    unsigned r = result_index(result);
+    unsigned r = 0;
 
     if (!p)
         return;
+    while (r < BH_RESULTS && !bh_streq(results[r], result))
+        r++;
+    bh_assert(r < BH_RESULTS);
     if (!p->attempts[r])
         p->attempts[r] = bh_metric_cell(m->attempts, p->name, results[r]);
     bh_cell_add(p->attempts[r], 1);

@@ -43,12 +43,12 @@ static void on_ready(uv_poll_t *h, int status, int events)
 
 void bh_sched_extenders_start(struct bh_sched_daemon *d)
 {
-    int fd = bh_engine_extenders_fd(d->engine), rc;
+    int fd = bh_engine_extenders_fd(d->engine);
 
     if (fd < 0)
         return;
     bh_engine_extenders_metrics(d->engine, d->metrics);
-    rc = uv_poll_init(d->loop, &d->extenders, fd);
+    int rc = uv_poll_init(d->loop, &d->extenders, fd);
     bh_assert(rc == 0);
     uv_poll_start(&d->extenders, UV_READABLE, on_ready);
 }
@@ -60,18 +60,6 @@ void bh_sched_extenders_stop(struct bh_sched_daemon *d)
 }
 
 /* ---- binds ----------------------------------------------------------------------------------- */
-
-/* What a binder writes after a bind. */
-static void scheduled_event(struct bh_sched_daemon *d, struct bh_work *w)
-{
-    const Berth__EventText *e = w->item.event;
-    struct bh_work *ev = bh_work_for(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(w->item.namespace_),
-                                     bh_str_c(w->item.name), w->pod);
-
-    bh_work_event(ev, e->type, e->reason, e->action, bh_strdup(e->note), e->reporting_controller,
-                  e->regarding_resource_version);
-    (void)bh_ledger_add(d->ledger, ev);
-}
 
 static void on_bound(void *arg, uint64_t id, enum bh_ext_bound how, const char *error)
 {
@@ -85,7 +73,13 @@ static void on_bound(void *arg, uint64_t id, enum bh_ext_bound how, const char *
         return;
     case BH_EXT_BOUND:
         bh_sched_count_outcome(d, BERTH__OUTCOME__OUTCOME_DONE);
-        scheduled_event(d, w);
+        /* What a binder writes after a bind. */
+        const Berth__EventText *e = w->item.event;
+        struct bh_work *ev = bh_work_for(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(w->item.namespace_),
+                                         bh_str_c(w->item.name), w->pod);
+        bh_work_event(ev, e->type, e->reason, e->action, bh_strdup(e->note),
+                      e->reporting_controller, e->regarding_resource_version);
+        (void)bh_ledger_add(d->ledger, ev);
         bh_sched_bound(d, w);
         return;
     case BH_EXT_BIND_FAILED:
@@ -95,19 +89,6 @@ static void on_bound(void *arg, uint64_t id, enum bh_ext_bound how, const char *
                      bh_kv_s("message", error));
         bh_sched_bind_refused(d, w, BERTH__OUTCOME__OUTCOME_REJECTED, error);
         return;
-    }
-}
-
-/* The watcher sends a node's object right behind its record; without it no decision is taken. */
-static void complain(struct bh_sched_daemon *d)
-{
-    uint64_t now = bh_mono_ns();
-
-    if (!d->in.feed.synced || bh_engine_raw_complete(d->engine)) {
-        d->raw_missed_ns = now;
-    } else if (now - d->raw_missed_ns > RAW_LATE_NS) {
-        d->raw_missed_ns = now;
-        bh_log_warn("Waiting for objects of nodes, which extenders want to see");
     }
 }
 
@@ -123,5 +104,13 @@ void bh_sched_extenders_turn(struct bh_sched_daemon *d)
         else /* deleted meanwhile */
             bh_ledger_finish(d->ledger, w);
     }
-    complain(d);
+    /* The watcher sends a node's object right behind its record; without it no decision is
+     * taken. */
+    uint64_t now = bh_mono_ns();
+    if (!d->in.feed.synced || bh_engine_raw_complete(d->engine)) {
+        d->raw_missed_ns = now;
+    } else if (now - d->raw_missed_ns > RAW_LATE_NS) {
+        d->raw_missed_ns = now;
+        bh_log_warn("Waiting for objects of nodes, which extenders want to see");
+    }
 }

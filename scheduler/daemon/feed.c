@@ -53,7 +53,6 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
 {
     struct bh_sched_daemon *d = arg;
     struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
-    const K8s__PodCondition *told;
     int64_t began = bh_sched_now(d);
 
     if (!bh_engine_responsible(d->engine, bh_sym_text(d->symtab, p->shape->scheduler_name)))
@@ -78,7 +77,7 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
         bh_sched_audit_shown(d, s);
     bh_sched_pod_update(d, s, p->pod, p->shape, p->resource_version);
     bh_sched_count_pod_event(d, known ? BH_EV_UPDATE : BH_EV_ADD, began);
-    told = condition_of(p->object);
+    const K8s__PodCondition *told = condition_of(p->object);
     if (!told)
         return;
     bh_queue_told(s, bh_sched_condition_hash(told->reason, told->message), p->pod->nominated_node);
@@ -133,12 +132,11 @@ static void on_begin(void *arg)
     struct bh_sched_daemon *d = arg;
 
     bh_queue_sync_begin(d->queue);
-    bh_sched_audit_begin(d);
+    d->audit.generation++;
 }
 
-static bool not_pending(void *arg, const struct bh_work *w)
+static bool not_pending(void *arg BH_UNUSED, const struct bh_work *w)
 {
-    (void)arg;
     return !w->pod->queued;
 }
 

@@ -74,31 +74,6 @@ static int open_file(struct bh_inflight *f, struct bh_err *err)
     return 0;
 }
 
-static int map_file(struct bh_inflight *f, struct bh_err *err)
-{
-    void *p;
-    int rc = bh_reserve_file(f->fd, HEAD_BYTES);
-
-    if (rc < 0)
-        return bh_err_set(err, rc, "could not make room for \"%s\": %s", f->path, strerror(-rc));
-    p = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
-    if (p == MAP_FAILED)
-        return bh_err_set(err, -errno, "could not map \"%s\": %s", f->path, strerror(errno));
-    f->head = p;
-    f->slot = (struct slot *)((char *)p + HEAD_BYTES);
-    return 0;
-}
-
-static void read_boot_id(char ret[static sizeof(((struct head *)0)->boot_id)])
-{
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    size_t n = 0;
-
-    memset(ret, 0, sizeof(((struct head *)0)->boot_id));
-    if (bh_read_file(BOOT_ID, 4096, &text, &n) == 0)
-        memcpy(ret, text, BH_MIN(n, sizeof(((struct head *)0)->boot_id) - 1));
-}
-
 static bool ends(const char *s, size_t max)
 {
     return strnlen(s, max) < max;
@@ -112,19 +87,15 @@ static bool head_ok(const struct head *h)
     return h->magic == MAGIC && h->n_binders <= BH_INFLIGHT_BINDERS;
 }
 
-/* A slot's texts and numbers are not trusted before they were checked. */
-static bool slot_ok(const struct slot *s)
-{
-    return s->taken == 1 && ends(s->uid, sizeof(s->uid)) && ends(s->node, sizeof(s->node)) &&
-           *s->uid;
-}
-
 static void inherit(struct bh_inflight *f)
 {
     struct head fresh = {.magic = MAGIC};
+    BH_CLEANUP(bh_freep) char *boot_id = NULL;
     struct head *h = f->head;
+    size_t n = 0;
 
-    read_boot_id(fresh.boot_id);
+    if (bh_read_file(BOOT_ID, 4096, &boot_id, &n) == 0)
+        memcpy(fresh.boot_id, boot_id, BH_MIN(n, sizeof(fresh.boot_id) - 1));
     if (!head_ok(h) || memcmp(h->boot_id, fresh.boot_id, sizeof(fresh.boot_id)) != 0) {
         f->unknown |= h->magic != 0 && !head_ok(h); /* else new, or of another boot */
         *h = fresh;
@@ -135,7 +106,8 @@ static void inherit(struct bh_inflight *f)
     f->spare = bh_calloc(BH_INFLIGHT_SLOTS, sizeof(*f->spare));
     for (uint32_t i = f->n_slots; i-- > 0;) {
         struct slot *s = &f->slot[i];
-        if (s->taken && !slot_ok(s)) {
+        if (s->taken && (s->taken != 1 || !*s->uid || !ends(s->uid, sizeof(s->uid)) ||
+                         !ends(s->node, sizeof(s->node)))) {
             f->unknown = true;
             s->taken = 0;
         }
@@ -147,16 +119,26 @@ static void inherit(struct bh_inflight *f)
 int bh_inflight_open(const char *runtime_dir, struct bh_inflight **ret, struct bh_err *err)
 {
     struct bh_inflight *f = bh_calloc(1, sizeof(*f));
-    int rc;
 
     f->path = bh_asprintf("%s/" BH_INFLIGHT_FILE, runtime_dir);
-    rc = open_file(f, err);
-    if (rc == 0)
-        rc = map_file(f, err);
+    int rc = open_file(f, err);
+    if (rc == 0) {
+        rc = bh_reserve_file(f->fd, HEAD_BYTES);
+        if (rc < 0)
+            bh_err_set(err, rc, "could not make room for \"%s\": %s", f->path, strerror(-rc));
+    }
+    if (rc == 0) {
+        void *p = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+        if (p != MAP_FAILED)
+            f->head = p;
+        else
+            rc = bh_err_set(err, -errno, "could not map \"%s\": %s", f->path, strerror(errno));
+    }
     if (rc < 0) {
         bh_inflight_close(f);
         return rc;
     }
+    f->slot = (struct slot *)((char *)f->head + HEAD_BYTES);
     inherit(f);
     *ret = f;
     return 0;

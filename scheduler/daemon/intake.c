@@ -70,7 +70,7 @@ void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
     struct bh_str uid = bh_rec_text(pod, pod->uid);
     struct bh_cluster_event ev = {
         .resource = BH_EV_POD_ASSIGNED, .new_pod = pod, .new_shape = shape};
-    bh_shape_id old_shape = 0, id;
+    bh_shape_id old_shape = 0;
     const struct bh_pod_rec *known =
         quiet(in) ? NULL : bh_engine_find_pod(in->engine, uid, &old_shape);
     BH_CLEANUP(bh_freep) struct bh_pod_rec *old = NULL;
@@ -87,7 +87,7 @@ void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
     } else if (known) {
         bh_probe_pod(confirmed, uid, pod->node);
     }
-    id = bh_engine_shape(in->engine, shape);
+    bh_shape_id id = bh_engine_shape(in->engine, shape);
     bh_engine_put_pod(in->engine, pod, id);
     bh_engine_shape_unref(in->engine, id);
     if (in->cb.assigned)
@@ -219,54 +219,31 @@ bool bh_intake_complete(const struct bh_intake *in)
            bh_intake_one_incarnation(in);
 }
 
-/* Up to the log position an object belongs to. The writer publishes before it sends, so this ends
- * unless the segment was replaced meanwhile; then a rebuild covers what is missing. */
-static void follow_to(struct bh_intake *in, uint64_t pos)
-{
-    for (unsigned i = 0; i < 64 && bh_snap_reader_pos(in->reader) < pos; i++)
-        if (bh_intake_follow(in, FOLLOW_EVENTS) == 0)
-            break;
-}
-
 /* ---- objects --------------------------------------------------------------------------------- */
-
-/* The names outside and inside of an object are the same, and short enough for every message they
- * go into: the feed is checked, not trusted. */
-static bool names_match(const Berth__ObjectChange *c, const struct bh_pod_rec *pod)
-{
-    struct bh_str ns = bh_rec_text(pod, pod->namespace_);
-
-    return ns.n && bh_str_eqc(ns, c->namespace_) &&
-           bh_str_eqc(bh_rec_text(pod, pod->name), c->name) &&
-           bh_str_eqc(bh_rec_text(pod, pod->uid), c->uid);
-}
-
-static int compile(struct bh_intake *in, const Berth__ObjectChange *c, K8s__Pod **ret_p,
-                   struct bh_shape_rec **ret_shape, struct bh_pod_rec **ret_pod, struct bh_err *err)
-{
-    struct bh_interner interner = bh_symtab_interner(in->symtab);
-    ProtobufCMessage *m = NULL;
-    int rc = bh_pb_unpack(&in->object_arena, &k8s__pod__descriptor, c->object.data, c->object.len,
-                          &m, err);
-
-    *ret_p = (K8s__Pod *)m;
-    if (rc == 0)
-        rc = bh_compile_shape(&in->object_arena, *ret_p, &interner, ret_shape, err);
-    if (rc == 0)
-        rc = bh_compile_pod(&in->object_arena, *ret_p, &interner, ret_pod, err);
-    if (rc == 0 && !names_match(c, *ret_pod))
-        rc = bh_err_set(err, -EINVAL, "the pod inside has another name or uid");
-    return rc;
-}
 
 static void pod_changed(struct bh_intake *in, const Berth__ObjectChange *c)
 {
+    struct bh_interner interner = bh_symtab_interner(in->symtab);
     struct bh_err err = {0};
-    K8s__Pod *p = NULL;
+    ProtobufCMessage *m = NULL;
     struct bh_shape_rec *shape = NULL;
     struct bh_pod_rec *pod = NULL;
+    int rc = bh_pb_unpack(&in->object_arena, &k8s__pod__descriptor, c->object.data, c->object.len,
+                          &m, &err);
+    K8s__Pod *p = (K8s__Pod *)m;
 
-    if (compile(in, c, &p, &shape, &pod, &err) < 0) {
+    if (rc == 0)
+        rc = bh_compile_shape(&in->object_arena, p, &interner, &shape, &err);
+    if (rc == 0)
+        rc = bh_compile_pod(&in->object_arena, p, &interner, &pod, &err);
+    /* The names outside and inside of an object are the same, and short enough for every message
+     * they go into: the feed is checked, not trusted. */
+    if (rc == 0 && (!bh_rec_text(pod, pod->namespace_).n ||
+                    !bh_str_eqc(bh_rec_text(pod, pod->namespace_), c->namespace_) ||
+                    !bh_str_eqc(bh_rec_text(pod, pod->name), c->name) ||
+                    !bh_str_eqc(bh_rec_text(pod, pod->uid), c->uid)))
+        rc = bh_err_set(&err, -EINVAL, "the pod inside has another name or uid");
+    if (rc < 0) {
         bh_log_error("Skipping a pod that cannot be read", bh_kv_s("namespace", c->namespace_),
                      bh_kv_s("pod", c->name), bh_kv_s("err", err.msg));
         return;
@@ -277,40 +254,10 @@ static void pod_changed(struct bh_intake *in, const Berth__ObjectChange *c)
                                    pod, shape, p, c->resource_version ? c->resource_version : ""});
 }
 
-/* For extenders' eyes; what it means is in the snapshot. A pod that was pending keeps its object
- * until the one with the node comes, if that does come. */
-static void apply_raw(struct bh_intake *in, const Berth__ObjectChange *c)
-{
-    bool gone = c->op == BERTH__CHANGE_OP__CHANGE_DELETED;
-    const char *key = c->kind == BH_KIND_NODE ? c->name : c->uid;
-
-    if (key && *key)
-        bh_engine_put_raw(in->engine, (enum bh_kind)c->kind, key, gone ? NULL : c->object.data,
-                          c->object.len);
-}
-
 static void pod_left(struct bh_intake *in, const Berth__ObjectChange *c, bool bound)
 {
     if (!bound || !(bh_engine_raw_needs(in->engine) & BH_EXT_NEED_ASSIGNED))
         bh_engine_put_raw(in->engine, BH_KIND_POD, c->uid, NULL, 0);
-}
-
-static void apply_pod(struct bh_intake *in, const Berth__ObjectChange *c)
-{
-    if (!c->uid || !*c->uid) {
-        bh_log_error("Skipping a pod without uid", bh_kv_s("namespace", c->namespace_),
-                     bh_kv_s("pod", c->name));
-    } else if (c->op == BERTH__CHANGE_OP__CHANGE_BOUND) {
-        pod_left(in, c, true);
-        if (in->cb.bound)
-            in->cb.bound(in->cb.arg, c->uid);
-    } else if (c->op == BERTH__CHANGE_OP__CHANGE_DELETED) {
-        pod_left(in, c, false);
-        if (in->cb.deleted)
-            in->cb.deleted(in->cb.arg, c->uid);
-    } else if (in->cb.pending) {
-        pod_changed(in, c);
-    }
 }
 
 static void apply_object(struct bh_intake *in, const Berth__ObjectChange *c)
@@ -339,25 +286,41 @@ static void on_change(void *arg, const Berth__ObjectChange *c)
 {
     struct bh_intake *in = arg;
 
-    follow_to(in, c->log_pos);
-    if (c->raw)
-        apply_raw(in, c);
-    else if (c->kind == BH_KIND_POD)
-        apply_pod(in, c);
-    else
+    /* Up to the log position an object belongs to. The writer publishes before it sends, so this
+     * ends unless the segment was replaced meanwhile; then a rebuild covers what is missing. */
+    for (unsigned i = 0; i < 64 && bh_snap_reader_pos(in->reader) < c->log_pos; i++)
+        if (bh_intake_follow(in, FOLLOW_EVENTS) == 0)
+            break;
+    if (c->raw) {
+        /* For extenders' eyes; what it means is in the snapshot. A pod that was pending keeps its
+         * object until the one with the node comes, if that does come. */
+        bool gone = c->op == BERTH__CHANGE_OP__CHANGE_DELETED;
+        const char *key = c->kind == BH_KIND_NODE ? c->name : c->uid;
+        if (key && *key)
+            bh_engine_put_raw(in->engine, (enum bh_kind)c->kind, key, gone ? NULL : c->object.data,
+                              c->object.len);
+    } else if (c->kind == BH_KIND_POD) {
+        if (!c->uid || !*c->uid) {
+            bh_log_error("Skipping a pod without uid", bh_kv_s("namespace", c->namespace_),
+                         bh_kv_s("pod", c->name));
+        } else if (c->op == BERTH__CHANGE_OP__CHANGE_BOUND) {
+            pod_left(in, c, true);
+            if (in->cb.bound)
+                in->cb.bound(in->cb.arg, c->uid);
+        } else if (c->op == BERTH__CHANGE_OP__CHANGE_DELETED) {
+            pod_left(in, c, false);
+            if (in->cb.deleted)
+                in->cb.deleted(in->cb.arg, c->uid);
+        } else if (in->cb.pending) {
+            pod_changed(in, c);
+        }
+    } else {
         apply_object(in, c);
+    }
     bh_arena_reset(&in->object_arena);
 }
 
 /* ---- feed ------------------------------------------------------------------------------------ */
-
-static uint32_t raw_kinds(const struct bh_engine *e)
-{
-    unsigned needs = bh_engine_raw_needs(e);
-
-    return (needs & BH_EXT_NEED_NODES ? 1u << BERTH__RAW_KIND__RAW_NODES : 0) |
-           (needs & BH_EXT_NEED_ASSIGNED ? 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS : 0);
-}
 
 static void on_begin(void *arg)
 {
@@ -387,16 +350,19 @@ void bh_intake_tick(struct bh_intake *in)
 
 int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, struct bh_err *err)
 {
-    const struct bh_feed_options feed = {.runtime_dir = o->runtime_dir,
-                                         .users = o->users,
-                                         .epoch = o->epoch,
-                                         .observer = o->observer,
-                                         .name = o->observer ? 'o' : 's',
-                                         .raw = raw_kinds(o->engine),
-                                         .begin = on_begin,
-                                         .change = on_change,
-                                         .complete = on_complete,
-                                         .arg = in};
+    const unsigned needs = bh_engine_raw_needs(o->engine);
+    const struct bh_feed_options feed = {
+        .runtime_dir = o->runtime_dir,
+        .users = o->users,
+        .epoch = o->epoch,
+        .observer = o->observer,
+        .name = o->observer ? 'o' : 's',
+        .raw = (needs & BH_EXT_NEED_NODES ? 1u << BERTH__RAW_KIND__RAW_NODES : 0) |
+               (needs & BH_EXT_NEED_ASSIGNED ? 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS : 0),
+        .begin = on_begin,
+        .change = on_change,
+        .complete = on_complete,
+        .arg = in};
 
     *in =
         (struct bh_intake){.engine = o->engine, .symtab = bh_engine_symtab(o->engine), .cb = o->cb};

@@ -77,33 +77,6 @@ static void grant_all(struct bh_sched_daemon *d)
         tell_grant(d, b);
 }
 
-/* Nothing of the last term can be written any more. */
-static bool quiet(struct bh_sched_daemon *d)
-{
-    struct bh_ledger_stats s;
-    struct bh_binder *b;
-
-    bh_ledger_stats(d->ledger, &s);
-    if (d->lease.held || s.out || bh_boot_ns() < d->lease.strays_until_ns)
-        return false;
-    for (size_t it = 0; (b = bh_ledger_next_binder(d->ledger, &it));)
-        if (!b->idle)
-            return false;
-    return true;
-}
-
-/* A binder that was lost, not stopped, may write until its grant ends. */
-static void count_strays(struct bh_sched_daemon *d)
-{
-    struct bh_ledger_stats s;
-
-    bh_ledger_stats(d->ledger, &s);
-    if (s.strays == d->lease.strays)
-        return;
-    d->lease.strays = s.strays;
-    d->lease.strays_until_ns = d->lease.granted_until_ns + BH_BUS_GRANT_TAIL_NS;
-}
-
 /* ---- the end of a term ----------------------------------------------------------------------- */
 
 struct taking_back {
@@ -142,39 +115,20 @@ static unsigned take_back(struct bh_sched_daemon *d, bool all)
     return n;
 }
 
-static void end_term(struct bh_sched_daemon *d)
-{
-    unsigned n;
-
-    d->lease.held = false;
-    grant_all(d);
-    n = take_back(d, true);
-    bh_sched_prebind_end_term(d);
-    bh_sched_adopt_end_term(d);
-    bh_log_info("The lease is gone, standing by", bh_kv_u("term", d->lease.term),
-                bh_kv_u("taken_back", n));
-}
-
-/* A scheduler started in the middle of a term does not know which binders an earlier one had. */
-static void begin_term(struct bh_sched_daemon *d)
-{
-    d->lease.term = d->in.lease_term;
-    d->lease.held = true;
-    bh_ledger_begin_term(d->ledger, d->lease.term);
-    if (!d->lease.stood_by && !no_election(d))
-        d->lease.strays_until_ns = d->in.lease_until_ns + BH_BUS_GRANT_TAIL_NS;
-    grant_all(d);
-    if (d->lease.stood_by && d->lease.term)
-        bh_queue_wake_all(d->queue,
-                          bh_sched_now(d)); /* what a rejected pod waited for may be over */
-}
-
 /* ---- every turn ------------------------------------------------------------------------------ */
 
 static void tell_watcher(struct bh_sched_daemon *d)
 {
     struct bh_feed_life *life = &d->in.feed.life;
-    uint64_t quiet_term = quiet(d) ? BH_MAX(d->lease.term, d->in.lease_term) : 0;
+    struct bh_ledger_stats s;
+    struct bh_binder *b;
+
+    /* Quiet: nothing of the last term can be written any more. */
+    bh_ledger_stats(d->ledger, &s);
+    bool quiet = !d->lease.held && !s.out && bh_boot_ns() >= d->lease.strays_until_ns;
+    for (size_t it = 0; quiet && (b = bh_ledger_next_binder(d->ledger, &it));)
+        quiet = b->idle;
+    uint64_t quiet_term = quiet ? BH_MAX(d->lease.term, d->in.lease_term) : 0;
     bool ready = bh_sched_ready(d);
     bool news = (ready && !life->ready) || (quiet_term && quiet_term != life->quiet_term);
 
@@ -188,12 +142,35 @@ static void tell_watcher(struct bh_sched_daemon *d)
 void bh_sched_lease_turn(struct bh_sched_daemon *d)
 {
     bool leads = bh_sched_leads(d);
+    struct bh_ledger_stats s;
 
-    count_strays(d);
-    if (d->lease.held && !leads)
-        end_term(d);
-    if (!d->lease.held && bh_sched_leads(d))
-        begin_term(d);
+    bh_ledger_stats(d->ledger, &s);
+    if (s.strays != d->lease.strays) {
+        /* A binder that was lost, not stopped, may write until its grant ends. */
+        d->lease.strays = s.strays;
+        d->lease.strays_until_ns = d->lease.granted_until_ns + BH_BUS_GRANT_TAIL_NS;
+    }
+    if (d->lease.held && !leads) {
+        d->lease.held = false;
+        grant_all(d);
+        unsigned n = take_back(d, true);
+        bh_sched_prebind_end_term(d);
+        bh_sched_adopt_end_term(d);
+        bh_log_info("The lease is gone, standing by", bh_kv_u("term", d->lease.term),
+                    bh_kv_u("taken_back", n));
+    }
+    if (!d->lease.held && bh_sched_leads(d)) {
+        /* A scheduler started in the middle of a term does not know which binders an earlier one
+         * had. */
+        d->lease.term = d->in.lease_term;
+        d->lease.held = true;
+        bh_ledger_begin_term(d->ledger, d->lease.term);
+        if (!d->lease.stood_by && !no_election(d))
+            d->lease.strays_until_ns = d->in.lease_until_ns + BH_BUS_GRANT_TAIL_NS;
+        grant_all(d);
+        if (d->lease.stood_by && d->lease.term) /* what a rejected pod waited for may be over */
+            bh_queue_wake_all(d->queue, bh_sched_now(d));
+    }
     if (!leads && d->in.snapshot_ready)
         d->lease.stood_by = true;
     /* What came back since: refused by a binder, or lost with one. */

@@ -35,18 +35,10 @@ struct bh_ledger {
  * events. */
 static uint8_t lane_of(Berth__WorkKind k)
 {
-    if (bh_work_is_write(k))
-        return 0;
-    switch (k) {
-    case BERTH__WORK_KIND__WORK_BIND:
-        return 0;
-    case BERTH__WORK_KIND__WORK_DELETE:
-        return 1;
-    case BERTH__WORK_KIND__WORK_PATCH_STATUS:
-        return 2;
-    default:
-        return LANE_EVENTS;
-    }
+    return bh_work_is_write(k) || k == BERTH__WORK_KIND__WORK_BIND ? 0
+           : k == BERTH__WORK_KIND__WORK_DELETE                    ? 1
+           : k == BERTH__WORK_KIND__WORK_PATCH_STATUS              ? 2
+                                                                   : LANE_EVENTS;
 }
 
 /* Writes that change the pod's own state. */
@@ -144,13 +136,6 @@ static void record(struct bh_ledger *l, struct bh_work *w, uint64_t until_boot_n
         w->slot = bh_inflight_put(l->record, &it);
 }
 
-static void unrecord(struct bh_ledger *l, struct bh_work *w)
-{
-    if (l->record && w->slot)
-        bh_inflight_drop(l->record, w->slot);
-    w->slot = 0;
-}
-
 /* ---- items ----------------------------------------------------------------------------------- */
 
 static void queue(struct bh_ledger *l, struct bh_work *w)
@@ -179,9 +164,9 @@ static void leave_lists(struct bh_ledger *l, struct bh_work *w)
         w->pod->first = NULL;
 }
 
-/* Off the handles. */
-static void unhang(struct bh_work *w)
+static void discard(struct bh_work *w)
 {
+    /* Off the handles. */
     if (in_turn(w) && w->pod->first == w)
         w->pod->first = NULL;
     if (w->item.kind == BERTH__WORK_KIND__WORK_BIND)
@@ -190,18 +175,15 @@ static void unhang(struct bh_work *w)
         w->on_behalf->evictions--;
     if (w->lane == LANE_LAST)
         w->on_behalf->last_victim = NULL;
-}
-
-static void discard(struct bh_work *w)
-{
-    unhang(w);
     bh_work_free(w);
 }
 
 /* Gone, in no list any more. */
 static void forget(struct bh_ledger *l, struct bh_work *w)
 {
-    unrecord(l, w);
+    if (l->record && w->slot)
+        bh_inflight_drop(l->record, w->slot);
+    w->slot = 0;
     l->stats.seen -= w->bound_seen;
     l->n_binds -= w->item.kind == BERTH__WORK_KIND__WORK_BIND;
     discard(w);
@@ -265,11 +247,6 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
     return true;
 }
 
-static bool waits_for_others(const struct bh_work *w)
-{
-    return w->last && w->on_behalf && w->on_behalf->evictions && !w->on_behalf->last_victim;
-}
-
 /* Queued, or parked behind the write for the same pod that is out. False: it was freed. */
 static bool enter(struct bh_ledger *l, struct bh_work *w)
 {
@@ -288,7 +265,9 @@ static bool enter(struct bh_ledger *l, struct bh_work *w)
 
 bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 {
-    w->lane = w->outside ? LANE_OUTSIDE : waits_for_others(w) ? LANE_LAST : lane_of(w->item.kind);
+    w->lane = w->outside ? LANE_OUTSIDE : lane_of(w->item.kind);
+    if (w->last && w->on_behalf && w->on_behalf->evictions && !w->on_behalf->last_victim)
+        w->lane = LANE_LAST;
     if (w->lane == LANE_EVENTS && l->n_lane[LANE_EVENTS] >= BH_LEDGER_MAX_EVENTS) {
         l->stats.dropped_events++;
         bh_work_free(w);
@@ -333,20 +312,6 @@ struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id)
     return bh_map_get(&l->by_id, (const char *)&id, sizeof(id));
 }
 
-/* No other victim is left: the last one's turn has come. */
-static void end_wait(struct bh_ledger *l, struct bh_pod_state *preemptor)
-{
-    struct bh_work *w = preemptor->last_victim;
-
-    if (!w || preemptor->evictions > 1)
-        return;
-    preemptor->last_victim = NULL;
-    lane_remove(l, w);
-    w->lane = lane_of(w->item.kind);
-    l->mixed = true;
-    lane_push(l, w, false);
-}
-
 void bh_ledger_spare(struct bh_ledger *l, struct bh_pod_state *preemptor)
 {
     if (preemptor->last_victim)
@@ -369,8 +334,14 @@ void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w)
     struct bh_pod_state *preemptor = w->on_behalf ? bh_pod_hold(w->on_behalf) : NULL;
 
     remove_item(l, w);
-    if (preemptor)
-        end_wait(l, preemptor);
+    struct bh_work *last = preemptor ? preemptor->last_victim : NULL;
+    if (last && preemptor->evictions <= 1) { /* no other victim is left: its turn has come */
+        preemptor->last_victim = NULL;
+        lane_remove(l, last);
+        last->lane = lane_of(last->item.kind);
+        l->mixed = true;
+        lane_push(l, last, false);
+    }
     unpark(l, successor);
 }
 
@@ -442,11 +413,6 @@ void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
 
 /* ---- binders --------------------------------------------------------------------------------- */
 
-static bool same_peer(const struct bh_peer *a, const struct bh_peer *b)
-{
-    return a->n == b->n && memcmp(a->id, b->id, a->n) == 0;
-}
-
 struct bh_binder *bh_ledger_binder(struct bh_ledger *l, const struct bh_peer *peer,
                                    const char *name, uint64_t now_ns)
 {
@@ -454,7 +420,7 @@ struct bh_binder *bh_ledger_binder(struct bh_ledger *l, const struct bh_peer *pe
 
     for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
         struct bh_binder *b = &l->binders[i];
-        if (b->used && same_peer(&b->peer, peer)) {
+        if (b->used && (b->peer.n == peer->n && memcmp(b->peer.id, peer->id, b->peer.n) == 0)) {
             b->last_seen_ns = now_ns;
             return b;
         }
@@ -484,38 +450,6 @@ void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
     b->used = false;
 }
 
-/* An answer can get lost only with the binder's connection; then nothing else would make us ask
- * again. */
-static void take_back_unanswered(struct bh_ledger *l, struct bh_binder *b, uint64_t now_ns)
-{
-    for (struct bh_work *w = TAILQ_FIRST(&b->list), *next; w; w = next) {
-        next = TAILQ_NEXT(w, link);
-        if (now_ns - w->sent_ns > l->answer_ns)
-            retry_lost(l, w);
-    }
-}
-
-unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns)
-{
-    bool answers = now_ns - l->answers_looked_ns > BH_MIN(ANSWERS_EVERY_NS, l->answer_ns);
-    unsigned n = 0;
-
-    if (answers)
-        l->answers_looked_ns = now_ns;
-    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
-        struct bh_binder *b = &l->binders[i];
-        if (!b->used)
-            continue;
-        if (now_ns - b->last_seen_ns > l->silence_ns) {
-            bh_ledger_drop_binder(l, b);
-            n++;
-        } else if (answers) {
-            take_back_unanswered(l, b, now_ns);
-        }
-    }
-    return n;
-}
-
 struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it)
 {
     while (*it < BH_LEDGER_MAX_BINDERS) {
@@ -526,19 +460,29 @@ struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it)
     return NULL;
 }
 
-/* What is parked behind it goes with it: no binder has seen that either. */
-static void recall(struct bh_ledger *l, struct bh_work *w, void (*fn)(void *arg, struct bh_work *w),
-                   void *arg)
+unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns)
 {
-    struct bh_work *parked = bh_take_ptr(w->successor);
+    bool answers = now_ns - l->answers_looked_ns > BH_MIN(ANSWERS_EVERY_NS, l->answer_ns);
+    struct bh_binder *b;
+    unsigned n = 0;
 
-    fn(arg, w);
-    remove_item(l, w);
-    if (!parked)
-        return;
-    fn(arg, parked);
-    forget(l, parked);
-    l->n_parked--;
+    if (answers)
+        l->answers_looked_ns = now_ns;
+    for (size_t it = 0; (b = bh_ledger_next_binder(l, &it));) {
+        if (now_ns - b->last_seen_ns > l->silence_ns) {
+            bh_ledger_drop_binder(l, b);
+            n++;
+        } else if (answers) {
+            /* An answer can get lost only with the binder's connection; then nothing else would
+             * make us ask again. */
+            for (struct bh_work *w = TAILQ_FIRST(&b->list), *next; w; w = next) {
+                next = TAILQ_NEXT(w, link);
+                if (now_ns - w->sent_ns > l->answer_ns)
+                    retry_lost(l, w);
+            }
+        }
+    }
+    return n;
 }
 
 void bh_ledger_begin_term(struct bh_ledger *l, uint64_t term)
@@ -560,8 +504,15 @@ unsigned bh_ledger_recall(struct bh_ledger *l, bool all, void (*fn)(void *arg, s
             next = TAILQ_NEXT(w, link);
             if (!all && w->term == l->term)
                 continue;
-            recall(l, w, fn, arg);
+            struct bh_work *parked = bh_take_ptr(w->successor);
+            fn(arg, w);
+            remove_item(l, w);
             n++;
+            if (parked) { /* goes with it: no binder has seen that either */
+                fn(arg, parked);
+                forget(l, parked);
+                l->n_parked--;
+            }
         }
     return n;
 }
@@ -575,11 +526,10 @@ static uint32_t room(const struct bh_binder *b)
  * little work all goes to one: a binder wakes up for ten items as for one. */
 static struct bh_binder *richest(struct bh_ledger *l)
 {
-    struct bh_binder *best = NULL;
+    struct bh_binder *best = NULL, *b;
 
-    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
-        struct bh_binder *b = &l->binders[i];
-        if (!b->used || b->passed == l->flushes || !room(b))
+    for (size_t it = 0; (b = bh_ledger_next_binder(l, &it));) {
+        if (b->passed == l->flushes || !room(b))
             continue;
         if (b->out < b->window / COMPANY)
             return b;
@@ -589,33 +539,26 @@ static struct bh_binder *richest(struct bh_ledger *l)
     return best;
 }
 
-/* The binder that writes all events about a pod, as long as the same binders are there: what
- * repeats becomes a series, and the binder keeps the series. */
-static const struct bh_binder *home_of(const struct bh_ledger *l, const char *uid)
+/* The binder that writes all events about a pod is the same as long as the same binders are there:
+ * what repeats becomes a series, and the binder keeps the series. An event may go elsewhere when its
+ * home has no room, and when so many wait that looking for each one's home would cost more than a
+ * repeated event. */
+static bool takes(struct bh_ledger *l, const struct bh_binder *b, const struct bh_work *w)
 {
-    unsigned n = 0, k;
-
-    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++)
-        n += l->binders[i].used && l->binders[i].greeted;
-    if (n < 2)
-        return NULL;
-    k = (unsigned)(bh_hash(uid, strlen(uid), 0) % n);
-    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++)
-        if (l->binders[i].used && l->binders[i].greeted && k-- == 0)
-            return &l->binders[i];
-    return NULL;
-}
-
-/* An event may go elsewhere when its home has no room, and when so many wait that looking for each
- * one's home would cost more than a repeated event. */
-static bool takes(const struct bh_ledger *l, const struct bh_binder *b, const struct bh_work *w)
-{
-    const struct bh_binder *home;
+    struct bh_binder *home;
+    unsigned n = 0;
 
     if (w->item.kind != BERTH__WORK_KIND__WORK_EVENT || l->n_lane[LANE_EVENTS] > HOMELESS_EVENTS)
         return true;
-    home = home_of(l, w->item.uid);
-    return !home || home == b || !room(home);
+    for (size_t it = 0; (home = bh_ledger_next_binder(l, &it));)
+        n += home->greeted;
+    if (n < 2)
+        return true;
+    uint64_t k = bh_hash(w->item.uid, strlen(w->item.uid), 0) % n;
+    for (size_t it = 0; (home = bh_ledger_next_binder(l, &it));)
+        if (home->greeted && k-- == 0)
+            break;
+    return home == b || !room(home);
 }
 
 /* ---- the wire -------------------------------------------------------------------------------- */
@@ -635,16 +578,6 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
             work[n++] = w;
         }
     return n;
-}
-
-/* A single item that the bus will not carry: too long a text. No binder would get it, so it ends
- * here. */
-static void refuse(struct bh_ledger *l, struct bh_work *w)
-{
-    /* names are checked where pods come in, objects before they are added */
-    bh_assert(w->item.kind != BERTH__WORK_KIND__WORK_BIND && !w->item.write);
-    l->stats.refused++;
-    bh_ledger_finish(l, w);
 }
 
 static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_binder *b,
@@ -671,7 +604,13 @@ static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_bi
         o = bh_bus_send(bus, &b->peer, &env);
     } while (o == BH_BUS_BAD && n > 1 && (n /= 2));
     if (o == BH_BUS_BAD) {
-        refuse(l, work[0]);
+        /* A single item that the bus will not carry: too long a text. No binder would get it, so
+         * it ends here. */
+        struct bh_work *w = work[0];
+        /* names are checked where pods come in, objects before they are added */
+        bh_assert(w->item.kind != BERTH__WORK_KIND__WORK_BIND && !w->item.write);
+        l->stats.refused++;
+        bh_ledger_finish(l, w);
         return 0;
     }
     if (o == BH_BUS_NO_PEER) {

@@ -32,6 +32,7 @@ struct bh_plugin_cell {
     struct bh_cell *cell;
 };
 struct bh_sched_metrics {
+    char *families;                    /* texts of metrics.data */
     struct bh_profile_cells *profiles; /* in the order of the configuration */
     uint32_t n_profiles;
     struct bh_metric *attempts, *attempt_s, *point_s, *plugin_s, *hint_s, *event_s, *sli_s, *permit,

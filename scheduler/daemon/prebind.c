@@ -85,11 +85,6 @@ static void leave(struct bh_sched_daemon *d, struct bh_prebind *b)
     free(b);
 }
 
-void bh_sched_prebind_init(struct bh_sched_daemon *d)
-{
-    TAILQ_INIT(&d->prebinds.list);
-}
-
 void bh_sched_prebind_fini(struct bh_sched_daemon *d)
 {
     while (d->engine && !TAILQ_EMPTY(&d->prebinds.list))
@@ -308,13 +303,12 @@ bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_po
                             bool waits)
 {
     const struct bh_shape_rec *shape = bh_engine_shape_rec(d->engine, p->pending.shape);
-    struct bh_prebind *b;
     uint32_t n;
 
     (void)bh_engine_prebind_work(d->engine, bh_pod_uid(p->pod), &n);
     if (!waits && !n && !shape->claims.n)
         return false;
-    b = enter(d, p, node, waits ? PERMIT : WRITES);
+    struct bh_prebind *b = enter(d, p, node, waits ? PERMIT : WRITES);
     bh_sched_tell_node(d, p, node);
     if (waits) {
         bh_queue_waiting(d->queue, p->pod);
@@ -335,31 +329,27 @@ void bh_sched_prebind_aside(struct bh_sched_daemon *d, const struct bh_queued_po
     undo_next(d, b);
 }
 
-static bool is_due(const struct bh_prebind *b, uint64_t now, bool stirred)
-{
-    if (b->phase == PERMIT)
-        return true;
-    return b->phase == CHECKS && !b->over && (stirred || now - b->looked_ns >= CHECK_EVERY_NS);
-}
-
 void bh_sched_prebind_turn(struct bh_sched_daemon *d)
 {
     struct bh_prebinds *all = &d->prebinds;
-    uint64_t now = bh_mono_ns(), version;
+    uint64_t now = bh_mono_ns();
     struct bh_prebind *b, *next, *last = TAILQ_LAST(&all->list, bh_prebind_list);
     unsigned looks = 0;
 
     if (!last || now - all->looked_ns < LOOK_EVERY_NS || !bh_sched_may_decide(d))
         return;
-    version = bh_engine_claims_version(d->engine);
+    uint64_t version = bh_engine_claims_version(d->engine);
     all->looked_ns = now;
     for (b = TAILQ_FIRST(&all->list); b && looks < LOOKS_MAX; b = next, looks++) {
         bool was_last = b == last;
         next = TAILQ_NEXT(b, link);
         TAILQ_REMOVE(&all->list, b, link);
         TAILQ_INSERT_TAIL(&all->list, b, link);
-        if (is_due(b, now, version != all->version))
-            (b->phase == PERMIT ? look_at_permit : check)(d, b);
+        if (b->phase == PERMIT)
+            look_at_permit(d, b);
+        else if (b->phase == CHECKS && !b->over &&
+                 (version != all->version || now - b->looked_ns >= CHECK_EVERY_NS))
+            check(d, b);
         if (was_last) {
             all->version = version; /* every one has seen it */
             break;
@@ -428,12 +418,6 @@ bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_p
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static bool is_volume(const struct bh_work *w)
-{
-    return w->item.kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM ||
-           w->item.kind == BERTH__WORK_KIND__WORK_SELECTED_NODE;
-}
-
 static void log_refusal(const struct bh_work *w, const Berth__WorkResult *r)
 {
     bh_log_warn("Write was refused", bh_kv_i("kind", w->item.kind),
@@ -446,7 +430,8 @@ static void log_refusal(const struct bh_work *w, const Berth__WorkResult *r)
 static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struct bh_work *w,
                     const Berth__WorkResult *r)
 {
-    const char *plugin = is_volume(w) ? "VolumeBinding" : "DynamicResources";
+    const bool volume = w->item.kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM ||
+                        w->item.kind == BERTH__WORK_KIND__WORK_SELECTED_NODE;
     bool done = r->outcome == BERTH__OUTCOME__OUTCOME_DONE;
     const char *why = r->message && *r->message ? r->message : "the write failed";
     struct bh_err err = {0};
@@ -463,7 +448,9 @@ static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struc
         undo(d, b);
     } else if (!done || rc < 0) {
         BH_CLEANUP(bh_freep)
-        char *text = bh_asprintf("running PreBind plugin \"%s\": %s", plugin, done ? err.msg : why);
+        char *text =
+            bh_asprintf("running PreBind plugin \"%s\": %s",
+                        volume ? "VolumeBinding" : "DynamicResources", done ? err.msg : why);
         log_refusal(w, r);
         count(d, b, true, text);
         end(d, b, BH_OVER_ERROR, "", text);

@@ -46,7 +46,6 @@ enum bh_over { /* how a binding cycle ended other than well */
                BH_OVER_ELSEWHERE /* another client bound it: neither, and nothing is undone */
 };
 
-void bh_sched_prebind_init(struct bh_sched_daemon *d);
 void bh_sched_prebind_fini(struct bh_sched_daemon *d);
 /* Reserved and permitted, or waits at Permit. false: nothing to wait for, it can be bound. */
 bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,

@@ -108,16 +108,6 @@ static void on_unknown(struct bh_sched_daemon *d, struct bh_binder *b, struct bh
     bh_ledger_retry(d->ledger, w);
 }
 
-static void on_refused(const struct bh_work *w, const Berth__WorkResult *r)
-{
-    bh_log_warn("Write was refused", bh_kv_i("kind", w->item.kind),
-                bh_kv_s("namespace", w->item.namespace_), bh_kv_s("pod", w->item.name),
-                bh_kv_i("code", r->code), bh_kv_s("message", r->message));
-    if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->pod->queued)
-        bh_queue_told(w->pod, 0, w->pod->queued->pending.pod->nominated_node); /* the next failure
-                                                                                * tries again */
-}
-
 struct bh_leaving {
     LIST_ENTRY(bh_leaving) link;
     char *victim; /* uid */
@@ -141,9 +131,7 @@ void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *pree
 
 void bh_sched_see_victims_off(struct bh_sched_daemon *d)
 {
-    struct bh_leaving *l, *next;
-
-    for (l = LIST_FIRST(&d->leaving); l; l = next) {
+    for (struct bh_leaving *l = LIST_FIRST(&d->leaving), *next; l; l = next) {
         BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *preemptor = bh_pod_hold(l->preemptor);
         next = LIST_NEXT(l, link);
         if (bh_engine_pod_stays(d->engine, bh_str_c(l->victim)))
@@ -155,10 +143,8 @@ void bh_sched_see_victims_off(struct bh_sched_daemon *d)
 
 void bh_sched_drop_leaving(struct bh_sched_daemon *d)
 {
-    struct bh_leaving *l;
-
-    while ((l = LIST_FIRST(&d->leaving)))
-        leaving_free(l);
+    while (!LIST_EMPTY(&d->leaving))
+        leaving_free(LIST_FIRST(&d->leaving));
 }
 
 /* One answer less to wait for. When something went wrong the preemptor tries again at once, as
@@ -166,10 +152,8 @@ void bh_sched_drop_leaving(struct bh_sched_daemon *d)
 static void eviction_answered(struct bh_sched_daemon *d, const char *victim,
                               struct bh_pod_state *preemptor, Berth__Outcome o)
 {
-    struct bh_leaving *l;
-
     if (o == BERTH__OUTCOME__OUTCOME_DONE && bh_engine_pod_stays(d->engine, bh_str_c(victim))) {
-        l = bh_calloc(1, sizeof(*l));
+        struct bh_leaving *l = bh_calloc(1, sizeof(*l));
         l->victim = bh_strdup(victim);
         l->preemptor = bh_pod_hold(preemptor);
         preemptor->leaving++;
@@ -183,8 +167,6 @@ static void eviction_answered(struct bh_sched_daemon *d, const char *victim,
 static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Berth__WorkResult *r)
 {
     struct bh_work *w = r->epoch == d->epoch ? bh_ledger_find(d->ledger, r->id) : NULL;
-    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *preemptor = NULL;
-    BH_CLEANUP(bh_freep) char *victim = NULL;
 
     bh_sched_count_outcome(d, r->outcome);
     if (r->epoch != d->epoch) {
@@ -205,15 +187,23 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
     }
     if (w->item.write)
         bh_sched_prebind_answered(d, w, r);
-    else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
-        on_refused(w, r);
-    preemptor = w->on_behalf ? bh_pod_hold(w->on_behalf) : NULL;
-    victim = preemptor ? bh_strdup(w->item.uid) : NULL;
-    if (preemptor && r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
+    else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED) {
+        bh_log_warn("Write was refused", bh_kv_i("kind", w->item.kind),
+                    bh_kv_s("namespace", w->item.namespace_), bh_kv_s("pod", w->item.name),
+                    bh_kv_i("code", r->code), bh_kv_s("message", r->message));
+        if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->pod->queued) /* tries again */
+            bh_queue_told(w->pod, 0, w->pod->queued->pending.pod->nominated_node);
+    }
+    if (!w->on_behalf) {
+        bh_ledger_finish(d->ledger, w);
+        return;
+    }
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *preemptor = bh_pod_hold(w->on_behalf);
+    BH_CLEANUP(bh_freep) char *victim = bh_strdup(w->item.uid);
+    if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
         bh_ledger_spare(d->ledger, preemptor);
     bh_ledger_finish(d->ledger, w);
-    if (preemptor)
-        eviction_answered(d, victim, preemptor, r->outcome);
+    eviction_answered(d, victim, preemptor, r->outcome);
 }
 
 /* ---- binders --------------------------------------------------------------------------------- */
@@ -238,28 +228,24 @@ static void greet(struct bh_sched_daemon *d, struct bh_binder *b)
         b->hello_sent_ns = now;
 }
 
-static void on_binder_hello(struct bh_sched_daemon *d, struct bh_binder *b,
-                            const Berth__BinderHello *h)
-{
-    snprintf(b->name, sizeof(b->name), "%s", h->binder);
-    if (h->epoch_seen != d->epoch) {
-        bh_sched_adopt_reported(d, h);
-        greet(d, b);
-        return;
-    }
-    if (!b->greeted)
-        bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
-    if (!b->greeted)
-        bh_sched_binder_heard(d, b->name);
-    b->greeted = true;
-    b->window = h->window;
-    bh_sched_binder_lives(d, b, h);
-}
-
 static void on_message(struct bh_sched_daemon *d, struct bh_binder *b, const Berth__Envelope *e)
 {
-    if (e->binder_hello) {
-        on_binder_hello(d, b, e->binder_hello);
+    const Berth__BinderHello *h = e->binder_hello;
+
+    if (h) {
+        snprintf(b->name, sizeof(b->name), "%s", h->binder);
+        if (h->epoch_seen != d->epoch) {
+            bh_sched_adopt_reported(d, h);
+            greet(d, b);
+            return;
+        }
+        if (!b->greeted) {
+            bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
+            bh_sched_binder_heard(d, b->name);
+        }
+        b->greeted = true;
+        b->window = h->window;
+        bh_sched_binder_lives(d, b, h);
         return;
     }
     if (e->results) {
@@ -270,16 +256,6 @@ static void on_message(struct bh_sched_daemon *d, struct bh_binder *b, const Ber
     }
     if (!b->greeted)
         greet(d, b);
-}
-
-static void too_many(struct bh_sched_daemon *d)
-{
-    uint64_t now = bh_mono_ns();
-
-    if (d->crowd_logged_ns && now - d->crowd_logged_ns < CROWD_LOG_NS)
-        return;
-    d->crowd_logged_ns = now;
-    bh_log_warn("Too many binders, ignoring one", bh_kv_u("max", BH_LEDGER_MAX_BINDERS));
 }
 
 /* ---- while a decision waits ------------------------------------------------------------------ */
@@ -298,31 +274,24 @@ static void letter_free(struct bh_letter *l)
     free(l);
 }
 
-/* A sign of life: changes nothing but the ledger's list of binders. */
-static bool is_greeting(const struct bh_sched_daemon *d, const Berth__Envelope *e)
-{
-    return e->binder_hello && e->binder_hello->epoch_seen == d->epoch &&
-           d->lease.term == d->in.lease_term;
-}
-
 /* False: nothing came. */
 static bool receive_one(struct bh_sched_daemon *d)
 {
     struct bh_letter *l = bh_calloc(1, sizeof(*l));
-    enum bh_bus_outcome o;
     struct bh_binder *b = NULL;
 
     bh_arena_init(&l->arena, 4u * BH_BUS_MAX_BYTES);
-    o = bh_bus_recv(d->binders, &l->arena, &l->peer, &l->e);
+    enum bh_bus_outcome o = bh_bus_recv(d->binders, &l->arena, &l->peer, &l->e);
     if (o == BH_BUS_OK)
         b = bh_ledger_binder(d->ledger, &l->peer,
                              l->e->binder_hello ? l->e->binder_hello->binder : NULL, bh_mono_ns());
-    if (b && !is_greeting(d, l->e)) {
+    const Berth__BinderHello *h = b ? l->e->binder_hello : NULL;
+    if (b && !(h && h->epoch_seen == d->epoch && d->lease.term == d->in.lease_term)) {
         TAILQ_INSERT_TAIL(&d->letters, l, link);
         d->n_letters++;
         return true;
     }
-    if (b)
+    if (b) /* a sign of life: changes nothing but the ledger's list of binders */
         on_message(d, b, l->e);
     letter_free(l);
     return o != BH_BUS_EMPTY;
@@ -332,22 +301,6 @@ void bh_sched_receive_binders(struct bh_sched_daemon *d)
 {
     while (d->n_letters < BH_LETTERS_MAX && receive_one(d))
         ;
-}
-
-static unsigned read_letters(struct bh_sched_daemon *d)
-{
-    struct bh_letter *l;
-    unsigned n = 0;
-
-    for (; (l = TAILQ_FIRST(&d->letters)); n++) {
-        struct bh_binder *b = bh_ledger_binder(d->ledger, &l->peer, NULL, bh_mono_ns());
-        TAILQ_REMOVE(&d->letters, l, link);
-        d->n_letters--;
-        if (b)
-            on_message(d, b, l->e);
-        letter_free(l);
-    }
-    return n;
 }
 
 void bh_sched_drop_letters(struct bh_sched_daemon *d)
@@ -362,25 +315,33 @@ void bh_sched_drop_letters(struct bh_sched_daemon *d)
 
 unsigned bh_sched_drain_binders(struct bh_sched_daemon *d)
 {
-    unsigned n = read_letters(d);
+    unsigned n = 0;
     Berth__Envelope *e;
 
+    for (struct bh_letter *l; (l = TAILQ_FIRST(&d->letters)); n++) {
+        struct bh_binder *b = bh_ledger_binder(d->ledger, &l->peer, NULL, bh_mono_ns());
+        TAILQ_REMOVE(&d->letters, l, link);
+        d->n_letters--;
+        if (b)
+            on_message(d, b, l->e);
+        letter_free(l);
+    }
     for (; n < BH_TURN_MESSAGES; n++) {
         struct bh_peer peer;
-        struct bh_binder *b;
-        enum bh_bus_outcome o;
         bh_arena_reset(&d->bus_arena);
-        o = bh_bus_recv(d->binders, &d->bus_arena, &peer, &e);
+        enum bh_bus_outcome o = bh_bus_recv(d->binders, &d->bus_arena, &peer, &e);
         if (o == BH_BUS_EMPTY)
             break;
         if (o != BH_BUS_OK)
             continue;
-        b = bh_ledger_binder(d->ledger, &peer, e->binder_hello ? e->binder_hello->binder : NULL,
-                             bh_mono_ns());
-        if (b)
+        struct bh_binder *b = bh_ledger_binder(
+            d->ledger, &peer, e->binder_hello ? e->binder_hello->binder : NULL, bh_mono_ns());
+        if (b) {
             on_message(d, b, e);
-        else
-            too_many(d);
+        } else if (!d->crowd_logged_ns || bh_mono_ns() - d->crowd_logged_ns >= CROWD_LOG_NS) {
+            d->crowd_logged_ns = bh_mono_ns();
+            bh_log_warn("Too many binders, ignoring one", bh_kv_u("max", BH_LEDGER_MAX_BINDERS));
+        }
     }
     return n;
 }

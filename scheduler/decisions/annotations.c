@@ -115,24 +115,26 @@ static const char *taken(struct bh_arena *a, struct bh_buf *b)
     return s;
 }
 
-/* ---- plugins --------------------------------------------------------------------------------- */
-
-static const char *note_text(struct bh_arena *a, const struct bh_status *s)
+static const char *map_of(struct bh_arena *a, struct pair *v, uint32_t n)
 {
-    if (!s)
-        return "success";
-    return s->code == BH_SKIP ? "" : bh_status_message(a, s);
+    struct bh_buf b = {0};
+
+    add_pairs(&b, v, n);
+    return taken(a, &b);
 }
+
+/* ---- plugins --------------------------------------------------------------------------------- */
 
 static const char *note_map(struct bh_arena *a, const struct bh_plugin_note *v, uint32_t n)
 {
     struct pair *p = bh_arena_new_array(a, struct pair, n + 1);
-    struct bh_buf b = {0};
 
     for (uint32_t i = 0; i < n; i++)
-        p[i] = (struct pair){v[i].plugin, note_text(a, v[i].status)};
-    add_pairs(&b, p, n);
-    return taken(a, &b);
+        p[i] = (struct pair){v[i].plugin, !v[i].status ? "success"
+                                          : v[i].status->code == BH_SKIP
+                                              ? ""
+                                              : bh_status_message(a, v[i].status)};
+    return map_of(a, p, n);
 }
 
 static int by_plugin(const void *a, const void *b)
@@ -174,24 +176,21 @@ static const char *step_map(struct bh_arena *a, const struct bh_record_step *v, 
                             bool timeouts)
 {
     struct pair *p = bh_arena_new_array(a, struct pair, n + 1);
-    struct bh_buf b = {0};
 
     for (uint32_t i = 0; i < n; i++) {
         char text[32];
         bh_format_duration_ns(v[i].timeout_ns, text);
         p[i] = (struct pair){v[i].plugin, timeouts ? bh_arena_strdup(a, text) : v[i].message};
     }
-    add_pairs(&b, p, n);
-    return taken(a, &b);
+    return map_of(a, p, n);
 }
 
-/* The plugin's own words out of `running Bind plugin "X": words`; NULL: it is not about X. */
-static const char *words_of(const char *message, const char *point, const char *plugin)
+/* The text behind the head, which the arena has; NULL: it begins in another way. */
+static const char *behind(const char *text, const char *head)
 {
-    BH_CLEANUP(bh_freep) char *head = bh_asprintf("running %s plugin \"%s\": ", point, plugin);
     size_t n = strlen(head);
 
-    return strncmp(message, head, n) == 0 ? message + n : NULL;
+    return strncmp(text, head, n) == 0 ? text + n : NULL;
 }
 
 /* Of a bound pod every plugin says success; of a failed one those before the one that failed. */
@@ -200,19 +199,21 @@ static const char *outcome_map(struct bh_arena *a, const struct bh_decision_row 
 {
     struct pair *p = bh_arena_new_array(a, struct pair, n + 1);
     bool binding = bh_streq(point, "Bind"), failed = row->outcome == BH_OUTCOME_FAILED;
-    struct bh_buf b = {0};
     uint32_t k = 0;
 
     if (failed && binding && !strstr(row->outcome_message, "running Bind plugin"))
         n = 0; /* it did not come to that */
     for (uint32_t i = 0; row->outcome >= BH_OUTCOME_BOUND && i < n; i++) {
-        const char *words = failed ? words_of(row->outcome_message, point, plugins[i]) : NULL;
+        /* The plugin's own words out of `running Bind plugin "X": words`. */
+        const char *words = NULL;
+        if (failed)
+            words = behind(row->outcome_message,
+                           bh_arena_printf(a, "running %s plugin \"%s\": ", point, plugins[i]));
         p[k++] = (struct pair){plugins[i], words ? words : "success"};
         if (words)
             break;
     }
-    add_pairs(&b, p, k);
-    return taken(a, &b);
+    return map_of(a, p, k);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -258,39 +259,23 @@ static const char *end_nodes(struct bh_arena *a, struct bh_buf *b)
     return taken(a, b);
 }
 
-/* An error's text without what the framework put before it. */
-static const char *filter_words(struct bh_arena *a, const struct bh_status *s)
-{
-    const char *text = bh_status_message(a, s), *head;
-
-    if (s->code != BH_ERROR || !s->plugin)
-        return text;
-    head = bh_arena_printf(a, "running \"%s\" filter plugin: ", s->plugin);
-    return strncmp(text, head, strlen(head)) == 0 ? text + strlen(head) : text;
-}
-
 /* Filters of one node up to the one that rejected it; s NULL: all passed. */
 static const char *filters_of(struct bh_arena *a, const struct bh_decision *d,
                               const struct bh_status *s)
 {
     struct pair *p = bh_arena_new_array(a, struct pair, d->n_filter_plugins + 1);
-    struct bh_buf b = {0};
+    const char *text = s ? bh_status_message(a, s) : "", *words = NULL;
     uint32_t n = 0;
 
+    if (s && s->code == BH_ERROR && s->plugin) /* without what the framework put before it */
+        words = behind(text, bh_arena_printf(a, "running \"%s\" filter plugin: ", s->plugin));
     for (uint32_t i = 0; i < d->n_filter_plugins; i++) {
         bool by = s && s->plugin && bh_streq(s->plugin, d->filter_plugins[i]);
-        p[n++] = (struct pair){d->filter_plugins[i], by ? filter_words(a, s) : "passed"};
+        p[n++] = (struct pair){d->filter_plugins[i], !by ? "passed" : words ? words : text};
         if (by)
             break;
     }
-    add_pairs(&b, p, n);
-    return taken(a, &b);
-}
-
-/* The promised node was taken without a look at the others: those are recorded for people only. */
-static bool only_promised(const struct bh_decision *d)
-{
-    return d->evaluated < d->n_scores + d->n_rejected && d->n_scores == 1;
+    return map_of(a, p, n);
 }
 
 static const char *filter_map(struct bh_arena *a, const struct bh_symtab *tab,
@@ -298,9 +283,12 @@ static const char *filter_map(struct bh_arena *a, const struct bh_symtab *tab,
 {
     const char *all = filters_of(a, d, NULL), *last_text = "";
     const struct bh_status *last = NULL;
-    uint32_t s = 0, r = only_promised(d) ? d->n_rejected : 0;
+    uint32_t s = 0, r = 0;
     struct bh_buf b = {0};
 
+    /* The promised node was taken without a look at the others: those are recorded for people. */
+    if (d->evaluated < d->n_scores + d->n_rejected && d->n_scores == 1)
+        r = d->n_rejected;
     while (s < d->n_scores || r < d->n_rejected) {
         bool feasible = s < d->n_scores &&
                         (r == d->n_rejected || strcmp(bh_sym_text(tab, d->scores[s].node),
@@ -340,12 +328,6 @@ static const char *post_filter_map(struct bh_arena *a, const struct bh_symtab *t
     return end_nodes(a, &b);
 }
 
-/* Extenders score, too, but they are no plugins. */
-static bool is_plugin(const char *name)
-{
-    return !strchr(name, '/');
-}
-
 static const char *score_map(struct bh_arena *a, const struct bh_symtab *tab,
                              const struct bh_decision *d, const struct kept *k, bool final)
 {
@@ -359,8 +341,8 @@ static const char *score_map(struct bh_arena *a, const struct bh_symtab *tab,
         if (!k->score[i])
             continue;
         for (uint32_t j = 0; v && j < d->n_score_plugins; j++) {
-            if (!is_plugin(v[j].plugin))
-                continue;
+            if (strchr(v[j].plugin, '/'))
+                continue; /* extenders score, too, but they are no plugins */
             snprintf(text[n], sizeof(text[n]), "%lld",
                      (long long)(final ? v[j].weighted : v[j].raw));
             p[n] = (struct pair){v[j].plugin, text[n]};
@@ -374,26 +356,21 @@ static const char *score_map(struct bh_arena *a, const struct bh_symtab *tab,
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
-static void nothing_known(const struct bh_decision_row *row, struct set *ret)
-{
-    for (unsigned i = 0; i < KEYS; i++)
-        ret->value[i] = "{}";
-    ret->value[SELECTED_NODE] = row->result == BH_DECIDED ? row->node : "";
-}
-
 static void build(struct bh_decisions *d, struct bh_arena *a, uint32_t most, struct set *ret)
 {
     const struct bh_decision *dec = &d->got.d;
     const struct bh_record_after *after = &d->got.after;
     const struct bh_symtab *tab = d->names.tab;
-    struct kept k;
 
     *ret = (struct set){.left_out = 0};
     if (!d->has_body) {
-        nothing_known(&d->row, ret);
+        const struct bh_decision_row *row = &d->row;
+        for (unsigned i = 0; i < KEYS; i++)
+            ret->value[i] = "{}";
+        ret->value[SELECTED_NODE] = row->result == BH_DECIDED ? row->node : "";
         return;
     }
-    k = choose_nodes(a, dec, most);
+    struct kept k = choose_nodes(a, dec, most);
     ret->left_out = k.left_out;
     ret->value[PRE_FILTER_STATUS] = note_map(a, dec->pre_filters, dec->n_pre_filters);
     ret->value[PRE_FILTER] = pre_filter_nodes(a, tab, dec);
@@ -424,9 +401,8 @@ static void build_within(struct bh_decisions *d, struct bh_arena *a, uint32_t mo
                          struct set *ret)
 {
     for (;;) {
-        size_t n;
         build(d, a, most, ret);
-        n = size_of(ret);
+        size_t n = size_of(ret);
         if (n <= max || !most)
             return;
         most = BH_MIN(most, d->got.d.n_scores + d->got.d.n_rejected);
@@ -435,17 +411,6 @@ static void build_within(struct bh_decisions *d, struct bh_arena *a, uint32_t mo
 }
 
 /* ---- history --------------------------------------------------------------------------------- */
-
-static const char *history_entry(struct bh_arena *a, const struct set *s)
-{
-    struct pair p[KEYS];
-    struct bh_buf b = {0};
-
-    for (unsigned i = 0; i < KEYS; i++)
-        p[i] = (struct pair){keys[i], s->value[i]};
-    add_pairs(&b, p, KEYS);
-    return taken(a, &b);
-}
 
 /* Ids of the pod's attempts up to this one, newest first; how many there are in all. */
 static uint32_t list_history(struct bh_decisions *d, int64_t *ret, uint32_t *ret_all)
@@ -486,7 +451,10 @@ static uint32_t build_history(struct bh_decisions *d, struct bh_arena *a, const 
             break;
         if (k)
             build(d, a, most, &s);
-        entry[k] = history_entry(a, &s);
+        struct pair p[KEYS];
+        for (unsigned i = 0; i < KEYS; i++)
+            p[i] = (struct pair){keys[i], s.value[i]};
+        entry[k] = map_of(a, p, KEYS);
         used += strlen(entry[k]) + 1;
         if (used > room)
             break;
@@ -501,25 +469,13 @@ static uint32_t build_history(struct bh_decisions *d, struct bh_arena *a, const 
     return all - k;
 }
 
-static void add_marker(struct bh_arena *a, struct bh_json *o, int64_t id, uint32_t nodes,
-                       uint32_t attempts)
-{
-    bh_json_set_str(
-        a, o, BH_ANNOTATION_TRUNCATED,
-        bh_arena_printf(a,
-                        "{\"attempt\":%lld,\"nodesLeftOut\":%u,\"attemptsLeftOut\":%u,"
-                        "\"more\":\"berth decisions show %lld; /berth/v1/decisions/%lld\"}",
-                        (long long)id, nodes, attempts, (long long)id, (long long)id));
-}
-
 int bh_decisions_annotations(struct bh_decisions *d, struct bh_arena *a, int64_t id,
                              const struct bh_annotations_query *q, struct bh_json **ret,
                              struct bh_err *err)
 {
-    size_t max = q && q->max_bytes ? q->max_bytes : BH_ANNOTATIONS_BYTES, used;
+    size_t max = q && q->max_bytes ? q->max_bytes : BH_ANNOTATIONS_BYTES;
     uint32_t most = q && q->max_nodes ? q->max_nodes : ALL_NODES, attempts = 0;
     const char *history = NULL;
-    struct bh_json *o;
     struct set live;
     int rc = bh_decisions_load(d, id, err);
 
@@ -531,12 +487,17 @@ int bh_decisions_annotations(struct bh_decisions *d, struct bh_arena *a, int64_t
     /* Copied: the attempt's names may go when another one is loaded. */
     for (unsigned i = 0; i < KEYS; i++)
         live.value[i] = bh_arena_strdup(a, live.value[i]);
-    used = size_of(&live);
+    size_t used = size_of(&live);
     if (!q || !q->no_history)
         attempts = build_history(d, a, &live, most, max - BH_MIN(used, max), &history);
-    o = bh_json_new(a, BH_JSON_OBJECT);
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
     if (live.left_out || attempts)
-        add_marker(a, o, id, live.left_out, attempts);
+        bh_json_set_str(
+            a, o, BH_ANNOTATION_TRUNCATED,
+            bh_arena_printf(a,
+                            "{\"attempt\":%lld,\"nodesLeftOut\":%u,\"attemptsLeftOut\":%u,"
+                            "\"more\":\"berth decisions show %lld; /berth/v1/decisions/%lld\"}",
+                            (long long)id, live.left_out, attempts, (long long)id, (long long)id));
     for (unsigned i = 0; i < KEYS; i++) {
         if (i == SCORE && history)
             bh_json_set_str(a, o, HISTORY_KEY, history);

@@ -12,16 +12,12 @@ uint32_t bh_node_list_place(struct bh_node_list *l, bh_sym name)
 {
     if (name >= l->n_place) {
         uint32_t n = BH_MAX(BH_MAX(l->n_place * 2, name + 1), 1024u);
-        l->place = bh_reallocarray(l->place, n, sizeof *l->place);
-        memset(l->place + l->n_place, 0, (n - l->n_place) * sizeof *l->place);
+        l->place = bh_regrown(l->place, l->n_place, n, sizeof *l->place);
         l->n_place = n;
     }
     if (l->place[name])
         return l->place[name] - 1;
-    if (l->n == l->cap) {
-        l->cap = BH_MAX(l->cap * 2, 256u);
-        l->name = bh_reallocarray(l->name, l->cap, sizeof *l->name);
-    }
+    BH_GROW(l->name, l->n, l->cap);
     if (!l->id)
         l->id = 1;
     l->name[l->n] = name;
@@ -59,17 +55,6 @@ void bh_packer_fini(struct bh_packer *p)
 
 /* ---- verdicts: each kind once ---------------------------------------------------------------- */
 
-static uint64_t hash_status(const struct bh_status *s)
-{
-    uint64_t h = s->code;
-
-    if (s->plugin)
-        h = bh_hash(s->plugin, strlen(s->plugin), h);
-    for (uint32_t i = 0; i < s->n_reasons; i++)
-        h = bh_hash(s->reasons[i], strlen(s->reasons[i]), h);
-    return h;
-}
-
 static void grow_verdicts(struct bh_packer *p)
 {
     p->cap_verdicts = BH_MAX(p->cap_verdicts * 2, 16u);
@@ -89,12 +74,14 @@ static void grow_verdicts(struct bh_packer *p)
 
 static uint32_t verdict_number(struct bh_packer *p, const struct bh_status *s)
 {
-    uint64_t h = hash_status(s), at = h;
+    uint64_t h = s->plugin ? bh_hash(s->plugin, strlen(s->plugin), s->code) : s->code;
     uint32_t *slot;
 
+    for (uint32_t i = 0; i < s->n_reasons; i++)
+        h = bh_hash(s->reasons[i], strlen(s->reasons[i]), h);
     if (p->placed.n_verdicts == p->cap_verdicts)
         grow_verdicts(p);
-    for (; *(slot = &p->slots[at & (p->n_slots - 1)]); at++)
+    for (uint64_t at = h; *(slot = &p->slots[at & (p->n_slots - 1)]); at++)
         if (p->verdict_hash[*slot - 1] == h && bh_status_equal(p->placed.verdicts[*slot - 1], s))
             return *slot - 1;
     p->placed.verdicts[p->placed.n_verdicts] = s;
@@ -108,15 +95,6 @@ static uint32_t verdict_number(struct bh_packer *p, const struct bh_status *s)
 static void place_node(void *list, bh_sym name)
 {
     (void)bh_node_list_place(list, name);
-}
-
-static void grow_places(struct bh_packer *p)
-{
-    if (p->cap_places >= p->list.n)
-        return;
-    p->cap_places = p->list.cap;
-    p->placed.mark = bh_reallocarray(p->placed.mark, p->cap_places, sizeof(*p->placed.mark));
-    p->placed.score = bh_reallocarray(p->placed.score, p->cap_places, sizeof(*p->placed.score));
 }
 
 static void mark_unseen(void *arg, bh_sym name)
@@ -138,7 +116,11 @@ void bh_packer_place(struct bh_packer *p, struct bh_engine *e, const struct bh_d
         (void)bh_node_list_place(&p->list, d->rejected[i].node);
     for (uint32_t i = 0; i < d->n_scores; i++)
         (void)bh_node_list_place(&p->list, d->scores[i].node);
-    grow_places(p);
+    if (p->cap_places < p->list.n) {
+        p->cap_places = p->list.cap;
+        p->placed.mark = bh_reallocarray(p->placed.mark, p->cap_places, sizeof(*p->placed.mark));
+        p->placed.score = bh_reallocarray(p->placed.score, p->cap_places, sizeof(*p->placed.score));
+    }
     if (p->list.n)
         memset(p->placed.mark, 0, p->list.n * sizeof(*p->placed.mark));
     if (some_unseen)

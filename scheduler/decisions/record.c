@@ -451,30 +451,18 @@ static void do_column(struct walk *w, const struct bh_placed *pl, const struct b
     }
 }
 
-/* Columns that follow from others are left out: bits of fields. */
-static uint32_t fields_wanted(const struct bh_decision *d, uint32_t plugin)
-{
-    uint32_t fields = 0;
-
-    for (uint32_t i = 0; i < d->n_scores; i++) {
-        const struct bh_plugin_score *s = &d->scores[i].plugins[plugin];
-        if (s->normalized != s->raw)
-            fields |= 1u << NORMALIZED;
-        if (s->weighted != s->normalized * s->weight)
-            fields |= 1u << WEIGHTED;
-    }
-    return fields;
-}
-
 static void do_plugin_scores(struct walk *w, const struct bh_placed *pl,
                              const struct bh_decision *d, uint32_t plugin)
 {
     struct bh_plugin_score one = {0};
-    uint32_t fields = 0;
+    uint32_t fields = 0; /* columns that do not follow from others */
 
-    if (w->out) {
+    if (w->out)
         one = d->scores[0].plugins[plugin];
-        fields = fields_wanted(d, plugin);
+    for (uint32_t i = 0; w->out && i < d->n_scores; i++) {
+        const struct bh_plugin_score *s = &d->scores[i].plugins[plugin];
+        fields |= s->normalized != s->raw ? 1u << NORMALIZED : 0;
+        fields |= s->weighted != s->normalized * s->weight ? 1u << WEIGHTED : 0;
     }
     do_text(w, &one.plugin);
     do_i32(w, &one.weight);
@@ -504,19 +492,6 @@ static int64_t sum_of(const struct bh_decision *d, const struct bh_node_score *s
     return (int64_t)sum;
 }
 
-static void do_totals(struct walk *w, const struct bh_placed *pl, const struct bh_decision *d)
-{
-    bool sums = true;
-
-    for (uint32_t i = 0; w->out && sums && i < d->n_scores; i++)
-        sums = sum_of(d, &d->scores[i]) == d->scores[i].total;
-    do_bool(w, &sums);
-    if (!sums)
-        do_column(w, pl, d, TOTAL);
-    for (uint32_t i = 0; !w->out && sums && i < d->n_scores; i++)
-        *number_of(&d->scores[i], TOTAL) = sum_of(d, &d->scores[i]);
-}
-
 static void do_scores(struct walk *w, const struct bh_placed *pl, struct bh_decision *d)
 {
     uint32_t n = d->n_scores && d->scores[0].plugins ? d->n_score_plugins : 0;
@@ -538,21 +513,14 @@ static void do_scores(struct walk *w, const struct bh_placed *pl, struct bh_deci
     }
     for (uint32_t k = 0; k < n && !w->bad; k++)
         do_plugin_scores(w, pl, d, k);
-    do_totals(w, pl, d);
-}
-
-/* Those with the highest total; of an unscored one, the only feasible one. */
-static void list_best(struct walk *w, struct bh_decision *d)
-{
-    bh_sym *v = bh_arena_new_array(w->a, bh_sym, d->n_scores + 1);
-    int64_t max = INT64_MIN;
-
-    for (uint32_t i = 0; i < d->n_scores; i++)
-        max = BH_MAX(max, d->scores[i].total);
-    for (uint32_t i = 0; i < d->n_scores && (d->scored || d->n_scores == 1); i++)
-        if (d->scores[i].total == max)
-            v[d->n_best++] = d->scores[i].node;
-    d->best = v;
+    bool sums = true;
+    for (uint32_t i = 0; w->out && sums && i < d->n_scores; i++)
+        sums = sum_of(d, &d->scores[i]) == d->scores[i].total;
+    do_bool(w, &sums);
+    if (!sums)
+        do_column(w, pl, d, TOTAL);
+    for (uint32_t i = 0; !w->out && sums && i < d->n_scores; i++)
+        *number_of(&d->scores[i], TOTAL) = sum_of(d, &d->scores[i]);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -566,21 +534,6 @@ static void do_victims(struct walk *w, const struct bh_victim **list, uint32_t *
         do_str(w, &v[i].name);
         do_str(w, &v[i].uid);
         do_i32(w, &v[i].priority);
-    }
-    if (!w->out)
-        *list = v;
-}
-
-static void do_ways(struct walk *w, const struct bh_preemption **list, uint32_t *n)
-{
-    struct bh_preemption *v = do_list(w, *list, n, UINT32_MAX, sizeof(*v));
-
-    for (uint32_t i = 0; i < *n; i++) {
-        uint32_t victims = i < BH_RECORD_WAYS ? v[i].n_victims : 0;
-        do_place(w, &v[i].node);
-        do_victims(w, &v[i].victims, &victims);
-        if (!w->out)
-            v[i].n_victims = victims;
     }
     if (!w->out)
         *list = v;
@@ -625,7 +578,18 @@ static void do_decision(struct walk *w, struct bh_decision *d)
     if (do_node(w, &d->nominated_node)) {
         do_u32(w, &d->victims_violating);
         do_victims(w, &d->victims, &d->n_victims);
-        do_ways(w, &d->preemptions, &d->n_preemptions);
+        const struct bh_preemption **list = &d->preemptions;
+        uint32_t *n = &d->n_preemptions;
+        struct bh_preemption *v = do_list(w, *list, n, UINT32_MAX, sizeof(*v));
+        for (uint32_t i = 0; i < *n; i++) {
+            uint32_t victims = i < BH_RECORD_WAYS ? v[i].n_victims : 0;
+            do_place(w, &v[i].node);
+            do_victims(w, &v[i].victims, &victims);
+            if (!w->out)
+                v[i].n_victims = victims;
+        }
+        if (!w->out)
+            *list = v;
     }
 }
 
@@ -672,20 +636,6 @@ void bh_record_pack_after(struct bh_buf *out, const struct bh_record_after *afte
     do_after(&(struct walk){.out = out}, walked(after));
 }
 
-static void take_texts(struct walk *w, const struct bh_record_head *h, struct bh_decision *d)
-{
-    d->evaluated = h->evaluated;
-    d->feasible = h->feasible;
-    d->n_nodes = h->n_nodes;
-    if (d->kind == BH_DECIDED)
-        return;
-    d->reason = h->reason;
-    d->message = h->message;
-    if (h->fit_n)
-        d->fit_message = bh_arena_strndup(w->a, h->message, h->fit_n);
-    d->post_filter_message = h->message + (strlen(h->message) - h->post_n);
-}
-
 int bh_record_unpack(struct bh_arena *a, const struct bh_record_names *names,
                      const struct bh_record_head *head, const void *p, size_t n,
                      struct bh_recorded *ret)
@@ -700,8 +650,26 @@ int bh_record_unpack(struct bh_arena *a, const struct bh_record_names *names,
         return -EIO;
     list_nodes(&w, &pl, ret);
     do_scores(&w, &pl, &ret->d);
-    list_best(&w, &ret->d);
+    /* Those with the highest total; of an unscored one, the only feasible one. */
+    struct bh_decision *d = &ret->d;
+    bh_sym *v = bh_arena_new_array(w.a, bh_sym, d->n_scores + 1);
+    int64_t max = INT64_MIN;
+    for (uint32_t i = 0; i < d->n_scores; i++)
+        max = BH_MAX(max, d->scores[i].total);
+    for (uint32_t i = 0; i < d->n_scores && (d->scored || d->n_scores == 1); i++)
+        if (d->scores[i].total == max)
+            v[d->n_best++] = d->scores[i].node;
+    d->best = v;
     do_after(&w, &ret->after);
-    take_texts(&w, head, &ret->d);
+    d->evaluated = head->evaluated;
+    d->feasible = head->feasible;
+    d->n_nodes = head->n_nodes;
+    if (d->kind != BH_DECIDED) {
+        d->reason = head->reason;
+        d->message = head->message;
+        if (head->fit_n)
+            d->fit_message = bh_arena_strndup(a, head->message, head->fit_n);
+        d->post_filter_message = head->message + (strlen(head->message) - head->post_n);
+    }
     return w.bad ? -EIO : 0;
 }

@@ -19,18 +19,6 @@
 
 const char *const bh_record_outcomes[] = {"", "Binding", "Bound", "Failed"};
 
-int bh_record_mode_parse(const char *text, enum bh_record_mode *ret, struct bh_err *err)
-{
-    for (int i = 0; bh_record_modes[i]; i++) {
-        if (!bh_streq(bh_record_modes[i], text))
-            continue;
-        *ret = (enum bh_record_mode)i;
-        return 0;
-    }
-    return bh_err_set(err, -EINVAL,
-                      "invalid value \"%s\" for --record-decisions: off, summary or full", text);
-}
-
 struct bh_recorder {
     struct bh_recorder_options o;
     /* the scheduler's thread */
@@ -67,20 +55,6 @@ static void publish(struct bh_recorder *r)
     atomic_store(&r->bytes, r->w.bytes);
 }
 
-static void give_back(struct bh_recorder *r, struct bh_buf *b)
-{
-    struct bh_buf *former;
-
-    if (b->cap > KEEP_BUFFER)
-        bh_buf_fini(b);
-    bh_buf_reset(b);
-    former = atomic_exchange(&r->spare, b);
-    if (former) {
-        bh_buf_fini(former);
-        free(former);
-    }
-}
-
 static void *serve(void *arg)
 {
     static const struct timespec gather = {.tv_nsec = GATHER_NS};
@@ -94,7 +68,14 @@ static void *serve(void *arg)
         struct bh_buf *b = atomic_exchange(&r->slot, NULL);
         if (b) {
             bh_writer_write(&r->w, b, atomic_load(&r->dropped));
-            give_back(r, b);
+            if (b->cap > KEEP_BUFFER)
+                bh_buf_fini(b);
+            bh_buf_reset(b);
+            struct bh_buf *former = atomic_exchange(&r->spare, b);
+            if (former) {
+                bh_buf_fini(former);
+                free(former);
+            }
         } else if (stop) {
             break;
         } else {
@@ -111,51 +92,24 @@ static void *serve(void *arg)
     return NULL;
 }
 
-static int start_thread(struct bh_recorder *r)
-{
-    sigset_t all, former;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &former);
-    rc = pthread_create(&r->thread, NULL, serve, r);
-    pthread_sigmask(SIG_SETMASK, &former, NULL);
-    return -rc;
-}
-
 struct bh_recorder *bh_recorder_new(const struct bh_recorder_options *o)
 {
     struct bh_recorder *r = bh_calloc(1, sizeof(*r));
+    sigset_t all, former;
 
     r->o = *o;
     r->mine = bh_calloc(1, sizeof(*r->mine));
     bh_assert(sem_init(&r->wake, 0, 0) == 0);
     bh_writer_init(&r->w, o);
-    int rc = start_thread(r);
-    if (rc < 0)
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former);
+    int rc = pthread_create(&r->thread, NULL, serve, r);
+    pthread_sigmask(SIG_SETMASK, &former, NULL);
+    if (rc)
         bh_log_error("Decisions are not recorded: no thread to write them",
-                     bh_kv_s("file", r->w.path), bh_kv_s("err", strerror(-rc)));
+                     bh_kv_s("file", r->w.path), bh_kv_s("err", strerror(rc)));
     r->runs = rc == 0;
     return r;
-}
-
-static void free_all(struct bh_recorder *r)
-{
-    struct bh_buf *v[] = {r->mine, atomic_load(&r->slot), atomic_load(&r->spare)};
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(v); i++) {
-        if (v[i])
-            bh_buf_fini(v[i]);
-        free(v[i]);
-    }
-    if (!r->runs)
-        bh_writer_fini(&r->w);
-    bh_packer_fini(&r->packer);
-    bh_buf_fini(&r->head);
-    bh_buf_fini(&r->body);
-    bh_buf_fini(&r->outcome_text);
-    sem_destroy(&r->wake);
-    free(r);
 }
 
 /* A thread that hangs in a write (a dead network file system) is left behind: the process ends. */
@@ -176,8 +130,22 @@ void bh_recorder_free(struct bh_recorder *r)
     sem_post(&r->wake);
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += (time_t)(FAREWELL_NS / 1000000000);
-    if (!r->runs || pthread_timedjoin_np(r->thread, NULL, &end) == 0)
-        free_all(r);
+    if (!r->runs || pthread_timedjoin_np(r->thread, NULL, &end) == 0) {
+        struct bh_buf *v[] = {r->mine, atomic_load(&r->slot), atomic_load(&r->spare)};
+        for (size_t i = 0; i < BH_ARRAY_LEN(v); i++) {
+            if (v[i])
+                bh_buf_fini(v[i]);
+            free(v[i]);
+        }
+        if (!r->runs)
+            bh_writer_fini(&r->w);
+        bh_packer_fini(&r->packer);
+        bh_buf_fini(&r->head);
+        bh_buf_fini(&r->body);
+        bh_buf_fini(&r->outcome_text);
+        sem_destroy(&r->wake);
+        free(r);
+    }
 }
 
 /* ---- the scheduler's thread ------------------------------------------------------------------ */
@@ -189,11 +157,9 @@ enum bh_record_mode bh_recorder_mode(const struct bh_recorder *r)
 
 void bh_recorder_turn(struct bh_recorder *r)
 {
-    struct bh_buf *next;
-
     if (bh_likely(!r->mine->n) || atomic_load_explicit(&r->slot, memory_order_relaxed))
         return;
-    next = atomic_exchange(&r->spare, NULL);
+    struct bh_buf *next = atomic_exchange(&r->spare, NULL);
     atomic_store(&r->slot, r->mine);
     r->mine = next ? next : bh_calloc(1, sizeof(*r->mine));
     sem_post(&r->wake);
@@ -288,7 +254,7 @@ static void add_attempt(struct bh_recorder *r, struct bh_buf *b)
         .n_head = (uint32_t)r->head.n,
         .n_body = (uint32_t)r->body.n,
     };
-    size_t at = b->n, names;
+    size_t at = b->n;
 
     bh_buf_add(b, &m, sizeof(m));
     bh_buf_add(b, r->pod.namespace_.p, r->pod.namespace_.n);
@@ -298,7 +264,7 @@ static void add_attempt(struct bh_recorder *r, struct bh_buf *b)
     bh_buf_add(b, r->outcome_text.p, m.n_outcome);
     bh_buf_add(b, r->head.p, r->head.n);
     bh_buf_add(b, r->body.p, r->body.n);
-    names = b->n;
+    size_t names = b->n;
     m.n_names = add_new_names(r, b);
     m.list = r->told_list;
     m.first_name = r->told_names;

@@ -30,7 +30,7 @@
 #define BH_RECORD_OPTIONS(mode, file, max_bytes, max_age_ns)                                       \
     {"record-decisions",                                                                           \
      0,                                                                                            \
-     BH_OPT_STR,                                                                                   \
+     BH_OPT_CHOICE,                                                                                \
      &(mode),                                                                                      \
      "off|summary|full",                                                                           \
      "keep every scheduling attempt in a file: off, summary (pod, result, message, timings), "     \
@@ -47,9 +47,6 @@
         "decisions-max-age", 0, BH_OPT_DURATION_NS, &(max_age_ns), "DURATION",                     \
             "attempts older than this go; 0 keeps them"                                            \
     }
-
-/* The value of --record-decisions; -EINVAL says which there are. */
-int bh_record_mode_parse(const char *text, enum bh_record_mode *ret, struct bh_err *err);
 
 enum bh_record_outcome { BH_OUTCOME_NONE, BH_OUTCOME_BINDING, BH_OUTCOME_BOUND, BH_OUTCOME_FAILED };
 extern const char *const bh_record_outcomes[]; /* "", "Binding", "Bound", "Failed" */

@@ -63,38 +63,29 @@ void bh_decisions_free(struct bh_decisions *d)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int errno_of(int rc)
+static int fail(struct bh_decisions *d, int rc, struct bh_err *err)
 {
+    const char *why = d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(rc);
+
     switch (rc & 0xff) {
     case SQLITE_OK:
-        return 0;
+        return bh_err_set(err, 0, "%s: %s", d->path, why);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_SCHEMA:
-        return -EAGAIN;
+        return bh_err_set(err, -EAGAIN, "%s: %s", d->path, why);
     case SQLITE_NOTADB:
-        return -EINVAL;
+        return bh_err_set(err, -EINVAL, "%s is not a file of recorded decisions", d->path);
     default:
-        return -EIO;
+        return bh_err_set(err, -EIO, "%s: %s", d->path, why);
     }
-}
-
-static int fail(struct bh_decisions *d, int rc, struct bh_err *err)
-{
-    int e = errno_of(rc);
-
-    if (e == -EINVAL)
-        return bh_err_set(err, e, "%s is not a file of recorded decisions", d->path);
-    return bh_err_set(err, e, "%s: %s", d->path,
-                      d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(rc));
 }
 
 sqlite3_stmt *bh_decisions_ask(struct bh_decisions *d, const char *sql)
 {
     sqlite3_stmt *s = NULL;
 
-    if (sqlite3_prepare_v2(d->db, sql, -1, &s, NULL) != SQLITE_OK)
-        return NULL;
+    (void)sqlite3_prepare_v2(d->db, sql, -1, &s, NULL); /* NULL when it fails */
     return s;
 }
 
@@ -241,20 +232,16 @@ static int by_text(const void *a, const void *b, void *arg)
 static int load_names(struct bh_decisions *d, int64_t list)
 {
     struct bh_decision_names *n = &d->names;
-    sqlite3_stmt *s;
     int rc;
 
     forget_names(n);
     n->tab = bh_symtab_new();
-    s = bh_decisions_ask(d, "SELECT at, name FROM names WHERE list = ?1 ORDER BY at");
+    sqlite3_stmt *s = bh_decisions_ask(d, "SELECT at, name FROM names WHERE list = ?1 ORDER BY at");
     if (!s)
         return sqlite3_errcode(d->db);
     sqlite3_bind_int64(s, 1, list);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW && sqlite3_column_int64(s, 0) == n->n) {
-        if (n->n == n->cap) {
-            n->cap = BH_MAX(n->cap * 2, 256u);
-            n->name = bh_reallocarray(n->name, n->cap, sizeof(*n->name));
-        }
+        BH_GROW(n->name, n->n, n->cap);
         n->name[n->n++] = bh_sym_internc(n->tab, (const char *)sqlite3_column_text(s, 1));
     }
     sqlite3_finalize(s);
@@ -275,19 +262,25 @@ static int unpack(struct bh_decisions *d, const void *p, size_t n)
     int rc = -EIO;
 
     for (unsigned tries = 0; tries < 2 && rc < 0; tries++) {
-        struct bh_record_names names;
         if ((tries || l->list != d->row.list) && load_names(d, d->row.list) != SQLITE_OK)
             return -EAGAIN;
-        names = (struct bh_record_names){l->tab, l->name, l->by_name, l->n};
+        struct bh_record_names names = (struct bh_record_names){l->tab, l->name, l->by_name, l->n};
         rc = bh_record_unpack(&d->arena, &names, &d->row.h, p, n, &d->got);
     }
     return rc;
 }
 
-static int inflate_and_unpack(struct bh_decisions *d, const void *p, size_t n, size_t whole)
+static int take_row(struct bh_decisions *d, sqlite3_stmt *s)
+{
+    return read_row(s, &d->arena, &d->row);
+}
+
+static int take_body(struct bh_decisions *d, sqlite3_stmt *s)
 {
     BH_CLEANUP(bh_freep) Bytef *plain = NULL;
-    uLongf len = whole;
+    const void *p = sqlite3_column_blob(s, 1);
+    size_t n = (size_t)sqlite3_column_bytes(s, 1);
+    uLongf whole = (uLongf)sqlite3_column_int64(s, 0), len = whole;
 
     if (n == whole)
         return unpack(d, p, n);
@@ -299,48 +292,23 @@ static int inflate_and_unpack(struct bh_decisions *d, const void *p, size_t n, s
     return unpack(d, plain, whole);
 }
 
-static int load_body(struct bh_decisions *d, struct bh_err *err)
+/* none: what to say when there is no such row. */
+static int load(struct bh_decisions *d, const char *sql, int64_t id,
+                int (*take)(struct bh_decisions *d, sqlite3_stmt *s), const char *none,
+                struct bh_err *err)
 {
-    sqlite3_stmt *s = bh_decisions_ask(d, "SELECT n, data FROM bodies WHERE id = ?1");
-    int rc;
-
-    if (!s)
-        return fail(d, sqlite3_errcode(d->db), err);
-    sqlite3_bind_int64(s, 1, d->row.id);
-    rc = sqlite3_step(s);
-    if (rc == SQLITE_ROW) {
-        const void *p = sqlite3_column_blob(s, 1);
-        size_t n = (size_t)sqlite3_column_bytes(s, 1);
-        rc = inflate_and_unpack(d, p, n, (size_t)sqlite3_column_int64(s, 0));
-        if (rc < 0)
-            bh_err_set(err, rc, "%s: attempt %lld cannot be read", d->path, (long long)d->row.id);
-    } else {
-        rc = rc == SQLITE_DONE
-                 ? bh_err_set(err, -ENOENT, "attempt %lld is gone", (long long)d->row.id)
-                 : fail(d, rc, err);
-    }
-    sqlite3_finalize(s);
-    return rc;
-}
-
-static int load_row(struct bh_decisions *d, int64_t id, struct bh_err *err)
-{
-    sqlite3_stmt *s =
-        bh_decisions_ask(d, "SELECT " BH_DECISION_COLUMNS " FROM attempts WHERE id = ?1");
-    int rc;
+    sqlite3_stmt *s = bh_decisions_ask(d, sql);
 
     if (!s)
         return fail(d, sqlite3_errcode(d->db), err);
     sqlite3_bind_int64(s, 1, id);
-    rc = sqlite3_step(s);
+    int rc = sqlite3_step(s);
     if (rc == SQLITE_ROW) {
-        rc = read_row(s, &d->arena, &d->row);
+        rc = take(d, s);
         if (rc < 0)
             bh_err_set(err, rc, "%s: attempt %lld cannot be read", d->path, (long long)id);
     } else {
-        rc = rc == SQLITE_DONE
-                 ? bh_err_set(err, -ENOENT, "there is no attempt %lld (any more)", (long long)id)
-                 : fail(d, rc, err);
+        rc = rc == SQLITE_DONE ? bh_err_set(err, -ENOENT, none, (long long)id) : fail(d, rc, err);
     }
     sqlite3_finalize(s);
     return rc;
@@ -349,11 +317,10 @@ static int load_row(struct bh_decisions *d, int64_t id, struct bh_err *err)
 int bh_decisions_load(struct bh_decisions *d, int64_t id, struct bh_err *err)
 {
     int64_t version = 0;
-    int rc;
 
     if (!d)
         return bh_err_set(err, -ENOENT, "no decisions are recorded");
-    rc = open_file(d, err);
+    int rc = open_file(d, err);
     if (rc < 0)
         return rc;
     (void)ask_one(d, "PRAGMA data_version", &version);
@@ -361,9 +328,11 @@ int bh_decisions_load(struct bh_decisions *d, int64_t id, struct bh_err *err)
         return 0;
     forget_attempt(d);
     d->version = version;
-    rc = load_row(d, id, err);
+    rc = load(d, "SELECT " BH_DECISION_COLUMNS " FROM attempts WHERE id = ?1", id, take_row,
+              "there is no attempt %lld (any more)", err);
     if (rc == 0 && d->row.list) {
-        rc = load_body(d, err);
+        rc = load(d, "SELECT n, data FROM bodies WHERE id = ?1", id, take_body,
+                  "attempt %lld is gone", err);
         d->has_body = rc == 0;
     }
     if (rc < 0)
@@ -397,42 +366,18 @@ struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *
         records, pages * size, dropped, oldest, newest);
 }
 
-static const char *filter_sql(struct bh_arena *a, const struct bh_decision_filter *f, int result)
-{
-    bool by_pod = f->namespace_ && f->pod;
-
-    return bh_arena_printf(
-        a,
-        "SELECT " BH_DECISION_COLUMNS " FROM attempts WHERE id < ?1%s%s%s%s%s%s"
-        " ORDER BY id DESC LIMIT ?2",
-        by_pod ? " AND pod = ?3" : "", f->namespace_ ? " AND namespace = ?4" : "",
-        f->pod ? " AND name = ?5" : "", f->uid ? " AND uid = ?6" : "",
-        f->node ? " AND node = ?7 AND node <> ''" : "", result >= 0 ? " AND result = ?8" : "");
-}
-
-static int result_number(const char *text)
-{
-    for (int i = 0; i <= BH_DECISION_ERROR; i++)
-        if (bh_streq(text, bh_record_results[i]))
-            return i;
-    return -1;
-}
-
 static void bind_filter(sqlite3_stmt *s, const struct bh_decision_filter *f, int result,
                         unsigned limit)
 {
+    const char *const texts[] = {f->namespace_, f->pod, f->uid, f->node};
+
     sqlite3_bind_int64(s, 1, f->before > 0 ? f->before : INT64_MAX);
     sqlite3_bind_int64(s, 2, limit);
     if (f->namespace_ && f->pod)
         sqlite3_bind_int64(s, 3, bh_decisions_pod_hash(bh_str_c(f->namespace_), bh_str_c(f->pod)));
-    if (f->namespace_)
-        sqlite3_bind_text(s, 4, f->namespace_, -1, SQLITE_STATIC);
-    if (f->pod)
-        sqlite3_bind_text(s, 5, f->pod, -1, SQLITE_STATIC);
-    if (f->uid)
-        sqlite3_bind_text(s, 6, f->uid, -1, SQLITE_STATIC);
-    if (f->node)
-        sqlite3_bind_text(s, 7, f->node, -1, SQLITE_STATIC);
+    for (int i = 0; i < (int)BH_ARRAY_LEN(texts); i++)
+        if (texts[i])
+            sqlite3_bind_text(s, 4 + i, texts[i], -1, SQLITE_STATIC);
     if (result >= 0)
         sqlite3_bind_int64(s, 8, result);
 }
@@ -441,7 +386,15 @@ static int list_rows(struct bh_decisions *d, struct bh_arena *a, const struct bh
                      int result, struct bh_json *list, struct bh_err *err)
 {
     unsigned limit = BH_MIN(f->limit ? f->limit : BH_DECISIONS_PAGE, BH_DECISIONS_PAGE_MAX);
-    sqlite3_stmt *s = bh_decisions_ask(d, filter_sql(a, f, result));
+    sqlite3_stmt *s = bh_decisions_ask(
+        d, bh_arena_printf(a,
+                           "SELECT " BH_DECISION_COLUMNS
+                           " FROM attempts WHERE id < ?1%s%s%s%s%s%s ORDER BY id DESC LIMIT ?2",
+                           f->namespace_ && f->pod ? " AND pod = ?3" : "",
+                           f->namespace_ ? " AND namespace = ?4" : "",
+                           f->pod ? " AND name = ?5" : "", f->uid ? " AND uid = ?6" : "",
+                           f->node ? " AND node = ?7 AND node <> ''" : "",
+                           result >= 0 ? " AND result = ?8" : ""));
     struct bh_json *items = bh_json_new(a, BH_JSON_ARRAY);
     unsigned n = 0;
     int rc;
@@ -465,11 +418,13 @@ static int list_rows(struct bh_decisions *d, struct bh_arena *a, const struct bh
 int bh_decisions_list(struct bh_decisions *d, struct bh_arena *a,
                       const struct bh_decision_filter *f, struct bh_json **ret, struct bh_err *err)
 {
-    struct bh_json *list = bh_json_new(a, BH_JSON_OBJECT), *recording;
-    int result = f->result ? result_number(f->result) : -1;
+    struct bh_json *list = bh_json_new(a, BH_JSON_OBJECT);
+    int result = f->result ? BH_DECISION_ERROR : -1;
     int rc = d ? open_file(d, err) : -ENOENT;
 
     *ret = NULL;
+    while (result >= 0 && !bh_streq(f->result, bh_record_results[result]))
+        result--;
     if (f->result && result < 0)
         return bh_err_set(err, -EINVAL, "result \"%s\": Scheduled, Unschedulable or Error",
                           f->result);
@@ -481,7 +436,7 @@ int bh_decisions_list(struct bh_decisions *d, struct bh_arena *a,
     }
     if (rc < 0)
         return rc;
-    recording = bh_decisions_recording(d, a);
+    struct bh_json *recording = bh_decisions_recording(d, a);
     *ret = bh_json_add(a, list, "oldest: %ld, recording: %p",
                        bh_json_get_i64(recording, "oldest", 0), recording);
     return 0;
@@ -527,7 +482,6 @@ static int changes_of(struct bh_decisions *d, struct bh_arena *a, struct bh_deci
                       unsigned limit, struct bh_json *list)
 {
     int64_t first = 0, last = 0, of_changes = 0;
-    unsigned left;
     int rc = ask_one(d, "SELECT max(change) FROM changes", &last);
 
     if (rc == SQLITE_OK)
@@ -542,7 +496,7 @@ static int changes_of(struct bh_decisions *d, struct bh_arena *a, struct bh_deci
         /* Those of attempts that are gone, or still to be told, count as told. */
         c->change = BH_MIN(last, c->change + limit);
     }
-    left = limit - (unsigned)list->c.n;
+    unsigned left = limit - (unsigned)list->c.n;
     if (rc == SQLITE_OK && left)
         rc = add_changes(d, a,
                          "SELECT " BH_DECISION_COLUMNS

@@ -43,26 +43,17 @@ static struct bh_json *texts(struct bh_arena *a, const char *const *v, uint32_t 
     return list;
 }
 
-static const char *status_text(struct bh_arena *a, const struct bh_status *s)
-{
-    switch (bh_status_code(s)) {
-    case BH_SUCCESS:
-        return "success";
-    case BH_SKIP:
-        return "skip";
-    default:
-        return bh_status_message(a, s);
-    }
-}
-
 static struct bh_json *notes(struct bh_arena *a, const struct bh_symtab *tab,
                              const struct bh_plugin_note *v, uint32_t n)
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
     for (uint32_t i = 0; i < n; i++) {
+        enum bh_code code = bh_status_code(v[i].status);
         struct bh_json *o = bh_json_append(a, list, "plugin: %s, status: %s", v[i].plugin,
-                                           status_text(a, v[i].status));
+                                           code == BH_SUCCESS ? "success"
+                                           : code == BH_SKIP  ? "skip"
+                                                              : bh_status_message(a, v[i].status));
         struct bh_json *nodes = v[i].narrowed ? bh_json_list_at(a, o, "nodes") : NULL;
         for (uint32_t k = 0; nodes && k < v[i].n_nodes; k++)
             bh_json_push(nodes, bh_json_new_cstr(a, bh_sym_text(tab, v[i].nodes[k])));
@@ -101,17 +92,6 @@ static void add_scores(struct bh_arena *a, struct bh_json *o, const struct bh_de
         bh_json_push(normalized, bh_json_new_i64(a, s->plugins[k].normalized));
         bh_json_push(weighted, bh_json_new_i64(a, s->plugins[k].weighted));
     }
-}
-
-static struct bh_json *top(struct bh_arena *a, const struct bh_symtab *tab,
-                           const struct bh_decision *d)
-{
-    const struct bh_node_score **v = bh_explain_ranked(a, d);
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
-    for (uint32_t i = 0; i < d->n_scores && i < TOP; i++)
-        add_scores(a, bh_json_append(a, list, "node: %s", bh_sym_text(tab, v[i]->node)), d, v[i]);
-    return list;
 }
 
 /* ---- the funnel ------------------------------------------------------------------------------ */
@@ -175,25 +155,20 @@ static uint32_t pre_filter_steps(struct bh_arena *a, struct bh_json *list,
     return left;
 }
 
-static uint32_t rejected_by(const struct bh_decision *d, const char *plugin)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < d->n_rejected; i++)
-        n += d->rejected[i].status->plugin && bh_streq(d->rejected[i].status->plugin, plugin);
-    return n;
-}
-
 static struct bh_json *funnel(struct bh_arena *a, const struct bh_recorded *r)
 {
     const struct bh_decision *d = &r->d;
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-    uint32_t left, by_filters = 0, unseen;
+    uint32_t by_filters = 0;
 
     add_step(a, list, "all nodes", NULL, 0, d->n_nodes);
-    left = pre_filter_steps(a, list, r);
+    uint32_t left = pre_filter_steps(a, list, r);
     for (uint32_t i = 0; left && i < d->n_filter_plugins; i++) {
-        uint32_t n = rejected_by(d, d->filter_plugins[i]);
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < d->n_rejected; k++) {
+            const char *by = d->rejected[k].status->plugin;
+            n += by && bh_streq(by, d->filter_plugins[i]);
+        }
         by_filters += n;
         left -= BH_MIN(left, n);
         add_step(a, list, "Filter", d->filter_plugins[i], n, left);
@@ -203,7 +178,7 @@ static struct bh_json *funnel(struct bh_arena *a, const struct bh_recorded *r)
         left -= BH_MIN(left, n);
         add_step(a, list, "Filter", "Extender", n, left);
     }
-    unseen = left - BH_MIN(left, d->n_scores);
+    uint32_t unseen = left - BH_MIN(left, d->n_scores);
     if (unseen)
         add_step(a, list, "not evaluated", "", unseen, d->n_scores);
     add_step(a, list, "feasible", NULL, 0, d->n_scores);
@@ -212,26 +187,23 @@ static struct bh_json *funnel(struct bh_arena *a, const struct bh_recorded *r)
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
-static struct bh_json *timings(struct bh_arena *a, const struct bh_record_head *h)
-{
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-
-    for (uint32_t i = 0; i < h->n_points; i++)
-        bh_json_set_i64(a, o, h->points[i].point, (int64_t)h->points[i].ns);
-    return o;
-}
-
 static void add_body(struct bh_arena *a, struct bh_json *o, const struct bh_recorded *r,
                      const struct bh_symtab *tab)
 {
     const struct bh_decision *d = &r->d;
+    const struct bh_node_score **ranked = bh_explain_ranked(a, d);
+    struct bh_json *top = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < d->n_scores && i < TOP; i++)
+        add_scores(a, bh_json_append(a, top, "node: %s", bh_sym_text(tab, ranked[i]->node)), d,
+                   ranked[i]);
     bh_json_add(a, o, "preFilter: %p, filterPlugins: %p, funnel: %p, rejectedGroups: %p",
                 notes(a, tab, d->pre_filters, d->n_pre_filters),
                 texts(a, d->filter_plugins, d->n_filter_plugins), funnel(a, r),
                 bh_explain_groups(a, tab, d));
     bh_json_add(a, o, "preScore: %p, scorePlugins: %p, scored: %i, top: %p, postFilter: %p",
-                notes(a, tab, d->pre_scores, d->n_pre_scores), score_plugins(a, d), d->scored,
-                top(a, tab, d), notes(a, tab, d->post_filters, d->n_post_filters));
+                notes(a, tab, d->pre_scores, d->n_pre_scores), score_plugins(a, d), d->scored, top,
+                notes(a, tab, d->post_filters, d->n_post_filters));
     bh_json_add(a, o,
                 "preemption: %p, fitMessage?: %s, postFilterMessage: %s, tie: {equals: %u}, "
                 "reserve: %p, permit: %p",
@@ -254,21 +226,10 @@ int bh_decisions_get(struct bh_decisions *d, struct bh_arena *a, int64_t id, str
     *ret = bh_decisions_summary(a, &d->row);
     if (d->has_body)
         add_body(a, *ret, &d->got, d->names.tab);
-    bh_json_set(a, *ret, "timings_ns", timings(a, &d->row.h));
+    struct bh_json *timings = bh_json_obj_at(a, *ret, "timings_ns");
+    for (uint32_t i = 0; i < d->row.h.n_points; i++)
+        bh_json_set_i64(a, timings, d->row.h.points[i].point, (int64_t)d->row.h.points[i].ns);
     return 0;
-}
-
-static struct bh_json *head_alone(struct bh_arena *a, const struct bh_explain_subject *s,
-                                  const struct bh_decision_row *row, struct bh_decision *dec)
-{
-    struct bh_symtab *tab = bh_symtab_new();
-    struct bh_json *o;
-
-    dec->node = bh_sym_internc(tab, row->result == BH_DECIDED ? row->node : "");
-    o = bh_explain_decision(a, s, tab, dec);
-    bh_json_unset(o, "scored");
-    bh_symtab_free(tab);
-    return o;
 }
 
 int bh_decisions_explanation(struct bh_decisions *d, struct bh_arena *a, int64_t id,
@@ -276,30 +237,33 @@ int bh_decisions_explanation(struct bh_decisions *d, struct bh_arena *a, int64_t
 {
     int rc = bh_decisions_load(d, id, err);
     const struct bh_decision_row *row = &d->row;
-    struct bh_explain_subject s;
-    struct bh_decision dec;
 
     *ret = NULL;
     if (rc < 0)
         return rc;
-    s = (struct bh_explain_subject){row->namespace_, row->name, row->uid, row->h.profile,
-                                    row->h.priority};
+    const struct bh_explain_subject s = {row->namespace_, row->name, row->uid, row->h.profile,
+                                         row->h.priority};
     if (d->has_body) {
         *ret = bh_explain_decision(a, &s, d->names.tab, &d->got.d);
         if (d->got.after.overruled) { /* the decision stood until Reserve or Permit */
-            bh_json_set_str(a, *ret, "result", bh_record_results[row->result]);
-            bh_json_set_str(a, *ret, "reason", row->h.reason);
-            bh_json_set_str(a, *ret, "message", row->h.message);
+            bh_json_add(a, *ret, "result: %s, reason: %s, message: %s",
+                        bh_record_results[row->result], row->h.reason, row->h.message);
         }
         return 0;
     }
-    dec = (struct bh_decision){.kind = row->result,
-                               .n_nodes = row->h.n_nodes,
-                               .evaluated = row->h.evaluated,
-                               .feasible = row->h.feasible,
-                               .reason = row->h.reason,
-                               .message = row->h.message};
-    *ret = head_alone(a, &s, row, &dec);
+    struct bh_symtab *tab = bh_symtab_new();
+    const struct bh_decision dec = {
+        .kind = row->result,
+        .node = bh_sym_internc(tab, row->result == BH_DECIDED ? row->node : ""),
+        .n_nodes = row->h.n_nodes,
+        .evaluated = row->h.evaluated,
+        .feasible = row->h.feasible,
+        .reason = row->h.reason,
+        .message = row->h.message,
+    };
+    *ret = bh_explain_decision(a, &s, tab, &dec);
+    bh_json_unset(*ret, "scored");
+    bh_symtab_free(tab);
     return 0;
 }
 
@@ -320,25 +284,16 @@ struct items {
     int plugin; /* sorted by this one's score; -1 = by total, -2 = by name */
 };
 
-static bool in_subset(const struct bh_decision *d, bh_sym node)
-{
-    for (uint32_t i = 0; i < d->n_pre_filter_nodes; i++)
-        if (d->pre_filter_nodes[i] == node)
-            return true;
-    return false;
-}
-
 /* PreFilter left the node out: with which words. */
 static const struct bh_status *excluded_by(struct bh_arena *a, const struct bh_decision *d,
                                            bh_sym node)
 {
-    struct bh_status *s;
-
-    if (d->pre_filter)
+    if (d->pre_filter || !d->absent)
         return d->pre_filter;
-    if (!d->absent || in_subset(d, node))
-        return NULL;
-    s = bh_arena_memdup(a, d->absent, sizeof(*s));
+    for (uint32_t i = 0; i < d->n_pre_filter_nodes; i++)
+        if (d->pre_filter_nodes[i] == node)
+            return NULL;
+    struct bh_status *s = bh_arena_memdup(a, d->absent, sizeof(*s));
     if (!s->plugin && d->n_pre_filter_plugins)
         s->plugin = d->pre_filter_plugins[0];
     return s;
@@ -487,42 +442,9 @@ int bh_decisions_nodes(struct bh_decisions *d, struct bh_arena *a, int64_t id,
     return 0;
 }
 
-/* Filter plugins that let the node pass. */
-static struct bh_json *passed(struct bh_arena *a, const struct bh_decision *d, const struct item *i)
-{
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-    const char *by = i->verdict && i->verdict->plugin ? i->verdict->plugin : NULL;
-
-    for (uint32_t k = 0; i->status <= REJECTED && k < d->n_filter_plugins; k++) {
-        if (by && bh_streq(by, d->filter_plugins[k]))
-            break;
-        bh_json_push(list, bh_json_new_cstr(a, d->filter_plugins[k]));
-    }
-    return list;
-}
-
-static const struct bh_node_score *winner_of(const struct bh_decision *d)
-{
-    for (uint32_t i = 0; d->kind == BH_DECIDED && i < d->n_scores; i++)
-        if (d->scores[i].node == d->node)
-            return &d->scores[i];
-    return NULL;
-}
-
-static void add_difference(struct bh_arena *a, struct bh_json *o, const struct bh_decision *d,
-                           const struct item *i, const struct bh_node_score *winner)
-{
-    struct bh_json *list = bh_json_list_at(a, o, "difference");
-
-    for (uint32_t k = 0; i->score && i->score->plugins && k < d->n_score_plugins; k++)
-        bh_json_append(a, list, "plugin: %s, weighted: %ld", i->score->plugins[k].plugin,
-                       i->score->plugins[k].weighted - winner->plugins[k].weighted);
-}
-
 int bh_decisions_node(struct bh_decisions *d, struct bh_arena *a, int64_t id, const char *node,
                       struct bh_json **ret, struct bh_err *err)
 {
-    const struct bh_node_score *winner;
     const struct item *found = NULL;
     struct items list;
     int rc = load_with_body(d, id, err);
@@ -537,12 +459,25 @@ int bh_decisions_node(struct bh_decisions *d, struct bh_arena *a, int64_t id, co
     if (!found)
         return bh_err_set(err, -ENOENT, "attempt %lld knew no node %s", (long long)id, node);
     *ret = item_json(a, &d->got.d, found);
-    bh_json_set(a, *ret, "passed", passed(a, &d->got.d, found));
-    winner = winner_of(&d->got.d);
+    const struct bh_decision *dec = &d->got.d;
+    const char *by = found->verdict ? found->verdict->plugin : NULL;
+    struct bh_json *passed = bh_json_list_at(a, *ret, "passed");
+    for (uint32_t k = 0; found->status <= REJECTED && k < dec->n_filter_plugins; k++) {
+        if (by && bh_streq(by, dec->filter_plugins[k]))
+            break;
+        bh_json_push(passed, bh_json_new_cstr(a, dec->filter_plugins[k]));
+    }
+    const struct bh_node_score *winner = NULL, *score = found->score;
+    for (uint32_t i = 0; dec->kind == BH_DECIDED && !winner && i < dec->n_scores; i++)
+        if (dec->scores[i].node == dec->node)
+            winner = &dec->scores[i];
     if (winner) {
         bh_json_add(a, *ret, "winner: {node: %s, total: %ld}",
                     bh_sym_text(d->names.tab, winner->node), winner->total);
-        add_difference(a, *ret, &d->got.d, found, winner);
+        struct bh_json *difference = bh_json_list_at(a, *ret, "difference");
+        for (uint32_t k = 0; score && score->plugins && k < dec->n_score_plugins; k++)
+            bh_json_append(a, difference, "plugin: %s, weighted: %ld", score->plugins[k].plugin,
+                           score->plugins[k].weighted - winner->plugins[k].weighted);
     }
     return 0;
 }

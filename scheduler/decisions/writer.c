@@ -49,15 +49,6 @@ static void complain(struct bh_writer *w, const char *what)
     w->complained_ns = now;
 }
 
-static void relieved(struct bh_writer *w)
-{
-    if (!w->complained || !w->batch_n || bh_mono_ns() - w->failed_ns < RELIEF_NS)
-        return;
-    bh_log_info("Decisions are recorded again", bh_kv_s("file", w->path),
-                bh_kv_u("droppedSinceStart", w->dropped));
-    w->complained = false;
-}
-
 static void close_file(struct bh_writer *w)
 {
     sqlite3_stmt **all[] = {&w->attempt, &w->body, &w->name, &w->outcome, &w->change, &w->state};
@@ -87,9 +78,7 @@ static int64_t ask(struct bh_writer *w, const char *sql)
 /* 0: there are none, or no answer. */
 static uint64_t ask_count(struct bh_writer *w, const char *sql)
 {
-    int64_t v = ask(w, sql);
-
-    return v > 0 ? (uint64_t)v : 0;
+    return (uint64_t)BH_MAX(ask(w, sql), (int64_t)0);
 }
 
 static int do_sql(struct bh_writer *w, const char *sql)
@@ -110,28 +99,10 @@ static int take_lock(struct bh_writer *w)
     return fcntl(w->lock, F_OFD_SETLK, &l) < 0 ? -EAGAIN : 0;
 }
 
-static int prepare(struct bh_writer *w)
-{
-    static const char *const sql[] = {
-        "INSERT INTO attempts VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
-        "INSERT INTO bodies VALUES(?1,?2,?3)", "INSERT OR REPLACE INTO names VALUES(?1,?2,?3)",
-        /* bound is bound: a later deletion of the pod changes nothing about the attempt */
-        "UPDATE attempts SET outcome = ?2, outcome_message = ?3 WHERE id = ?1 AND outcome <> 2",
-        "INSERT INTO changes(id) VALUES(?1)",
-        "UPDATE state SET mode = ?1, dropped = ?2, last = max(last, ?3), records = ?4"};
-    sqlite3_stmt **to[] = {&w->attempt, &w->body, &w->name, &w->outcome, &w->change, &w->state};
-    int rc = SQLITE_OK;
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(sql) && rc == SQLITE_OK; i++)
-        rc = sqlite3_prepare_v3(w->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, to[i], NULL);
-    return rc;
-}
-
 /* An empty file becomes ours; one that is not ours is left alone. */
 static int make_tables(struct bh_writer *w, const char **why)
 {
     int64_t app = ask(w, "PRAGMA application_id"), version = ask(w, "PRAGMA user_version");
-    BH_CLEANUP(bh_freep) char *first = NULL;
 
     if (app == BH_DECISIONS_APPLICATION && version == BH_DECISIONS_SCHEMA)
         return SQLITE_OK;
@@ -143,22 +114,30 @@ static int make_tables(struct bh_writer *w, const char **why)
     if (app || ask(w, "SELECT count(*) FROM sqlite_schema") != 0)
         return SQLITE_MISMATCH;
     *why = NULL;
-    first = bh_asprintf("BEGIN IMMEDIATE; %s INSERT INTO state VALUES(1, 'off', 0, 0, 0, %lld);"
-                        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
-                        schema, (long long)(bh_rand_entropy() >> 2), BH_DECISIONS_APPLICATION,
-                        BH_DECISIONS_SCHEMA);
+    BH_CLEANUP(bh_freep)
+    char *first = bh_asprintf(
+        "BEGIN IMMEDIATE; %s INSERT INTO state VALUES(1, 'off', 0, 0, 0, %lld);"
+        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+        schema, (long long)(bh_rand_entropy() >> 2), BH_DECISIONS_APPLICATION, BH_DECISIONS_SCHEMA);
     return do_sql(w, first);
 }
 
 static int set_up(struct bh_writer *w, const char **why)
 {
+    static const char *const sql[] = {
+        "INSERT INTO attempts VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
+        "INSERT INTO bodies VALUES(?1,?2,?3)", "INSERT OR REPLACE INTO names VALUES(?1,?2,?3)",
+        /* bound is bound: a later deletion of the pod changes nothing about the attempt */
+        "UPDATE attempts SET outcome = ?2, outcome_message = ?3 WHERE id = ?1 AND outcome <> 2",
+        "INSERT INTO changes(id) VALUES(?1)",
+        "UPDATE state SET mode = ?1, dropped = ?2, last = max(last, ?3), records = ?4"};
+    sqlite3_stmt **to[] = {&w->attempt, &w->body, &w->name, &w->outcome, &w->change, &w->state};
     BH_CLEANUP(bh_freep)
     char *limits = bh_asprintf("PRAGMA max_page_count = %lld; PRAGMA journal_size_limit = %d",
                                (long long)(w->o.max_bytes / PAGE_BYTES), 4 << 20);
-    int rc;
 
     sqlite3_busy_timeout(w->db, 2000);
-    rc = do_sql(w, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL");
+    int rc = do_sql(w, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL");
     if (rc == SQLITE_OK)
         rc = make_tables(w, why);
     if (rc == SQLITE_OK)
@@ -166,34 +145,9 @@ static int set_up(struct bh_writer *w, const char **why)
                        "PRAGMA cache_size = -8192; PRAGMA secure_delete = OFF");
     if (rc == SQLITE_OK)
         rc = do_sql(w, limits);
-    return rc == SQLITE_OK ? prepare(w) : rc;
-}
-
-/* Where numbers begin in this file: ids and lists go on rising. */
-static void find_base(struct bh_writer *w)
-{
-    int64_t last = ask(w, "SELECT last FROM state"), max = ask(w, "SELECT max(id) FROM attempts");
-
-    last = BH_MAX(BH_MAX(last, max), 0);
-    if (w->base + w->last_number < (uint64_t)last)
-        w->base = (uint64_t)last - w->last_number;
-    w->list_base = (uint32_t)ask_count(w, "SELECT max(list) FROM names");
-    w->names.written = 0;
-    w->names.written_at = 0;
-    w->told_mode = false;
-    w->rows = ask_count(w, "SELECT count(*) FROM attempts");
-    if (ask(w, "PRAGMA page_count") * PAGE_BYTES > w->o.max_bytes)
-        (void)do_sql(w, "PRAGMA incremental_vacuum");
-}
-
-static void remember_file(struct bh_writer *w)
-{
-    struct stat st = {0};
-
-    if (stat(w->path, &st) == 0) {
-        w->device = st.st_dev;
-        w->inode = st.st_ino;
-    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(sql) && rc == SQLITE_OK; i++)
+        rc = sqlite3_prepare_v3(w->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, to[i], NULL);
+    return rc;
 }
 
 /* One of ours that is damaged must not stop the recording for ever. */
@@ -231,15 +185,6 @@ static bool is_damage(int rc)
     return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB;
 }
 
-/* It says where everything runs: not for all users. The log beside it gets the same rights. */
-static void touch(const char *path)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-
-    if (fd >= 0)
-        close(fd);
-}
-
 static void open_file(struct bh_writer *w)
 {
     const char *why = NULL;
@@ -252,7 +197,10 @@ static void open_file(struct bh_writer *w)
         close_file(w);
         return;
     }
-    touch(w->path);
+    /* It says where everything runs: not for all users. The log beside it gets the same rights. */
+    int fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (fd >= 0)
+        close(fd);
     rc = sqlite3_open_v2(w->path, &w->db,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                              SQLITE_OPEN_NOFOLLOW,
@@ -260,8 +208,24 @@ static void open_file(struct bh_writer *w)
     if (rc == SQLITE_OK)
         rc = set_up(w, &why);
     if (rc == SQLITE_OK) {
-        find_base(w);
-        remember_file(w);
+        /* Where numbers begin in this file: ids and lists go on rising. */
+        int64_t last = ask(w, "SELECT last FROM state"),
+                max = ask(w, "SELECT max(id) FROM attempts");
+        last = BH_MAX(BH_MAX(last, max), 0);
+        if (w->base + w->last_number < (uint64_t)last)
+            w->base = (uint64_t)last - w->last_number;
+        w->list_base = (uint32_t)ask_count(w, "SELECT max(list) FROM names");
+        w->names.written = 0;
+        w->names.written_at = 0;
+        w->told_mode = false;
+        w->rows = ask_count(w, "SELECT count(*) FROM attempts");
+        if (ask(w, "PRAGMA page_count") * PAGE_BYTES > w->o.max_bytes)
+            (void)do_sql(w, "PRAGMA incremental_vacuum");
+        struct stat st = {0};
+        if (stat(w->path, &st) == 0) {
+            w->device = st.st_dev;
+            w->inode = st.st_ino;
+        }
         return;
     }
     if (!why)
@@ -274,24 +238,19 @@ static void open_file(struct bh_writer *w)
     }
 }
 
-/* The file was deleted or replaced: what is written into the nameless one cannot be read. */
-static void look_at_file(struct bh_writer *w)
+static bool is_open(struct bh_writer *w)
 {
     uint64_t now = bh_mono_ns();
     struct stat st;
 
-    if (!w->db || now - w->looked_ns < LOOK_NS)
-        return;
-    w->looked_ns = now;
-    if (stat(w->path, &st) < 0 || st.st_dev != w->device || st.st_ino != w->inode) {
-        close_file(w);
-        w->tried_ns = 0;
+    if (w->db && now - w->looked_ns >= LOOK_NS) {
+        w->looked_ns = now;
+        if (stat(w->path, &st) < 0 || st.st_dev != w->device || st.st_ino != w->inode) {
+            /* Deleted or replaced: what is written into the nameless one cannot be read. */
+            close_file(w);
+            w->tried_ns = 0;
+        }
     }
-}
-
-static bool is_open(struct bh_writer *w)
-{
-    look_at_file(w);
     if (!w->db && (!w->tried_ns || bh_mono_ns() - w->tried_ns >= RETRY_NS))
         open_file(w);
     return w->db != NULL;
@@ -361,17 +320,6 @@ static const char *deflated(struct bh_writer *w, const char *p, size_t n, size_t
     return w->packed.p;
 }
 
-static int write_body(struct bh_writer *w, int64_t id, const char *p, size_t n)
-{
-    size_t packed;
-    const char *data = deflated(w, p, n, &packed);
-
-    sqlite3_bind_int64(w->body, 1, id);
-    sqlite3_bind_int64(w->body, 2, (int64_t)n);
-    sqlite3_bind_blob(w->body, 3, data, (int)packed, SQLITE_STATIC);
-    return step(w->body);
-}
-
 static void bind_part(sqlite3_stmt *s, int i, const char **p, uint32_t n)
 {
     sqlite3_bind_text(s, i, *p, (int)n, SQLITE_STATIC);
@@ -381,8 +329,7 @@ static void bind_part(sqlite3_stmt *s, int i, const char **p, uint32_t n)
 static int write_attempt(struct bh_writer *w, const struct bh_message *m, const char *p)
 {
     int64_t id = (int64_t)(w->base + m->number);
-    const char *ns = p, *head;
-    int rc;
+    const char *ns = p;
 
     sqlite3_bind_int64(w->attempt, 1, id);
     sqlite3_bind_int64(w->attempt, 2, m->time_ns);
@@ -397,24 +344,27 @@ static int write_attempt(struct bh_writer *w, const struct bh_message *m, const 
     bind_part(w->attempt, 9, &p, m->n_uid);
     bind_part(w->attempt, 10, &p, m->n_node);
     bind_part(w->attempt, 11, &p, m->n_outcome);
-    head = p;
-    sqlite3_bind_blob(w->attempt, 12, head, (int)m->n_head, SQLITE_STATIC);
-    rc = step(w->attempt);
-    if (rc == SQLITE_OK && m->n_body)
-        rc = write_body(w, id, head + m->n_head, m->n_body);
-    return rc;
+    sqlite3_bind_blob(w->attempt, 12, p, (int)m->n_head, SQLITE_STATIC);
+    int rc = step(w->attempt);
+    if (rc != SQLITE_OK || !m->n_body)
+        return rc;
+    size_t packed;
+    const char *data = deflated(w, p + m->n_head, m->n_body, &packed);
+    sqlite3_bind_int64(w->body, 1, id);
+    sqlite3_bind_int64(w->body, 2, m->n_body);
+    sqlite3_bind_blob(w->body, 3, data, (int)packed, SQLITE_STATIC);
+    return step(w->body);
 }
 
 /* A poller that sees the attempt for the first time after this transaction needs no change. */
 static int write_outcome(struct bh_writer *w, const struct bh_message *m, const char *p)
 {
     int64_t id = (int64_t)(w->base + m->number);
-    int rc;
 
     sqlite3_bind_int64(w->outcome, 1, id);
     sqlite3_bind_int64(w->outcome, 2, m->outcome);
     sqlite3_bind_text(w->outcome, 3, p, (int)m->n_outcome, SQLITE_STATIC);
-    rc = step(w->outcome);
+    int rc = step(w->outcome);
     if (rc != SQLITE_OK || m->number >= w->batch_first || !sqlite3_changes(w->db))
         return rc;
     sqlite3_bind_int64(w->change, 1, id);
@@ -458,21 +408,9 @@ static bool drop_oldest(struct bh_writer *w)
     return true;
 }
 
-/* A sixteenth stays free, for what the next batch brings. */
-static void keep_bounds(struct bh_writer *w)
-{
-    int64_t room = w->o.max_bytes - w->o.max_bytes / 16, used = used_bytes(w);
-
-    for (unsigned i = 0; used > room && i < 60 && drop_oldest(w); i++)
-        used = used_bytes(w);
-    w->bytes = ask_count(w, "PRAGMA page_count") * PAGE_BYTES;
-}
-
 static void keep_age(struct bh_writer *w)
 {
     uint64_t now = bh_mono_ns();
-    BH_CLEANUP(bh_freep) char *sql = NULL;
-    int64_t id;
 
     if (now - w->aged_ns < AGE_NS && w->aged_ns)
         return;
@@ -482,9 +420,10 @@ static void keep_age(struct bh_writer *w)
     if (w->o.max_age_ns <= 0)
         return;
     /* Times rise with ids, but for a clock that is set back: then some go later. */
-    sql = bh_asprintf("SELECT min(id) FROM attempts WHERE time >= %lld",
-                      (long long)(bh_wall_ns() - w->o.max_age_ns));
-    id = ask(w, sql);
+    BH_CLEANUP(bh_freep)
+    char *sql = bh_asprintf("SELECT min(id) FROM attempts WHERE time >= %lld",
+                            (long long)(bh_wall_ns() - w->o.max_age_ns));
+    int64_t id = ask(w, sql);
     if (id <= 0)
         id = ask(w, "SELECT max(id) + 1 FROM attempts");
     if (id > 1 && drop_through(w, id - 1) == SQLITE_OK)
@@ -510,14 +449,12 @@ static int each_message(struct bh_writer *w, const struct bh_buf *b, message_fn 
 
 static int write_message(struct bh_writer *w, const struct bh_message *m, const char *p)
 {
-    int rc;
-
     if (m->kind == BH_MESSAGE_OUTCOME)
         return write_outcome(w, m, p);
     if (!w->batch_n++)
         w->batch_first = m->number;
     w->batch_last = m->number;
-    rc = learn_names(w, m, p + (m->size - sizeof(*m) - m->n_names_text));
+    int rc = learn_names(w, m, p + (m->size - sizeof(*m) - m->n_names_text));
     return rc == SQLITE_OK ? write_attempt(w, m, p) : rc;
 }
 
@@ -530,16 +467,6 @@ static int lose_message(struct bh_writer *w, const struct bh_message *m, const c
         (void)learn_names(w, m, p + (m->size - sizeof(*m) - m->n_names_text));
     }
     return SQLITE_OK;
-}
-
-static int write_state(struct bh_writer *w, uint64_t dropped)
-{
-    sqlite3_bind_text(w->state, 1, bh_record_modes[w->o.mode], -1, SQLITE_STATIC);
-    sqlite3_bind_int64(w->state, 2, (int64_t)(w->dropped + dropped));
-    sqlite3_bind_int64(w->state, 3, (int64_t)(w->base + w->last_number));
-    sqlite3_bind_int64(w->state, 4, (int64_t)w->rows);
-    w->told_dropped = w->dropped + dropped;
-    return step(w->state);
 }
 
 static int transact(struct bh_writer *w, const struct bh_buf *messages, uint64_t dropped)
@@ -556,8 +483,14 @@ static int transact(struct bh_writer *w, const struct bh_buf *messages, uint64_t
     w->rows += w->batch_n;
     if (w->batch_n)
         w->last_number = w->batch_last;
-    if (rc == SQLITE_OK)
-        rc = write_state(w, dropped);
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_text(w->state, 1, bh_record_modes[w->o.mode], -1, SQLITE_STATIC);
+        sqlite3_bind_int64(w->state, 2, (int64_t)(w->dropped + dropped));
+        sqlite3_bind_int64(w->state, 3, (int64_t)(w->base + w->last_number));
+        sqlite3_bind_int64(w->state, 4, (int64_t)w->rows);
+        w->told_dropped = w->dropped + dropped;
+        rc = step(w->state);
+    }
     if (rc == SQLITE_OK)
         rc = do_sql(w, "COMMIT");
     if (rc != SQLITE_OK) {
@@ -586,7 +519,11 @@ static bool write_batch(struct bh_writer *w, const struct bh_buf *messages, uint
             break;
     }
     if (rc == SQLITE_OK) {
-        relieved(w);
+        if (w->complained && w->batch_n && bh_mono_ns() - w->failed_ns >= RELIEF_NS) {
+            bh_log_info("Decisions are recorded again", bh_kv_s("file", w->path),
+                        bh_kv_u("droppedSinceStart", w->dropped));
+            w->complained = false;
+        }
         return true;
     }
     complain(w, sqlite3_errstr(rc));
@@ -603,7 +540,11 @@ void bh_writer_write(struct bh_writer *w, const struct bh_buf *messages, uint64_
 {
     if (is_open(w) && write_batch(w, messages, dropped)) {
         w->recorded += w->batch_n;
-        keep_bounds(w);
+        /* A sixteenth stays free, for what the next batch brings. */
+        int64_t room = w->o.max_bytes - w->o.max_bytes / 16, used = used_bytes(w);
+        for (unsigned i = 0; used > room && i < 60 && drop_oldest(w); i++)
+            used = used_bytes(w);
+        w->bytes = ask_count(w, "PRAGMA page_count") * PAGE_BYTES;
     } else {
         (void)each_message(w, messages, lose_message);
     }

@@ -30,18 +30,17 @@ static struct bh_json *names_of(struct bh_arena *a, const struct bh_symtab *tab,
 }
 
 /* {plugin, code, reasons[]} into o. */
-static void explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_status *s)
+static struct bh_json *explain_verdict(struct bh_arena *a, struct bh_json *o,
+                                       const struct bh_status *s)
 {
     bh_json_add(a, o, "plugin?: %s, code: %s", s->plugin, bh_code_name(s->code));
     set_texts(a, o, "reasons", s->reasons, s->n_reasons);
+    return o;
 }
 
 static struct bh_json *verdict(struct bh_arena *a, const struct bh_status *s)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-
-    explain_verdict(a, o, s);
-    return o;
+    return explain_verdict(a, bh_json_new(a, BH_JSON_OBJECT), s);
 }
 
 struct bh_explain_subject bh_explain_subject_of(struct bh_engine *e, const struct bh_pending *p)
@@ -81,16 +80,6 @@ struct group {
     bh_sym named[NAMED_PER_GROUP];
 };
 
-static int compare_reasons(const struct bh_status *x, const struct bh_status *y)
-{
-    for (uint32_t i = 0; i < x->n_reasons && i < y->n_reasons; i++) {
-        int c = strcmp(x->reasons[i], y->reasons[i]);
-        if (c)
-            return c;
-    }
-    return (x->n_reasons > y->n_reasons) - (x->n_reasons < y->n_reasons);
-}
-
 static int largest_first(const void *a, const void *b)
 {
     const struct group *x = a, *y = b;
@@ -101,43 +90,10 @@ static int largest_first(const void *a, const void *b)
                    y->status->plugin ? y->status->plugin : "");
     if (!c)
         c = (int)x->status->code - (int)y->status->code;
-    return c ? c : compare_reasons(x->status, y->status);
-}
-
-/* What makes two verdicts one group; NUL cannot be in a reason. */
-static void group_key(struct bh_buf *b, const struct bh_status *s)
-{
-    bh_buf_reset(b);
-    bh_buf_adds(b, s->plugin ? s->plugin : "");
-    bh_buf_addf(b, "%c%d", '\0', (int)s->code);
-    for (uint32_t i = 0; i < s->n_reasons; i++) {
-        bh_buf_addc(b, '\0');
-        bh_buf_adds(b, s->reasons[i]);
-    }
-}
-
-static uint32_t gather(const struct bh_decision *d, struct group *v)
-{
-    struct bh_map index = {0};
-    struct bh_buf key = {0};
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < d->n_rejected; i++) {
-        const struct bh_node_verdict *r = &d->rejected[i];
-        group_key(&key, r->status);
-        struct group *g = bh_map_get(&index, bh_buf_str(&key), key.n);
-        if (!g) {
-            g = &v[n++];
-            g->status = r->status;
-            bh_map_put(&index, bh_buf_str(&key), key.n, g);
-        }
-        g->count++;
-        if (g->n_named < NAMED_PER_GROUP)
-            g->named[g->n_named++] = r->node;
-    }
-    bh_map_fini(&index);
-    bh_buf_fini(&key);
-    return n;
+    const uint32_t nx = x->status->n_reasons, ny = y->status->n_reasons;
+    for (uint32_t i = 0; !c && i < nx && i < ny; i++)
+        c = strcmp(x->status->reasons[i], y->status->reasons[i]);
+    return c ? c : (nx > ny) - (nx < ny);
 }
 
 struct bh_json *bh_explain_groups(struct bh_arena *a, const struct bh_symtab *tab,
@@ -145,8 +101,31 @@ struct bh_json *bh_explain_groups(struct bh_arena *a, const struct bh_symtab *ta
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
     struct group *v = bh_calloc(d->n_rejected + 1, sizeof *v);
-    uint32_t n = gather(d, v);
+    struct bh_map index = {0};
+    struct bh_buf key = {0};
+    uint32_t n = 0;
 
+    for (uint32_t i = 0; i < d->n_rejected; i++) {
+        const struct bh_status *s = d->rejected[i].status;
+        /* What makes two verdicts one group; NUL cannot be in a reason. */
+        bh_buf_reset(&key);
+        bh_buf_addf(&key, "%s%c%d", s->plugin ? s->plugin : "", '\0', (int)s->code);
+        for (uint32_t k = 0; k < s->n_reasons; k++) {
+            bh_buf_addc(&key, '\0');
+            bh_buf_adds(&key, s->reasons[k]);
+        }
+        struct group *g = bh_map_get(&index, bh_buf_str(&key), key.n);
+        if (!g) {
+            g = &v[n++];
+            g->status = s;
+            bh_map_put(&index, bh_buf_str(&key), key.n, g);
+        }
+        g->count++;
+        if (g->n_named < NAMED_PER_GROUP)
+            g->named[g->n_named++] = d->rejected[i].node;
+    }
+    bh_map_fini(&index);
+    bh_buf_fini(&key);
     if (n > 1)
         qsort(v, n, sizeof *v, largest_first);
     for (uint32_t i = 0; i < n; i++) {
@@ -156,22 +135,6 @@ struct bh_json *bh_explain_groups(struct bh_arena *a, const struct bh_symtab *ta
     }
     free(v);
     return list;
-}
-
-static void add_rejected(struct bh_arena *a, const struct bh_symtab *tab,
-                         const struct bh_decision *d, struct bh_json *o)
-{
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
-    for (uint32_t i = 0; i < d->n_rejected; i++) {
-        const struct bh_node_verdict *r = &d->rejected[i];
-        explain_verdict(a, bh_json_append(a, list, "node: %s", bh_sym_text(tab, r->node)),
-                        r->status);
-    }
-    if (!d->n_rejected)
-        return;
-    bh_json_set(a, o, "rejected", list);
-    bh_json_set(a, o, "rejectedGroups", bh_explain_groups(a, tab, d));
 }
 
 /* ---- feasible nodes -------------------------------------------------------------------------- */
@@ -199,19 +162,6 @@ const struct bh_node_score **bh_explain_ranked(struct bh_arena *a, const struct 
     return v;
 }
 
-static struct bh_json *plugin_scores(struct bh_arena *a, const struct bh_decision *d,
-                                     const struct bh_node_score *s)
-{
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
-    for (uint32_t i = 0; s->plugins && i < d->n_score_plugins; i++) {
-        const struct bh_plugin_score *p = &s->plugins[i];
-        bh_json_append(a, list, "plugin: %s, raw: %ld, normalized: %ld, weight: %d, weighted: %ld",
-                       p->plugin, p->raw, p->normalized, p->weight, p->weighted);
-    }
-    return list;
-}
-
 static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
                         const struct bh_decision *d, struct bh_json *o)
 {
@@ -225,8 +175,16 @@ static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
         struct bh_json *one = bh_json_append(a, list, "rank: %u, node: %s, chosen?: %i", rank,
                                              bh_sym_text(tab, v[i]->node),
                                              d->kind == BH_DECIDED && d->node == v[i]->node);
-        if (d->scored)
-            bh_json_add(a, one, "total: %ld, plugins: %p", v[i]->total, plugin_scores(a, d, v[i]));
+        if (!d->scored)
+            continue;
+        struct bh_json *plugins = bh_json_new(a, BH_JSON_ARRAY);
+        for (uint32_t k = 0; v[i]->plugins && k < d->n_score_plugins; k++) {
+            const struct bh_plugin_score *p = &v[i]->plugins[k];
+            bh_json_append(a, plugins,
+                           "plugin: %s, raw: %ld, normalized: %ld, weight: %d, weighted: %ld",
+                           p->plugin, p->raw, p->normalized, p->weight, p->weighted);
+        }
+        bh_json_add(a, one, "total: %ld, plugins: %p", v[i]->total, plugins);
     }
     bh_json_set_bool(a, o, "scored", d->scored);
     if (d->n_scores)
@@ -234,30 +192,6 @@ static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
-
-static void add_counts(struct bh_arena *a, const struct bh_decision *d, struct bh_json *o)
-{
-    uint32_t seen = d->n_scores + d->n_rejected;
-
-    bh_json_add(a, o,
-                "nodes: {total: %u, evaluated: %u, feasible: %u, rejected: %u, notEvaluated: %u}",
-                d->n_nodes, d->evaluated, d->feasible, d->n_rejected,
-                d->n_nodes > seen ? d->n_nodes - seen : 0);
-}
-
-static void add_pre_filter(struct bh_arena *a, const struct bh_symtab *tab,
-                           const struct bh_decision *d, struct bh_json *o)
-{
-    if (d->pre_filter)
-        bh_json_set(a, o, "preFilter", verdict(a, d->pre_filter));
-    if (!d->absent)
-        return;
-    struct bh_json *s = bh_json_obj_at(a, o, "preFilterSubset");
-    set_texts(a, s, "plugins", d->pre_filter_plugins, d->n_pre_filter_plugins);
-    bh_json_add(a, s, "nodes: %p, others: %p",
-                names_of(a, tab, d->pre_filter_nodes, d->n_pre_filter_nodes),
-                verdict(a, d->absent));
-}
 
 struct bh_json *bh_explain_preemption(struct bh_arena *a, const struct bh_symtab *tab,
                                       const struct bh_decision *d)
@@ -283,20 +217,35 @@ struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_
 {
     static const char *const results[] = {
         [BH_DECIDED] = "Scheduled", [BH_NO_FIT] = "Unschedulable", [BH_DECISION_ERROR] = "Error"};
-    struct bh_json *o = begin(a, pod, results[d->kind]), *preemption;
+    struct bh_json *o = begin(a, pod, results[d->kind]), *list;
 
     if (d->kind == BH_DECIDED)
         bh_json_set_str(a, o, "nodeName", bh_sym_text(tab, d->node));
     bh_json_add(a, o, "reason?: %s, message?: %s, fitMessage?: %s, postFilterMessage?: %s",
                 d->reason, d->message, d->fit_message, d->post_filter_message);
-    add_counts(a, d, o);
-    add_pre_filter(a, tab, d, o);
+    uint32_t seen = d->n_scores + d->n_rejected;
+    bh_json_add(a, o,
+                "nodes: {total: %u, evaluated: %u, feasible: %u, rejected: %u, notEvaluated: %u}",
+                d->n_nodes, d->evaluated, d->feasible, d->n_rejected,
+                d->n_nodes > seen ? d->n_nodes - seen : 0);
+    if (d->pre_filter)
+        bh_json_set(a, o, "preFilter", verdict(a, d->pre_filter));
+    if (d->absent) {
+        struct bh_json *subset = bh_json_obj_at(a, o, "preFilterSubset");
+        set_texts(a, subset, "plugins", d->pre_filter_plugins, d->n_pre_filter_plugins);
+        bh_json_add(a, subset, "nodes: %p, others: %p",
+                    names_of(a, tab, d->pre_filter_nodes, d->n_pre_filter_nodes),
+                    verdict(a, d->absent));
+    }
     set_texts(a, o, "unschedulablePlugins", d->unschedulable_plugins, d->n_unschedulable_plugins);
     set_texts(a, o, "pendingPlugins", d->pending_plugins, d->n_pending_plugins);
     add_ranking(a, tab, d, o);
-    add_rejected(a, tab, d, o);
-    preemption = bh_explain_preemption(a, tab, d);
-    if (preemption)
-        bh_json_set(a, o, "preemption", preemption);
-    return o;
+    list = d->n_rejected ? bh_json_list_at(a, o, "rejected") : NULL;
+    for (uint32_t i = 0; i < d->n_rejected; i++)
+        explain_verdict(a,
+                        bh_json_append(a, list, "node: %s", bh_sym_text(tab, d->rejected[i].node)),
+                        d->rejected[i].status);
+    return bh_json_add(a, o, "rejectedGroups?: %p, preemption?: %p",
+                       d->n_rejected ? bh_explain_groups(a, tab, d) : NULL,
+                       bh_explain_preemption(a, tab, d));
 }

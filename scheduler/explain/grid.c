@@ -13,16 +13,6 @@ void bh_grid_fini(struct bh_grid *g)
     *g = (struct bh_grid){0};
 }
 
-static void add_cell(struct bh_grid *g, unsigned look, size_t off)
-{
-    if (g->n_cells == g->cap) {
-        g->cap = g->cap ? 2 * g->cap : 64;
-        g->cell = bh_reallocarray(g->cell, g->cap, sizeof *g->cell);
-    }
-    g->cell[g->n_cells++] = (struct bh_grid_cell){
-        .off = off, .n = (uint32_t)(g->text.n - off), .look = look, .column = g->column++};
-}
-
 void bh_grid_cell(struct bh_grid *g, unsigned look, const char *fmt, ...)
 {
     size_t off = g->text.n;
@@ -31,7 +21,9 @@ void bh_grid_cell(struct bh_grid *g, unsigned look, const char *fmt, ...)
     va_start(ap, fmt);
     bh_buf_vaddf(&g->text, fmt, ap);
     va_end(ap);
-    add_cell(g, look, off);
+    BH_GROW(g->cell, g->n_cells, g->cap);
+    g->cell[g->n_cells++] = (struct bh_grid_cell){
+        .off = off, .n = (uint32_t)(g->text.n - off), .look = look, .column = g->column++};
 }
 
 void bh_grid_row(struct bh_grid *g)
@@ -39,30 +31,25 @@ void bh_grid_row(struct bh_grid *g)
     g->column = 0;
 }
 
-static void member_cell(struct bh_grid *g, unsigned look, const struct bh_json *v, int decimals)
-{
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-
-    if (v && v->type == BH_JSON_ARRAY)
-        bh_text_join(&b, v, ", ");
-    else if (v && v->type == BH_JSON_NUMBER && decimals >= 0)
-        bh_buf_addf(&b, "%.*f", decimals, strtod(v->s.p, NULL));
-    else if (v && (v->type == BH_JSON_NUMBER || v->type == BH_JSON_STRING) && v->s.n)
-        bh_buf_add(&b, v->s.p, v->s.n);
-    else
-        bh_buf_addc(&b, '-');
-    bh_grid_cell(g, look, "%s", bh_buf_str(&b));
-}
-
 void bh_grid_members(struct bh_grid *g, unsigned look, const struct bh_json *obj,
                      const char *members)
 {
     for (const char *p = members, *end; *p; p = end + (*end == ' ')) {
         char path[128];
+        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
         int decimals = -1, right = *p == '>' ? BH_CELL_RIGHT : 0;
         end = strchrnul(p, ' ');
         (void)sscanf(p + (right != 0), "%127[^ :]:%d", path, &decimals);
-        member_cell(g, look | (unsigned)right, bh_json_path(obj, path), decimals);
+        const struct bh_json *v = bh_json_path(obj, path);
+        if (v && v->type == BH_JSON_ARRAY)
+            bh_text_join(&b, v, ", ");
+        else if (v && v->type == BH_JSON_NUMBER && decimals >= 0)
+            bh_buf_addf(&b, "%.*f", decimals, strtod(v->s.p, NULL));
+        else if (v && (v->type == BH_JSON_NUMBER || v->type == BH_JSON_STRING) && v->s.n)
+            bh_buf_add(&b, v->s.p, v->s.n);
+        else
+            bh_buf_addc(&b, '-');
+        bh_grid_cell(g, look | (unsigned)right, "%s", bh_buf_str(&b));
     }
 }
 
@@ -93,32 +80,13 @@ void bh_grid_heading(struct bh_grid *g, unsigned look, ...)
     bh_grid_row(g);
 }
 
-static bool continues_utf8(char c)
-{
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
 static size_t width_of(const char *p, size_t n)
 {
     size_t w = 0;
 
     for (size_t i = 0; i < n; i++)
-        w += !continues_utf8(p[i]);
+        w += !(((unsigned char)p[i] & 0xC0) == 0x80);
     return w;
-}
-
-/* C1 controls are two bytes in UTF-8, 0xC2 0x80 to 0xC2 0x9F. */
-static void add_harmless(struct bh_buf *out, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)p[i];
-        bool c1 = c == 0xC2 && i + 1 < n && (unsigned char)p[i + 1] < 0xA0;
-        if (c < 0x20 || c == 0x7F || c1)
-            bh_buf_addc(out, '?');
-        else
-            bh_buf_addc(out, (char)c);
-        i += c1;
-    }
 }
 
 static void add_looking(struct bh_buf *out, unsigned look, bool colour, const char *p, size_t n)
@@ -131,7 +99,16 @@ static void add_looking(struct bh_buf *out, unsigned look, bool colour, const ch
 
     if (colour && on)
         bh_buf_adds(out, on);
-    add_harmless(out, p, n);
+    /* C1 controls are two bytes in UTF-8, 0xC2 0x80 to 0xC2 0x9F. */
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)p[i];
+        bool c1 = c == 0xC2 && i + 1 < n && (unsigned char)p[i + 1] < 0xA0;
+        if (c < 0x20 || c == 0x7F || c1)
+            bh_buf_addc(out, '?');
+        else
+            bh_buf_addc(out, (char)c);
+        i += c1;
+    }
     if (colour && on)
         bh_buf_adds(out, "\x1b[0m");
 }
@@ -153,36 +130,10 @@ void bh_text_add(struct bh_buf *out, unsigned look, bool colour, const char *s)
     add_looking(out, look, colour, s, strlen(s));
 }
 
-static void add_spaces(struct bh_buf *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        bh_buf_addc(out, ' ');
-}
-
-/* gap: spaces owed before the next text, so that no line ends in blanks. */
-static void print_cell(const struct bh_grid *g, size_t i, size_t width, struct bh_buf *out,
-                       bool colour, size_t *gap)
-{
-    const struct bh_grid_cell *c = &g->cell[i];
-    const char *p = bh_buf_str(&g->text) + c->off;
-    size_t own = width_of(p, c->n), pad = width > own ? width - own : 0;
-
-    if (c->look & BH_CELL_RIGHT)
-        *gap += pad;
-    if (c->n) {
-        add_spaces(out, *gap);
-        add_looking(out, c->look, colour, p, c->n);
-        *gap = 0;
-    }
-    *gap += (c->look & BH_CELL_RIGHT ? 0 : pad) + 2;
-    if (i + 1 == g->n_cells || g->cell[i + 1].column == 0)
-        bh_buf_addc(out, '\n');
-}
-
 void bh_grid_print(struct bh_grid *g, struct bh_buf *out, unsigned indent, bool colour)
 {
     uint32_t n_columns = 0;
-    size_t gap = 0;
+    size_t gap = 0; /* spaces owed before the next text, so that no line ends in blanks */
 
     for (size_t i = 0; i < g->n_cells; i++)
         n_columns = BH_MAX(n_columns, g->cell[i].column + 1);
@@ -192,9 +143,21 @@ void bh_grid_print(struct bh_grid *g, struct bh_buf *out, unsigned indent, bool 
         width[c->column] = BH_MAX(width[c->column], width_of(bh_buf_str(&g->text) + c->off, c->n));
     }
     for (size_t i = 0; i < g->n_cells; i++) {
-        if (g->cell[i].column == 0)
+        const struct bh_grid_cell *c = &g->cell[i];
+        const char *p = bh_buf_str(&g->text) + c->off;
+        size_t own = width_of(p, c->n), pad = BH_MAX(width[c->column], own) - own;
+        if (c->column == 0)
             gap = indent;
-        print_cell(g, i, width[g->cell[i].column], out, colour, &gap);
+        if (c->look & BH_CELL_RIGHT)
+            gap += pad;
+        if (c->n) {
+            bh_buf_addf(out, "%*s", (int)gap, "");
+            add_looking(out, c->look, colour, p, c->n);
+            gap = 0;
+        }
+        gap += (c->look & BH_CELL_RIGHT ? 0 : pad) + 2;
+        if (i + 1 == g->n_cells || g->cell[i + 1].column == 0)
+            bh_buf_addc(out, '\n');
     }
     free(width);
     bh_buf_reset(&g->text);

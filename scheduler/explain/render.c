@@ -22,16 +22,11 @@ struct page {
 
 int bh_form_parse(const char *text, enum bh_form *ret, struct bh_err *err)
 {
-    static const char *const names[] = {[BH_FORM_TABLE] = "table",
-                                        [BH_FORM_WIDE] = "wide",
-                                        [BH_FORM_JSON] = "json",
-                                        [BH_FORM_YAML] = "yaml"};
+    int form = bh_word_at("table wide json yaml", text); /* by enum bh_form */
 
-    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++) {
-        if (bh_streq(text, names[i])) {
-            *ret = (enum bh_form)i;
-            return 0;
-        }
+    if (form >= 0) {
+        *ret = (enum bh_form)form;
+        return 0;
     }
     return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table, wide, json or yaml",
                       text);
@@ -63,22 +58,6 @@ static size_t length(const struct bh_json *v)
 
 /* ---- head ------------------------------------------------------------------------------------ */
 
-static void counts(struct page *p, const struct bh_json *o)
-{
-    const struct bh_json *n = bh_json_get(o, "nodes");
-    int64_t missed = bh_json_get_i64(n, "notEvaluated", 0);
-    char more[64] = "";
-
-    if (!n || n->type != BH_JSON_OBJECT)
-        return;
-    if (missed)
-        snprintf(more, sizeof more, ", %lld not looked at", (long long)missed);
-    bh_grid_line(&p->grid, "Nodes:", 0, "%lld: %lld feasible, %lld rejected%s",
-                 (long long)bh_json_get_i64(n, "total", 0),
-                 (long long)bh_json_get_i64(n, "feasible", 0),
-                 (long long)bh_json_get_i64(n, "rejected", 0), more);
-}
-
 /* "NodeAffinity: Unschedulable: reason, reason" */
 static void verdict_line(struct page *p, const char *name, const struct bh_json *v)
 {
@@ -92,43 +71,13 @@ static void verdict_line(struct page *p, const char *name, const struct bh_json 
                  length(bh_json_get_list(v, "reasons")) ? ": " : "", bh_buf_str(&why));
 }
 
-static void subset_line(struct page *p, const struct bh_json *o)
-{
-    const struct bh_json *s = bh_json_get(o, "preFilterSubset");
-    struct bh_buf by BH_CLEANUP(bh_buf_fini) = {0};
-
-    if (!s || s->type != BH_JSON_OBJECT)
-        return;
-    bh_text_join(&by, bh_json_get_list(s, "plugins"), ", ");
-    bh_grid_line(&p->grid, "Narrowed to:", 0, "%zu nodes by %s",
-                 length(bh_json_get_list(s, "nodes")), bh_buf_str(&by));
-    verdict_line(p, "Other nodes:", bh_json_get(s, "others"));
-}
-
-static void head(struct page *p, const struct bh_json *o)
-{
-    const struct bh_json *pod = bh_json_get(o, "pod");
-    const char *result = bh_json_get_text(o, "result"), *node = bh_json_get_text(o, "nodeName");
-
-    bh_grid_line(&p->grid, "Pod:", 0, "%s/%s", bh_json_get_text(pod, "namespace"),
-                 bh_json_get_text(pod, "name"));
-    bh_grid_line(&p->grid, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, "%s%s%s", result,
-                 *node ? " on " : "", node);
-    bh_grid_line(&p->grid, "Message:", 0, "%s", bh_json_get_text(o, "message"));
-    counts(p, o);
-    verdict_line(p, "Rejected by:", bh_json_get(o, "preFilter"));
-    subset_line(p, o);
-    bh_grid_print(&p->grid, p->out, 0, p->colour);
-}
-
 /* ---- feasible nodes -------------------------------------------------------------------------- */
 
 static const struct bh_json *score_of(const struct bh_json *node, const char *plugin)
 {
-    bh_json_each(s, bh_json_get_list(node, "plugins")) {
+    bh_json_each(s, bh_json_get_list(node, "plugins"))
         if (bh_streq(bh_json_get_text(s, "plugin"), plugin))
             return s;
-    }
     return NULL;
 }
 
@@ -137,25 +86,18 @@ static unsigned node_look(const struct bh_json *node)
     return bh_json_get_bool(node, "chosen", false) ? BH_CELL_GOOD : BH_CELL_PLAIN;
 }
 
-/* The nodes worth a column: the best ones, the chosen one among them. */
-static size_t columns(const struct bh_json *ranking, const struct bh_json *v[COLUMNS_MAX])
+/* Plugins down, nodes across. */
+static void scores_side_by_side(struct page *p, const struct bh_json *ranking)
 {
+    const struct bh_json *v[COLUMNS_MAX] = {0};
+    /* The nodes worth a column: the best ones, the chosen one among them. */
     size_t n = 0;
-
     bh_json_each(node, ranking) {
         if (n < COLUMNS_MAX)
             v[n++] = node;
         else if (bh_json_get_bool(node, "chosen", false))
             v[COLUMNS_MAX - 1] = node;
     }
-    return n;
-}
-
-/* Plugins down, nodes across. */
-static void scores_side_by_side(struct page *p, const struct bh_json *ranking)
-{
-    const struct bh_json *v[COLUMNS_MAX] = {0};
-    size_t n = columns(ranking, v);
 
     bh_buf_addf(p->out, "\nWeighted scores of the best %zu of %zu feasible nodes\n", n,
                 length(ranking));
@@ -221,20 +163,6 @@ static void feasible(struct page *p, const struct bh_json *o)
 
 /* ---- rejected nodes -------------------------------------------------------------------------- */
 
-static void group_row(struct page *p, const struct bh_json *g)
-{
-    const struct bh_json *named = bh_json_get_list(g, "nodes");
-    int64_t more = bh_json_get_i64(g, "count", 0) - (int64_t)length(named);
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-
-    bh_grid_members(&p->grid, 0, g, ">count plugin code reasons");
-    bh_text_join(&b, named, ", ");
-    if (more > 0)
-        bh_buf_addf(&b, " and %lld more", (long long)more);
-    bh_grid_cell(&p->grid, BH_CELL_DIM, "%s", bh_buf_str(&b));
-    bh_grid_row(&p->grid);
-}
-
 static void groups_table(struct page *p, const struct bh_json *groups)
 {
     size_t shown = 0;
@@ -243,7 +171,15 @@ static void groups_table(struct page *p, const struct bh_json *groups)
     bh_json_each(g, groups) {
         if (shown++ == GROUPS_MAX)
             break;
-        group_row(p, g);
+        const struct bh_json *named = bh_json_get_list(g, "nodes");
+        int64_t more = bh_json_get_i64(g, "count", 0) - (int64_t)length(named);
+        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+        bh_grid_members(&p->grid, 0, g, ">count plugin code reasons");
+        bh_text_join(&b, named, ", ");
+        if (more > 0)
+            bh_buf_addf(&b, " and %lld more", (long long)more);
+        bh_grid_cell(&p->grid, BH_CELL_DIM, "%s", bh_buf_str(&b));
+        bh_grid_row(&p->grid);
     }
 
     bh_grid_print(&p->grid, p->out, 0, p->colour);
@@ -299,7 +235,34 @@ void bh_explain_render(struct bh_buf *out, const struct bh_json *explanation, en
         bh_form_write(out, explanation, form);
         return;
     }
-    head(&p, explanation);
+    const struct bh_json *pod = bh_json_get(explanation, "pod");
+    const char *result = bh_json_get_text(explanation, "result"),
+               *node = bh_json_get_text(explanation, "nodeName");
+    bh_grid_line(&p.grid, "Pod:", 0, "%s/%s", bh_json_get_text(pod, "namespace"),
+                 bh_json_get_text(pod, "name"));
+    bh_grid_line(&p.grid, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, "%s%s%s", result,
+                 *node ? " on " : "", node);
+    bh_grid_line(&p.grid, "Message:", 0, "%s", bh_json_get_text(explanation, "message"));
+    const struct bh_json *n = bh_json_get(explanation, "nodes");
+    int64_t missed = bh_json_get_i64(n, "notEvaluated", 0);
+    char more[64] = "";
+    if (missed)
+        snprintf(more, sizeof more, ", %lld not looked at", (long long)missed);
+    if (n && n->type == BH_JSON_OBJECT)
+        bh_grid_line(&p.grid, "Nodes:", 0, "%lld: %lld feasible, %lld rejected%s",
+                     (long long)bh_json_get_i64(n, "total", 0),
+                     (long long)bh_json_get_i64(n, "feasible", 0),
+                     (long long)bh_json_get_i64(n, "rejected", 0), more);
+    verdict_line(&p, "Rejected by:", bh_json_get(explanation, "preFilter"));
+    const struct bh_json *subset = bh_json_get(explanation, "preFilterSubset");
+    if (subset && subset->type == BH_JSON_OBJECT) {
+        struct bh_buf by BH_CLEANUP(bh_buf_fini) = {0};
+        bh_text_join(&by, bh_json_get_list(subset, "plugins"), ", ");
+        bh_grid_line(&p.grid, "Narrowed to:", 0, "%zu nodes by %s",
+                     length(bh_json_get_list(subset, "nodes")), bh_buf_str(&by));
+        verdict_line(&p, "Other nodes:", bh_json_get(subset, "others"));
+    }
+    bh_grid_print(&p.grid, p.out, 0, p.colour);
     feasible(&p, explanation);
     rejected(&p, explanation);
     preemption(&p, explanation);

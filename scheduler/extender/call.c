@@ -68,16 +68,6 @@ static const char *host_of(const struct bh_ext_one *e)
     return at ? at + 1 : host;
 }
 
-/* "host:port" of the extender, as Go names what it dials. */
-static void add_address(struct bh_buf *b, const struct bh_ext_one *e)
-{
-    const char *host = host_of(e), *colon = strrchr(host, ':');
-
-    bh_buf_adds(b, host);
-    if (!colon || strchr(colon, ']'))
-        bh_buf_adds(b, strncmp(e->origin, "https", 5) == 0 ? ":443" : ":80");
-}
-
 /* libcurl counts milliseconds in one of its texts. */
 static void add_curl_text(struct bh_buf *b, const char *text)
 {
@@ -87,26 +77,6 @@ static void add_curl_text(struct bh_buf *b, const char *text)
         bh_buf_addf(b, "%.*s%s", (int)(after - text), text, ms + 3);
     else
         bh_buf_adds(b, text);
-}
-
-static void add_cause(struct bh_buf *b, const struct bh_ext_one *e, const struct bh_api_reply *r)
-{
-    char text[96];
-
-    if (r->curl_code == CURLE_COULDNT_RESOLVE_HOST) {
-        bh_buf_addf(b, "dial tcp: lookup %.*s: no such host", (int)strcspn(host_of(e), ":"),
-                    host_of(e));
-    } else if (r->curl_code == CURLE_COULDNT_CONNECT && r->os_errno) {
-        snprintf(text, sizeof(text), "%s", strerror(r->os_errno));
-        text[0] = (char)tolower((unsigned char)text[0]);
-        bh_buf_adds(b, "dial tcp ");
-        add_address(b, e);
-        bh_buf_addf(b, ": connect: %s", text);
-    } else if (r->curl_code == CURLE_GOT_NOTHING) {
-        bh_buf_adds(b, "EOF");
-    } else {
-        add_curl_text(b, r->error);
-    }
 }
 
 /* No reply, or only a part of one. */
@@ -132,7 +102,25 @@ static void describe(struct bh_buf *b, const struct bh_ext_call *c, const struct
         bh_buf_adds(b, "unexpected EOF");
     } else {
         bh_buf_addf(b, "%s \"%s\": ", method_text(c), e->url[c->verb]);
-        add_cause(b, e, r);
+        char text[96];
+        if (r->curl_code == CURLE_COULDNT_RESOLVE_HOST) {
+            bh_buf_addf(b, "dial tcp: lookup %.*s: no such host", (int)strcspn(host_of(e), ":"),
+                        host_of(e));
+        } else if (r->curl_code == CURLE_COULDNT_CONNECT && r->os_errno) {
+            snprintf(text, sizeof(text), "%s", strerror(r->os_errno));
+            text[0] = (char)tolower((unsigned char)text[0]);
+            bh_buf_adds(b, "dial tcp ");
+            /* "host:port" of the extender, as Go names what it dials. */
+            const char *host = host_of(e), *colon = strrchr(host, ':');
+            bh_buf_adds(b, host);
+            if (!colon || strchr(colon, ']'))
+                bh_buf_adds(b, strncmp(e->origin, "https", 5) == 0 ? ":443" : ":80");
+            bh_buf_addf(b, ": connect: %s", text);
+        } else if (r->curl_code == CURLE_GOT_NOTHING) {
+            bh_buf_adds(b, "EOF");
+        } else {
+            add_curl_text(b, r->error);
+        }
     }
 }
 
@@ -158,17 +146,6 @@ static void count_timeout(struct bh_ext_one *e, bool late)
     e->rest_until_ns = bh_mono_ns() + BH_MIN(rest_ns, REST_MAX_NS);
 }
 
-static void no_reply(struct bh_ext_call *c, const struct bh_api_reply *r)
-{
-    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
-    bool late = r->outcome == BH_API_TIMEOUT, ours = r->outcome == BH_API_CANCELED;
-
-    if (!ours)
-        count_timeout(c->e, late);
-    describe(&text, c, r);
-    fail(c, late ? BH_EXT_TIMED_OUT : ours ? BH_EXT_OURS : BH_EXT_UNREACHABLE, bh_buf_str(&text));
-}
-
 /* 301, 302 and 303 turn a POST into a GET without body, 307 and 308 do not. True: it goes on. */
 static bool redirected(struct bh_ext_call *c, const struct bh_api_reply *r)
 {
@@ -192,22 +169,10 @@ static bool redirected(struct bh_ext_call *c, const struct bh_api_reply *r)
     return true;
 }
 
-static void replied(struct bh_ext_call *c, const struct bh_api_reply *r)
-{
-    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
-
-    count_timeout(c->e, false);
-    if (r->code == 200) {
-        c->done(c, NULL, r->body);
-        return;
-    }
-    bh_buf_addf(&text, "failed %s with extender at URL %s, code %d",
-                bh_ext_verb_path(c->e->c, c->verb), c->e->url[c->verb], r->code);
-    fail(c, BH_EXT_STATUS, bh_buf_str(&text));
-}
-
 static void finished(void *arg, const struct bh_api_reply *r)
 {
+    bool late = r->outcome == BH_API_TIMEOUT, ours = r->outcome == BH_API_CANCELED;
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_ext_call *c = arg;
 
     c->req = NULL;
@@ -216,10 +181,22 @@ static void finished(void *arg, const struct bh_api_reply *r)
         return;
     if (c->e->duration[c->verb])
         bh_cell_observe(c->e->duration[c->verb], (double)(bh_mono_ns() - c->start_ns) / 1e9);
-    if (r->outcome == BH_API_OK)
-        replied(c, r);
-    else
-        no_reply(c, r);
+    if (!ours)
+        count_timeout(c->e, late);
+    if (r->outcome == BH_API_OK && r->code == 200) {
+        c->done(c, NULL, r->body);
+    } else if (r->outcome == BH_API_OK) {
+        bh_buf_addf(&text, "failed %s with extender at URL %s, code %d",
+                    bh_ext_verb_path(c->e->c, c->verb), c->e->url[c->verb], r->code);
+        fail(c, BH_EXT_STATUS, bh_buf_str(&text));
+    } else {
+        describe(&text, c, r);
+        fail(c,
+             late   ? BH_EXT_TIMED_OUT
+             : ours ? BH_EXT_OURS
+                    : BH_EXT_UNREACHABLE,
+             bh_buf_str(&text));
+    }
 }
 
 /* ---- the start ------------------------------------------------------------------------------- */

@@ -73,24 +73,18 @@ static int mismatch(struct bh_err *err, const struct bh_json *v, const char *fie
                       field, type);
 }
 
-/* The member, the last of them if it is there more than once; NULL for null. */
-static const struct bh_json *member(const struct bh_json *obj, const char *name)
-{
-    const struct bh_json *found = NULL;
-    size_t n = strlen(name);
-
-    bh_json_each(m, obj) {
-        if (m->key.n == n && strncasecmp(m->key.p, name, n) == 0)
-            found = m;
-    }
-    return found && found->type != BH_JSON_NULL ? found : NULL;
-}
-
 /* Of one type or absent; *ret NULL = absent. */
 static int get(const struct bh_json *obj, const char *name, enum bh_json_type t, const char *field,
                const char *type, const struct bh_json **ret, struct bh_err *err)
 {
-    const struct bh_json *v = member(obj, name);
+    /* The member, the last of them if it is there more than once; NULL for null. */
+    const struct bh_json *found = NULL;
+    size_t n = strlen(name);
+    bh_json_each(m, obj) {
+        if (m->key.n == n && strncasecmp(m->key.p, name, n) == 0)
+            found = m;
+    }
+    const struct bh_json *v = found && found->type != BH_JSON_NULL ? found : NULL;
 
     if (v && v->type != t)
         return mismatch(err, v, field, type);
@@ -122,6 +116,11 @@ static int get_i64(const struct bh_json *obj, const char *name, const char *fiel
     return rc;
 }
 
+static int full(struct bh_err *err)
+{
+    return bh_err_set(err, -EINVAL, "the reply is too large");
+}
+
 static int top(struct bh_arena *a, struct bh_str body, enum bh_json_type t, const char *type,
                struct bh_json **ret, struct bh_err *err)
 {
@@ -130,13 +129,8 @@ static int top(struct bh_arena *a, struct bh_str body, enum bh_json_type t, cons
     if (rc == 0 && (*ret)->type == BH_JSON_NULL) /* leaves the zero value alone */
         *ret = bh_json_new(a, t);
     if (rc == 0 && !*ret)
-        return bh_err_set(err, -EINVAL, "the reply is too large");
+        return full(err);
     return rc == 0 && (*ret)->type != t ? mismatch(err, *ret, "value", type) : rc;
-}
-
-static int full(struct bh_err *err)
-{
-    return bh_err_set(err, -EINVAL, "the reply is too large");
 }
 
 /* ---- filter ---------------------------------------------------------------------------------- */
@@ -271,15 +265,14 @@ static int read_victims(struct bh_arena *a, const struct bh_json *m, struct bh_e
                         struct bh_err *err)
 {
     const struct bh_json *pods = NULL;
-    int rc;
 
     *ret = (struct bh_ext_victims){.node = m->key.p};
     if (m->type == BH_JSON_NULL)
         return 0;
     if (m->type != BH_JSON_OBJECT)
         return mismatch(err, m, "ExtenderPreemptionResult.NodeNameToMetaVictims", "v1.MetaVictims");
-    rc = get_i64(m, "NumPDBViolations", "MetaVictims.NodeNameToMetaVictims.NumPDBViolations",
-                 &ret->violations, err);
+    int rc = get_i64(m, "NumPDBViolations", "MetaVictims.NodeNameToMetaVictims.NumPDBViolations",
+                     &ret->violations, err);
     if (rc == 0)
         rc = get(m, "Pods", BH_JSON_ARRAY, "MetaVictims.NodeNameToMetaVictims.Pods",
                  "[]*v1.MetaPod", &pods, err);

@@ -16,40 +16,14 @@ static void add_text(struct bh_buf *out, const char *before, struct bh_str s)
     bh_buf_add_json_str(out, s.p ? s.p : "", s.n);
 }
 
-static const char *no_pod(struct bh_ext *x, struct bh_str ns, struct bh_str name)
-{
-    return bh_arena_printf(&x->arena, "the object of pod %.*s/%.*s is not known", (int)ns.n, ns.p,
-                           (int)name.n, name.p);
-}
-
 static const char *add_pod(struct bh_ext *x, struct bh_buf *out, const struct bh_ext_pod *pod)
 {
     bh_buf_adds(out, "{\"Pod\":");
-    return bh_ext_add_pod(x, out, pod->uid, "") ? NULL : no_pod(x, pod->namespace_, pod->name);
-}
-
-static void add_names(struct bh_buf *out, const struct bh_ext_node *nodes, uint32_t n)
-{
-    bh_buf_adds(out, ",\"Nodes\":null,\"NodeNames\":[");
-    for (uint32_t i = 0; i < n; i++)
-        add_text(out, i ? "," : "", bh_str_c(nodes[i].name));
-    bh_buf_adds(out, "]}");
-}
-
-static const char *add_nodes(struct bh_ext *x, struct bh_buf *out, const struct bh_ext_node *nodes,
-                             uint32_t n)
-{
-    bh_buf_adds(out, ",\"Nodes\":{\"metadata\":{},\"items\":[");
-    for (uint32_t i = 0; i < n; i++) {
-        if (i)
-            bh_buf_addc(out, ',');
-        if (nodes[i].object)
-            bh_json_write(out, nodes[i].object);
-        else if (!bh_ext_add_node(x, out, nodes[i].name))
-            return bh_arena_printf(&x->arena, "the object of node %s is not known", nodes[i].name);
-    }
-    bh_buf_adds(out, "]},\"NodeNames\":null}");
-    return NULL;
+    if (bh_ext_add_pod(x, out, pod->uid, ""))
+        return NULL;
+    return bh_arena_printf(&x->arena, "the object of pod %.*s/%.*s is not known",
+                           (int)pod->namespace_.n, pod->namespace_.p, (int)pod->name.n,
+                           pod->name.p);
 }
 
 const char *bh_ext_encode_args(struct bh_ext *x, struct bh_buf *out, bool names,
@@ -58,9 +32,20 @@ const char *bh_ext_encode_args(struct bh_ext *x, struct bh_buf *out, bool names,
 {
     const char *error = add_pod(x, out, pod);
 
-    if (error || !names)
-        return error ? error : add_nodes(x, out, nodes, n);
-    add_names(out, nodes, n);
+    if (error)
+        return error;
+    bh_buf_adds(out, names ? ",\"Nodes\":null,\"NodeNames\":["
+                           : ",\"Nodes\":{\"metadata\":{},\"items\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        bh_buf_adds(out, i ? "," : "");
+        if (names)
+            add_text(out, "", bh_str_c(nodes[i].name));
+        else if (nodes[i].object)
+            bh_json_write(out, nodes[i].object);
+        else if (!bh_ext_add_node(x, out, nodes[i].name))
+            return bh_arena_printf(&x->arena, "the object of node %s is not known", nodes[i].name);
+    }
+    bh_buf_adds(out, names ? "]}" : "]},\"NodeNames\":null}");
     return NULL;
 }
 
@@ -92,8 +77,7 @@ const char *bh_ext_encode_victims(struct bh_ext *x, struct bh_buf *out, bool met
         add_text(out, i ? "," : "", bh_str_c(v[i].node));
         bh_buf_adds(out, ":{\"Pods\":[");
         for (uint32_t k = 0; k < v[i].n_pods; k++) {
-            if (k)
-                bh_buf_addc(out, ',');
+            bh_buf_adds(out, k ? "," : "");
             if (!meta) {
                 add_victim(x, out, &v[i].pods[k], v[i].node);
                 continue;

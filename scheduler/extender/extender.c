@@ -47,23 +47,6 @@ static char *mask(const char *url)
     return bh_asprintf("%.*s:xxxxx%s", (int)(colon - url), url, at);
 }
 
-/* Bytes that no URL may hold are written as %XX; a fragment is never sent. */
-static char *request_path(const char *text)
-{
-    struct bh_buf b = {0};
-
-    if (*text != '/')
-        bh_buf_addc(&b, '/');
-    for (; *text && *text != '#'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c > ' ' && c < 0x7f)
-            bh_buf_addc(&b, (char)c);
-        else
-            bh_buf_addf(&b, "%%%02X", c);
-    }
-    return bh_buf_take(&b);
-}
-
 /* "https://host:1/a/" -> origin "https://host:1", and "/a/<verb>" each verb. */
 static void split_urls(struct bh_ext_one *e)
 {
@@ -82,7 +65,19 @@ static void split_urls(struct bh_ext_one *e)
     for (unsigned v = 0; v < BH_EXT_VERBS; v++) {
         BH_CLEANUP(bh_freep) char *url = bh_asprintf("%s/%s", prefix, bh_ext_verb_path(e->c, v));
         e->url[v] = mask(url);
-        e->path[v] = request_path(url + origin);
+        /* Bytes that no URL may hold are written as %XX; a fragment is never sent. */
+        const char *text = url + origin;
+        struct bh_buf b = {0};
+        if (*text != '/')
+            bh_buf_addc(&b, '/');
+        for (; *text && *text != '#'; text++) {
+            unsigned char c = (unsigned char)*text;
+            if (c > ' ' && c < 0x7f)
+                bh_buf_addc(&b, (char)c);
+            else
+                bh_buf_addf(&b, "%%%02X", c);
+        }
+        e->path[v] = bh_buf_take(&b);
     }
     for (const char *p = e->c->url_prefix; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f) {
@@ -141,57 +136,44 @@ static void set_tls(struct bh_api_config *to, const struct bh_extender_config *c
         to->key_file = bh_strdup(t->key_file);
 }
 
-static int connect_one(struct bh_ext_one *e, struct bh_err *err)
+static int add(struct bh_ext *x, const struct bh_extender_config *c, struct bh_err *err)
 {
     const struct bh_api_options o = {.user_agent = "berth-scheduler/" BH_VERSION,
                                      .max_connections = CONNECTIONS_MAX};
-    struct bh_api_config *cfg = bh_calloc(1, sizeof *cfg);
-    const char *proxy = proxy_from_environment(strncasecmp(e->origin, "https", 5) == 0);
-
-    cfg->server = bh_strdup(e->origin);
-    cfg->proxy_url = proxy ? bh_strdup(proxy) : NULL;
-    set_tls(cfg, e->c);
-    int rc = bh_api_client_new(&e->x->loop, cfg, &o, &e->client, err);
-    bh_api_config_free(cfg);
-    return rc;
-}
-
-static unsigned needs_of(const struct bh_extender_config *c)
-{
-    unsigned needs = BH_EXT_NEED_PENDING;
-
-    if (!c->node_cache_capable && (*c->filter_verb || *c->prioritize_verb))
-        needs |= BH_EXT_NEED_NODES;
-    if (!c->node_cache_capable && *c->preempt_verb)
-        needs |= BH_EXT_NEED_ASSIGNED;
-    return needs;
-}
-
-static int add(struct bh_ext *x, const struct bh_extender_config *c, struct bh_err *err)
-{
     struct bh_ext_one *e = &x->v[x->n++];
 
     *e = (struct bh_ext_one){.x = x, .c = c};
     TAILQ_INIT(&e->binds);
-    x->needs |= needs_of(c);
+    unsigned needs = BH_EXT_NEED_PENDING;
+    if (!c->node_cache_capable && (*c->filter_verb || *c->prioritize_verb))
+        needs |= BH_EXT_NEED_NODES;
+    if (!c->node_cache_capable && *c->preempt_verb)
+        needs |= BH_EXT_NEED_ASSIGNED;
+    x->needs |= needs;
     x->any_managed |= c->n_managed > 0;
     split_urls(e);
-    return e->unusable ? 0 : connect_one(e, err);
+    if (e->unusable)
+        return 0;
+    struct bh_api_config *cfg = bh_calloc(1, sizeof *cfg);
+    const char *proxy = proxy_from_environment(strncasecmp(e->origin, "https", 5) == 0);
+    cfg->server = bh_strdup(e->origin);
+    cfg->proxy_url = proxy ? bh_strdup(proxy) : NULL;
+    set_tls(cfg, c);
+    int rc = bh_api_client_new(&x->loop, cfg, &o, &e->client, err);
+    bh_api_config_free(cfg);
+    return rc;
 }
 
 int bh_ext_new(const struct bh_sched_config *c, bool (*waiting)(void *arg), void *arg,
                struct bh_ext **ret, struct bh_err *err)
 {
-    struct bh_ext *x;
-    int rc = 0;
-
     *ret = NULL;
     if (c->n_extenders == 0)
         return 0;
     if (c->n_extenders > BH_EXT_MAX)
         return bh_err_set(err, -EINVAL, "couldn't build extenders: there are %u, more than %u",
                           c->n_extenders, BH_EXT_MAX);
-    x = bh_calloc(1, sizeof *x);
+    struct bh_ext *x = bh_calloc(1, sizeof *x);
     x->v = bh_calloc(c->n_extenders, sizeof *x->v);
     x->waiting = waiting;
     x->waiting_arg = arg;
@@ -199,7 +181,7 @@ int bh_ext_new(const struct bh_sched_config *c, bool (*waiting)(void *arg), void
     TAILQ_INIT(&x->bound);
     bh_arena_init(&x->arena, REPLIES_MAX);
     bh_arena_init(&x->decode, 0);
-    rc = uv_loop_init(&x->loop);
+    int rc = uv_loop_init(&x->loop);
     bh_assert(rc == 0);
     uv_timer_init(&x->loop, &x->tick);
     for (uint32_t i = 0; i < c->n_extenders && rc == 0; i++)
@@ -348,12 +330,18 @@ uint64_t bh_ext_interest_of(const struct bh_ext *x, const K8s__Pod *p)
     return set;
 }
 
-static uint64_t interest_of_shape(const struct bh_ext *x, const struct bh_shape_rec *shape,
-                                  const struct bh_symtab *tab)
+uint64_t bh_ext_interest(const struct bh_ext *x, struct bh_str uid,
+                         const struct bh_shape_rec *shape, const struct bh_symtab *tab)
 {
-    const struct bh_res *r = bh_rec_at(shape, shape->fit.scalars, struct bh_res);
+    const uint64_t all = UINT64_MAX >> (64 - x->n);
     uint64_t set = 0;
 
+    if (!x->any_managed)
+        return all;
+    const struct bh_ext_object *o = bh_map_get(&x->pods, uid.p, uid.n);
+    if (o)
+        return o->interest & all;
+    const struct bh_res *r = bh_rec_at(shape, shape->fit.scalars, struct bh_res);
     for (uint32_t i = 0; i < x->n; i++) {
         bool interested = x->v[i].c->n_managed == 0;
         for (uint32_t k = 0; k < shape->fit.scalars.n && !interested; k++)
@@ -361,18 +349,6 @@ static uint64_t interest_of_shape(const struct bh_ext *x, const struct bh_shape_
         set |= (uint64_t)interested << i;
     }
     return set;
-}
-
-uint64_t bh_ext_interest(const struct bh_ext *x, struct bh_str uid,
-                         const struct bh_shape_rec *shape, const struct bh_symtab *tab)
-{
-    const uint64_t all = UINT64_MAX >> (64 - x->n);
-    const struct bh_ext_object *o;
-
-    if (!x->any_managed)
-        return all;
-    o = bh_map_get(&x->pods, uid.p, uid.n);
-    return o ? o->interest & all : interest_of_shape(x, shape, tab);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */

@@ -51,16 +51,6 @@ static void start(struct ask *a, struct bh_ext_one *e, enum bh_ext_verb v, struc
     bh_ext_call_start(&a->call);
 }
 
-static const char *ask_one(struct ask *a, struct bh_ext_one *e, enum bh_ext_verb v,
-                           struct bh_buf *body)
-{
-    unsigned pending = 0;
-
-    start(a, e, v, body, &pending);
-    bh_ext_wait(e->x, &pending);
-    return a->error;
-}
-
 /* A request that cannot be written: the error is ours. */
 static const char *not_asked(struct bh_ext_one *e, enum bh_ext_verb v, const char *error)
 {
@@ -68,6 +58,19 @@ static const char *not_asked(struct bh_ext_one *e, enum bh_ext_verb v, const cha
 
     bh_ext_trouble(e, v, BH_EXT_OURS, text);
     return text;
+}
+
+/* error: of writing the body, or NULL. */
+static const char *ask_one(struct ask *a, struct bh_ext_one *e, enum bh_ext_verb v,
+                           const char *error)
+{
+    unsigned pending = 0;
+
+    if (error)
+        return not_asked(e, v, error);
+    start(a, e, v, &e->x->body[0], &pending);
+    bh_ext_wait(e->x, &pending);
+    return a->error;
 }
 
 void bh_ext_begin(struct bh_ext *x)
@@ -104,9 +107,7 @@ const char *bh_ext_filter(struct bh_ext *x, uint32_t i, const struct bh_ext_pod 
 
     bh_buf_reset(&x->body[0]);
     const char *error = bh_ext_encode_args(x, &x->body[0], e->c->node_cache_capable, pod, nodes, n);
-    if (error)
-        return not_asked(e, BH_EXT_FILTER, error);
-    error = ask_one(&a, e, BH_EXT_FILTER, &x->body[0]);
+    error = ask_one(&a, e, BH_EXT_FILTER, error);
     if (!error)
         *ret = got;
     return error;
@@ -180,9 +181,7 @@ const char *bh_ext_preempt(struct bh_ext *x, uint32_t i, const struct bh_ext_pod
 
     bh_buf_reset(&x->body[0]);
     const char *error = bh_ext_encode_victims(x, &x->body[0], e->c->node_cache_capable, pod, v, n);
-    if (error)
-        return not_asked(e, BH_EXT_PREEMPT, error);
-    error = ask_one(&a, e, BH_EXT_PREEMPT, &x->body[0]);
+    error = ask_one(&a, e, BH_EXT_PREEMPT, error);
     if (!error) {
         *ret_v = got.v;
         *ret_n = got.n;

@@ -37,8 +37,9 @@ struct item { /* a copy of what a binder was sent */
 };
 struct binder {
     struct bh_bus *bus;
-    bool mute;      /* says and reads nothing */
-    bool forgetful; /* knows the epoch, but reports nothing of the old one */
+    bool mute;       /* says and reads nothing */
+    uint32_t window; /* items it is willing to hold */
+    bool forgetful;  /* knows the epoch, but reports nothing of the old one */
     uint64_t epoch, hello_ns;
     unsigned greeted; /* signs of life where no lease is granted */
     struct item items[MAX_ITEMS];
@@ -145,6 +146,7 @@ static inline void setup(struct fixture *f)
     for (int i = 0; i < 2; i++)
         CU_ASSERT_FATAL(
             bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, i ? "b1" : "b0", &f->b[i].bus, &err) == 0);
+    f->b[0].window = f->b[1].window = 32;
     f->b[1].mute = true; /* most tests need one */
 }
 
@@ -331,7 +333,7 @@ static inline void binder_hello(struct binder *b, unsigned n_wire)
     h.binder = name;
     h.has_epoch_seen = h.has_window = true;
     h.epoch_seen = b->epoch;
-    h.window = b->leaving ? 0 : 32;
+    h.window = b->leaving ? 0 : b->window;
     h.has_stamp_boot_ns = h.has_grant_seen = h.has_on_wire = h.has_leaving = true;
     h.leaving = b->leaving;
     h.stamp_boot_ns = bh_boot_ns();
@@ -436,7 +438,7 @@ static inline void answer_object(struct binder *b, struct item *i, Berth__Outcom
     batch.n_result = 1;
     batch.result = &list;
     batch.has_window = true;
-    batch.window = 32;
+    batch.window = b->window;
     e.results = &batch;
     i->answered = true;
     CU_ASSERT(bh_bus_send(b->bus, NULL, &e) == BH_BUS_OK);

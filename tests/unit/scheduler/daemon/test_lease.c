@@ -120,13 +120,16 @@ static void test_the_end_of_a_term(Berth__Outcome outcome)
     add_pod(&f, "out", "1");
     i = await(&f, &f.b[0], BIND, "out");
     bh_ledger_patience(f.d.ledger, 600 * S, 600 * S); /* it stays, however slow the test is */
-    f.b[0].mute = true;                               /* takes no more */
+    f.b[0].mute = true;
     SPIN(&f, f.d.lease.progress > 0);
     struct bh_binder *b;
     size_t it = 0;
     b = bh_ledger_next_binder(f.d.ledger, &it);
     CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    b->window = b->out;
+    f.b[0].window = 1; /* has "out", takes no more */
+    binder_hello(&f.b[0], 0);
+    SPIN(&f, b->window == 1);
+    CU_ASSERT_EQUAL(b->out, 1);
     add_pod(&f, "unsent", "1");
     SPIN(&f, is_assumed(&f, "unsent"));
 
@@ -135,6 +138,7 @@ static void test_the_end_of_a_term(Berth__Outcome outcome)
     CU_ASSERT(place(&f, "unsent") != BH_Q_BINDING && place(&f, "unsent") != BH_Q_NONE);
     CU_ASSERT(bind_of(&f, "u-unsent") == NULL);
     CU_ASSERT(is_assumed(&f, "out")); /* nobody knows yet */
+    f.b[0].window = 32;
     f.b[0].mute = false;
     SPIN(&f, f.b[0].valid_ns == 0 && f.b[0].grant_serial > 0);
     settle(&f);
