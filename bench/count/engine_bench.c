@@ -134,15 +134,7 @@ static void open_bench(struct bench *b, bool reference, bool observed)
         fprintf(stderr, "engine_bench: %s\n", err.msg);
         exit(1);
     }
-    bh_arena_init(&b->a, 0);
     b->in = bh_symtab_interner(bh_engine_symtab(b->e));
-}
-
-static void close_bench(struct bench *b)
-{
-    bh_engine_free(b->e);
-    bh_arena_fini(&b->a);
-    bh_metrics_free(b->m);
 }
 
 static void *decode(struct bench *b, const ProtobufCMessageDescriptor *type, const char *json)
@@ -324,7 +316,9 @@ static void measure(enum load load, unsigned n, bool reference, bool observed, u
            (double)allocated / n);
     report_recorder(&b, n);
     free(p);
-    close_bench(&b);
+    bh_engine_free(b.e);
+    bh_arena_fini(&b.a);
+    bh_metrics_free(b.m);
 }
 
 static int usage(void)
@@ -338,7 +332,7 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     static const unsigned usual[] = {100000, 2000, 2000};
-    enum bh_record_mode mode = BH_RECORD_OFF;
+    int mode = bh_word_at("off summary full", argc > 6 ? argv[6] : "off");
     unsigned load = 0;
 
     for (unsigned i = 0; argc == 1 && i < 12; i++)
@@ -352,10 +346,9 @@ int main(int argc, char **argv)
     unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : usual[load];
     unsigned nodes = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 5000;
     if (!n || !nodes || (argc > 3 && strcmp(argv[3], "fast") && strcmp(argv[3], "reference")) ||
-        (argc > 4 && strcmp(argv[4], "observer") && strcmp(argv[4], "alone")) ||
-        (argc > 6 && bh_record_mode_parse(argv[6], &mode, NULL) < 0))
+        (argc > 4 && strcmp(argv[4], "observer") && strcmp(argv[4], "alone")) || mode < 0)
         return usage();
     measure(load, n, argc > 3 && !strcmp(argv[3], "reference"),
-            argc <= 4 || !strcmp(argv[4], "observer"), nodes, mode);
+            argc <= 4 || !strcmp(argv[4], "observer"), nodes, (enum bh_record_mode)mode);
     return 0;
 }

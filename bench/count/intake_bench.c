@@ -82,19 +82,6 @@ static void count(void *arg, const struct bh_snap_event *ev)
     b->events += ev->op == BH_SNAP_POD_PUT || ev->op == BH_SNAP_NODE_PUT;
 }
 
-static void find_spots(struct bench *b)
-{
-    for (size_t i = 0; i + COUNTER_AT <= b->text.n; i++) {
-        const char *before = b->text.p + i - 1;
-        if (i && memcmp(b->text.p + i, "00000000", COUNTER_AT) == 0 && *before == '-' &&
-            b->n_spots < BH_ARRAY_LEN(b->spot)) {
-            b->spot[b->n_spots++] = i;
-            i += COUNTER_AT;
-        }
-    }
-    must(b->n_spots, "finding the name");
-}
-
 static void open_bench(struct bench *b, const struct kind *k)
 {
     const ProtobufCMessageDescriptor *d = k->node ? &k8s__node__descriptor : &k8s__pod__descriptor;
@@ -104,7 +91,6 @@ static void open_bench(struct bench *b, const struct kind *k)
     struct bh_buf raw = {0};
 
     *b = (struct bench){.tab = bh_symtab_new()};
-    bh_arena_init(&b->a, 0);
     snprintf(b->dir, sizeof(b->dir), "/tmp/berth-bench.XXXXXX");
     must(mkdtemp(b->dir) != NULL, "runtime directory");
     must(bh_snap_writer_new(b->dir, NULL, &b->w, &err) == 0, "writer");
@@ -119,23 +105,15 @@ static void open_bench(struct bench *b, const struct kind *k)
     } else {
         bh_buf_add(&b->text, text, strlen(text));
     }
-    find_spots(b);
-}
-
-static void close_bench(struct bench *b)
-{
-    bh_snap_reader_free(b->r);
-    bh_snap_writer_free(b->w);
-    (void)rmdir(b->dir);
-    bh_symtab_free(b->tab);
-    bh_arena_fini(&b->a);
-    bh_buf_fini(&b->text);
-}
-
-static void follow(struct bench *b)
-{
-    while (bh_snap_follow(b->r, 0, count, b) != BH_SNAP_OK)
-        ;
+    for (size_t i = 0; i + COUNTER_AT <= b->text.n; i++) {
+        const char *before = b->text.p + i - 1;
+        if (i && memcmp(b->text.p + i, "00000000", COUNTER_AT) == 0 && *before == '-' &&
+            b->n_spots < BH_ARRAY_LEN(b->spot)) {
+            b->spot[b->n_spots++] = i;
+            i += COUNTER_AT;
+        }
+    }
+    must(b->n_spots, "finding the name");
 }
 
 /* Not inlined: bench/count.sh counts what happens in here. */
@@ -162,7 +140,8 @@ void take_in(struct bench *b, bool node)
             rc = bh_compile_pod(&b->a, (K8s__Pod *)m, &b->in, &rec, &err);
         must(rc == 0 && bh_snap_put_pod(b->w, rec, shape) == 0, "a pod");
     }
-    follow(b);
+    while (bh_snap_follow(b->r, 0, count, b) != BH_SNAP_OK)
+        ;
 }
 
 static void measure(const struct kind *k, unsigned n)
@@ -184,7 +163,12 @@ static void measure(const struct kind *k, unsigned n)
     must(b.events >= n, "following");
     printf("%-14s %8u objects of %4zu bytes %8.2f us each %.3f allocations each\n", k->name, n,
            b.text.n, (double)took / n / 1e3, (double)(bh_allocations - allocated) / n);
-    close_bench(&b);
+    bh_snap_reader_free(b.r);
+    bh_snap_writer_free(b.w);
+    (void)rmdir(b.dir);
+    bh_symtab_free(b.tab);
+    bh_arena_fini(&b.a);
+    bh_buf_fini(&b.text);
 }
 
 int main(int argc, char **argv)

@@ -19,26 +19,6 @@ struct bench {
     struct bh_arena a;
 };
 
-static void open_bench(struct bench *b)
-{
-    struct bh_offline_options o = {.tie_break = BH_TIE_FIRST, .now_ns = S};
-    struct bh_err err = {0};
-
-    if (bh_sched_config_load(NULL, &b->config, &err) < 0)
-        abort();
-    o.config = b->config;
-    if (bh_offline_init(&b->w, &o, &err) < 0)
-        abort();
-    bh_arena_init(&b->a, 0);
-}
-
-static void close_bench(struct bench *b)
-{
-    bh_offline_fini(&b->w);
-    bh_sched_config_free(b->config);
-    bh_arena_fini(&b->a);
-}
-
 static struct bh_offline_object read_object(struct bench *b, enum bh_kind kind, const char *json)
 {
     struct bh_offline_object x;
@@ -64,24 +44,24 @@ static void add_pod(struct bench *b, unsigned i, unsigned template, bool amounts
     (void)bh_offline_put(&b->w, &x, NULL);
 }
 
-static void reject_all(struct bench *b)
-{
-    const char *const by = "NodeResourcesFit";
-    struct bh_queued_pod *p;
-
-    while ((p = bh_queue_pop(b->w.queue, 2 * S)))
-        bh_queue_return(b->w.queue, p->pod, &by, 1, NULL, 0, 2 * S);
-}
-
 static void measure(unsigned pods, unsigned templates, bool amounts)
 {
-    struct bench b;
+    struct bench b = {0};
     struct bh_queue_stats before, after;
 
-    open_bench(&b);
+    struct bh_offline_options o = {.tie_break = BH_TIE_FIRST, .now_ns = S};
+    struct bh_err err = {0};
+    if (bh_sched_config_load(NULL, &b.config, &err) < 0)
+        abort();
+    o.config = b.config;
+    if (bh_offline_init(&b.w, &o, &err) < 0)
+        abort();
     for (unsigned i = 0; i < pods; i++)
         add_pod(&b, i, i % templates, amounts);
-    reject_all(&b);
+    const char *const by = "NodeResourcesFit";
+    struct bh_queued_pod *p;
+    while ((p = bh_queue_pop(b.w.queue, 2 * S)))
+        bh_queue_return(b.w.queue, p->pod, &by, 1, NULL, 0, 2 * S);
     const struct bh_offline_object x =
         read_object(&b, BH_KIND_NODE,
                     "{\"metadata\":{\"name\":\"small\"},\"status\":{\"allocatable\":{\"cpu\":\"8\","
@@ -103,7 +83,9 @@ static void measure(unsigned pods, unsigned templates, bool amounts)
            pods, templates, amounts ? ", other amounts" : "",
            (double)(after.hints - before.hints) / EVENTS, (double)t / EVENTS / 1e3,
            (double)allocated / EVENTS);
-    close_bench(&b);
+    bh_offline_fini(&b.w);
+    bh_sched_config_free(b.config);
+    bh_arena_fini(&b.a);
 }
 
 int main(int argc, char **argv)

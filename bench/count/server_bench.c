@@ -12,9 +12,9 @@
  * Instructions, where callgrind is installed (the thread with bh_sim_handle is the server's):
  *   valgrind --tool=callgrind --separate-threads=yes build/bench/server_bench pipelined 2000 100
  */
+#include "common/api/client.h"
 #include "common/base/loop.h"
 #include "common/data/json.h"
-#include "simulator/http/burst.h"
 #include "simulator/server/server.h"
 #include <arpa/inet.h>
 #include <poll.h>
@@ -23,7 +23,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WATCHES 3
+#define WATCHES     3
+#define CONNECTIONS 16
 
 struct server {
     pthread_t thread;
@@ -34,13 +35,13 @@ struct server {
 };
 struct bench {
     uv_loop_t loop;
-    struct bh_burst *burst;
-    size_t pods, nodes, next, done, failed, in_flight, width;
+    struct bh_api_client *client[CONNECTIONS]; /* one connection each */
+    size_t n_clients, pods, nodes, next, done, failed, width;
     bool creating_nodes;
 };
 struct pod {
     struct bench *b;
-    size_t i;
+    size_t i, slot; /* slot: whose connection */
     int step;
     char uid[40];
 };
@@ -72,21 +73,6 @@ static void *serve(void *arg)
 
     uv_run(&s->loop, UV_RUN_DEFAULT);
     return NULL;
-}
-
-static void start(struct server *s)
-{
-    struct bh_err err = {{0}};
-
-    uv_loop_init(&s->loop);
-    uv_async_init(&s->loop, &s->stop, on_stop);
-    s->stop.data = s;
-    if (bh_sim_new(&s->loop, &(struct bh_sim_options){0}, &s->sim, &err) < 0) {
-        fprintf(stderr, "%s\n", err.msg);
-        exit(1);
-    }
-    s->port = bh_sim_port(s->sim);
-    pthread_create(&s->thread, NULL, serve, s);
 }
 
 /* ---- watchers -------------------------------------------------------------------------------- */
@@ -137,17 +123,18 @@ static void *read_watches(void *arg)
 
 /* ---- the clients ----------------------------------------------------------------------------- */
 
-static void fill(struct bench *b);
+static void next_pod(struct bench *b, size_t slot);
 static void step(struct pod *p);
 
-static void on_done(void *arg, const struct bh_burst_reply *r)
+static void on_done(void *arg, const struct bh_api_reply *r)
 {
     struct pod *p = arg;
     struct bench *b = p->b;
 
     if (r->code != 201) {
         if (!b->failed++)
-            fprintf(stderr, "%d %d %.*s\n", r->error, r->code, (int)r->body.n, r->body.p);
+            fprintf(stderr, "%s %d %.*s\n", r->error ? r->error : "", r->code, (int)r->body.n,
+                    r->body.p);
         p->step = 2;
     }
     if (p->step == 0 && !b->creating_nodes) {
@@ -158,60 +145,20 @@ static void on_done(void *arg, const struct bh_burst_reply *r)
         step(p);
         return;
     }
-    free(p);
     b->done++;
-    b->in_flight--;
-    fill(b);
+    next_pod(b, p->slot);
+    free(p);
 }
 
 static void send_json(struct pod *p, const char *path, const struct bh_buf *body)
 {
-    bh_burst_send(p->b->burst, &(struct bh_burst_call){.method = "POST",
-                                                       .path = path,
-                                                       .content_type = "application/json",
-                                                       .body = {body->p, body->n},
-                                                       .on_done = on_done,
-                                                       .arg = p});
-}
-
-static void pod_json(const struct pod *p, struct bh_buf *body)
-{
-    bh_buf_addf(body,
-                "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\","
-                "\"name\":\"load-%06zu\",\"labels\":{\"app\":\"load\"}},\"spec\":{\"containers\":[{"
-                "\"name\":\"c\",\"image\":\"registry.k8s.io/pause:3.9\",\"resources\":{"
-                "\"requests\":{\"cpu\":\"100m\",\"memory\":\"200Mi\"}}}]}}",
-                p->i);
-}
-
-static void binding_json(const struct pod *p, struct bh_buf *body)
-{
-    bh_buf_addf(body,
-                "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"load-%06zu\","
-                "\"namespace\":\"default\",\"uid\":\"%s\"},\"target\":{\"kind\":\"Node\",\"name\":"
-                "\"node-%06zu\"}}",
-                p->i, p->uid, p->i % p->b->nodes);
-}
-
-static void event_json(const struct pod *p, struct bh_buf *body)
-{
-    bh_buf_addf(body,
-                "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":"
-                "\"load-%06zu.18f2a0b1c2d3e4f5\",\"namespace\":\"default\"},\"eventTime\":"
-                "\"2026-01-01T00:00:00.000000Z\",\"reportingController\":\"default-scheduler\","
-                "\"reportingInstance\":\"default-scheduler-host\",\"action\":\"Binding\",\"reason\""
-                ":\"Scheduled\",\"regarding\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\","
-                "\"namespace\":\"default\",\"name\":\"load-%06zu\",\"uid\":\"%s\"},\"note\":"
-                "\"Successfully assigned default/load-%06zu to node-%06zu\",\"type\":\"Normal\"}",
-                p->i, p->i, p->uid, p->i, p->i % p->b->nodes);
-}
-
-static void node_json(const struct pod *p, struct bh_buf *body)
-{
-    bh_buf_addf(body,
-                "{\"metadata\":{\"name\":\"node-%06zu\"},\"status\":{\"allocatable\":{\"cpu\":"
-                "\"32\",\"memory\":\"256Gi\",\"pods\":\"110\"}}}",
-                p->i);
+    bh_api_start(p->b->client[p->slot], &(struct bh_api_call){.method = "POST",
+                                                              .path = path,
+                                                              .content_type = "application/json",
+                                                              .body = body->p,
+                                                              .body_n = body->n,
+                                                              .on_done = on_done,
+                                                              .arg = p});
 }
 
 static void step(struct pod *p)
@@ -221,40 +168,60 @@ static void step(struct pod *p)
     bh_buf_reset(&body);
     bh_buf_reset(&path);
     if (p->b->creating_nodes) {
-        node_json(p, &body);
+        bh_buf_addf(&body,
+                    "{\"metadata\":{\"name\":\"node-%06zu\"},\"status\":{\"allocatable\":{\"cpu\":"
+                    "\"32\",\"memory\":\"256Gi\",\"pods\":\"110\"}}}",
+                    p->i);
         bh_buf_adds(&path, "/api/v1/nodes");
     } else if (p->step == 0) {
-        pod_json(p, &body);
+        bh_buf_addf(
+            &body,
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\","
+            "\"name\":\"load-%06zu\",\"labels\":{\"app\":\"load\"}},\"spec\":{\"containers\":[{"
+            "\"name\":\"c\",\"image\":\"registry.k8s.io/pause:3.9\",\"resources\":{"
+            "\"requests\":{\"cpu\":\"100m\",\"memory\":\"200Mi\"}}}]}}",
+            p->i);
         bh_buf_adds(&path, "/api/v1/namespaces/default/pods");
     } else if (p->step == 1) {
-        binding_json(p, &body);
+        bh_buf_addf(
+            &body,
+            "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"load-%06zu\","
+            "\"namespace\":\"default\",\"uid\":\"%s\"},\"target\":{\"kind\":\"Node\",\"name\":"
+            "\"node-%06zu\"}}",
+            p->i, p->uid, p->i % p->b->nodes);
         bh_buf_addf(&path, "/api/v1/namespaces/default/pods/load-%06zu/binding?timeout=30s", p->i);
     } else {
-        event_json(p, &body);
+        bh_buf_addf(
+            &body,
+            "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":"
+            "\"load-%06zu.18f2a0b1c2d3e4f5\",\"namespace\":\"default\"},\"eventTime\":"
+            "\"2026-01-01T00:00:00.000000Z\",\"reportingController\":\"default-scheduler\","
+            "\"reportingInstance\":\"default-scheduler-host\",\"action\":\"Binding\",\"reason\""
+            ":\"Scheduled\",\"regarding\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\","
+            "\"namespace\":\"default\",\"name\":\"load-%06zu\",\"uid\":\"%s\"},\"note\":"
+            "\"Successfully assigned default/load-%06zu to node-%06zu\",\"type\":\"Normal\"}",
+            p->i, p->i, p->uid, p->i, p->i % p->b->nodes);
         bh_buf_adds(&path, "/apis/events.k8s.io/v1/namespaces/default/events"
                            "?fieldManager=kube-scheduler");
     }
     send_json(p, path.p, &body);
 }
 
-static void fill(struct bench *b)
+static void next_pod(struct bench *b, size_t slot)
 {
-    size_t n = b->creating_nodes ? b->nodes : b->pods;
-
-    while (b->next < n && b->in_flight < b->width) {
-        struct pod *p = bh_calloc(1, sizeof(*p));
-        p->b = b;
-        p->i = b->next++;
-        b->in_flight++;
-        step(p);
-    }
+    if (b->next == (b->creating_nodes ? b->nodes : b->pods))
+        return;
+    struct pod *p = bh_malloc(sizeof(*p));
+    *p = (struct pod){.b = b, .i = b->next++, .slot = slot};
+    step(p);
 }
 
 static void run(struct bench *b, bool nodes)
 {
     b->creating_nodes = nodes;
     b->next = b->done = 0;
-    fill(b);
+    for (size_t i = 0; i < b->width; i++)
+        next_pod(b, i % b->n_clients);
     while (b->done < (nodes ? b->nodes : b->pods))
         uv_run(&b->loop, UV_RUN_ONCE);
 }
@@ -263,18 +230,26 @@ static void measure(bool pipelined, size_t pods, size_t nodes)
 {
     struct server s = {0};
     struct watcher w = {0};
-    struct bench b = {.pods = pods, .nodes = nodes, .width = pipelined ? 64 : 16};
+    struct bench b = {.pods = pods, .nodes = nodes, .width = pipelined ? 64 : CONNECTIONS};
     char url[64];
 
-    start(&s);
+    struct bh_err err = {{0}};
+    uv_loop_init(&s.loop);
+    uv_async_init(&s.loop, &s.stop, on_stop);
+    s.stop.data = &s;
+    if (bh_sim_new(&s.loop, &(struct bh_sim_options){0}, &s.sim, &err) < 0) {
+        fprintf(stderr, "%s\n", err.msg);
+        exit(1);
+    }
+    s.port = bh_sim_port(s.sim);
+    pthread_create(&s.thread, NULL, serve, &s);
     uv_loop_init(&b.loop);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", s.port);
-    if (bh_burst_new(&b.loop,
-                     &(struct bh_burst_options){.server = url,
-                                                .connections = pipelined ? 1 : 16,
-                                                .depth = pipelined ? 64 : 1},
-                     &b.burst, NULL) < 0)
-        exit(1);
+    for (; b.n_clients < (pipelined ? 1 : CONNECTIONS); b.n_clients++)
+        if (bh_api_client_new(&b.loop, &(struct bh_api_config){.server = url},
+                              &(struct bh_api_options){.max_connections = 1, .lean = true},
+                              &b.client[b.n_clients], NULL) < 0)
+            exit(1);
     run(&b, true);
     w.fd[0] = watch(s.port, "pods");
     w.fd[1] = watch(s.port, "pods");
@@ -288,7 +263,8 @@ static void measure(bool pipelined, size_t pods, size_t nodes)
     printf("%-9s %7zu pods %6zu nodes  %6.2f us of the server a pod, %zu watched bytes a pod%s\n",
            pipelined ? "pipelined" : "serial", pods, nodes, us, w.bytes / pods,
            b.failed ? "  (with failures)" : "");
-    bh_burst_free(b.burst);
+    while (b.n_clients)
+        bh_api_client_free(b.client[--b.n_clients]);
     bh_loop_drain_close(&b.loop);
     uv_async_send(&s.stop);
     pthread_join(s.thread, NULL);

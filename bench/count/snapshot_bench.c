@@ -67,24 +67,6 @@ static void build_node(struct bench *b)
     r->h = (struct bh_rec_head){(uint32_t)n, BH_REC_NODE, BH_REC_LAYOUT};
 }
 
-static void build_shape(struct bench *b)
-{
-    struct bh_shape_rec *r = (void *)b->shape;
-    struct bh_kv kv[4];
-    struct bh_toleration tol[2];
-    size_t n = sizeof(*r);
-    memset(b->shape, 0, sizeof(b->shape));
-    memset(tol, 0, sizeof(tol));
-    for (uint64_t i = 0; i < 4; i++)
-        kv[i] = (struct bh_kv){sym(b, "app.kubernetes.io/l%llu", i), sym(b, "v%llu", i)};
-    tol[0].key = sym(b, "node.kubernetes.io/not-ready", 0);
-    tol[1].key = sym(b, "node.kubernetes.io/unreachable", 0);
-    r->namespace_ = sym(b, "production", 0);
-    n = put(b->shape, n, &r->labels, kv, sizeof(kv), 4);
-    n = put(b->shape, n, &r->tolerations, tol, sizeof(tol), 2);
-    r->h = (struct bh_rec_head){(uint32_t)n, BH_REC_SHAPE, BH_REC_LAYOUT};
-}
-
 static int put_node(struct bench *b, uint64_t idx)
 {
     struct bh_node_rec *r = (void *)b->node;
@@ -145,7 +127,20 @@ static void open_snapshot(struct bench *b, uint64_t nodes)
     b->events = 0;
     b->node_name = bh_calloc(nodes, sizeof(*b->node_name));
     build_node(b);
-    build_shape(b);
+    struct bh_shape_rec *r = (void *)b->shape;
+    struct bh_kv kv[4];
+    struct bh_toleration tol[2];
+    size_t n = sizeof(*r);
+    memset(b->shape, 0, sizeof(b->shape));
+    memset(tol, 0, sizeof(tol));
+    for (uint64_t i = 0; i < 4; i++)
+        kv[i] = (struct bh_kv){sym(b, "app.kubernetes.io/l%llu", i), sym(b, "v%llu", i)};
+    tol[0].key = sym(b, "node.kubernetes.io/not-ready", 0);
+    tol[1].key = sym(b, "node.kubernetes.io/unreachable", 0);
+    r->namespace_ = sym(b, "production", 0);
+    n = put(b->shape, n, &r->labels, kv, sizeof(kv), 4);
+    n = put(b->shape, n, &r->tolerations, tol, sizeof(tol), 2);
+    r->h = (struct bh_rec_head){(uint32_t)n, BH_REC_SHAPE, BH_REC_LAYOUT};
     for (uint64_t i = 0; i < nodes; i++)
         b->node_name[i] = sym(b, "ip-10-0-%llu.eu-central-1.compute.internal", i);
 }

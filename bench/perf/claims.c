@@ -11,30 +11,6 @@
 #include "bench/perf/engine.h"
 #include "bench/perf/pipeline.h"
 
-/* A pod that exists nowhere asks for the claim; what it gets stays when it is gone. */
-static int stand_in(struct bh_offline *w, struct bh_arena *a, const char *ns, const char *claim,
-                    struct bh_pending *ret, struct bh_err *err)
-{
-    const char *text = bh_arena_printf(
-        a,
-        "{\"metadata\":{\"name\":\"allocate\",\"namespace\":\"%s\",\"uid\":\"allocate\"},"
-        "\"spec\":{\"schedulerName\":\"default-scheduler\",\"containers\":[{\"name\":\"c\","
-        "\"resources\":{\"claims\":[{\"name\":\"c\"}]}}],\"tolerations\":[{\"operator\":"
-        "\"Exists\"}],\"resourceClaims\":[{\"name\":\"c\",\"resourceClaimName\":\"%s\"}]}}",
-        ns, claim);
-    struct bh_offline_object x;
-    struct bh_json *tree;
-    int rc = bh_json_parse(a, text, strlen(text), 0, &tree, err);
-
-    if (rc >= 0)
-        rc = bh_offline_read(w->engine, a, &bh_kinds[BH_KIND_POD], tree, &x, err);
-    if (rc < 0)
-        return rc;
-    *ret = (struct bh_pending){.pod = x.pod, .shape = bh_engine_shape(w->engine, x.shape)};
-    x.pod->shape = ret->shape;
-    return 0;
-}
-
 /* What the engine keeps for the stand-in. */
 static int decide(struct bh_offline *w, struct bh_arena *a, const struct bh_pending *p,
                   struct bh_err *err)
@@ -60,11 +36,20 @@ static int decide(struct bh_offline *w, struct bh_arena *a, const struct bh_pend
 int bh_bench_allocate(struct bh_offline *w, struct bh_arena *a, const char *ns, const char *claim,
                       struct bh_json **ret_allocation, struct bh_err *err)
 {
-    struct bh_pending p;
-    int rc = stand_in(w, a, ns, claim, &p, err);
+    /* A pod that exists nowhere asks for the claim; what it gets stays when it is gone. */
+    struct bh_json *stand_in = bh_json_make(
+        a,
+        "metadata: {name: allocate, namespace: %s, uid: allocate}, spec: {schedulerName: "
+        "default-scheduler, containers: [{name: c, resources: {claims: [{name: c}]}}], "
+        "tolerations: [{operator: Exists}], resourceClaims: [{name: c, resourceClaimName: %s}]}",
+        ns, claim);
+    struct bh_offline_object x;
+    int rc = bh_offline_read(w->engine, a, &bh_kinds[BH_KIND_POD], stand_in, &x, err);
 
     if (rc < 0)
         return rc;
+    const struct bh_pending p = {.pod = x.pod, .shape = bh_engine_shape(w->engine, x.shape)};
+    x.pod->shape = p.shape;
     rc = decide(w, a, &p, err);
     bh_engine_shape_unref(w->engine, p.shape);
     if (rc < 0)
@@ -81,9 +66,8 @@ static int copy_kind(struct bh_bench_world *w, struct bh_offline *copy, enum bh_
 {
     struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_json *tree;
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    bh_arena_init(&a, 0);
     bh_cluster_path(&path, bh_sim_type_of_kind(NULL, bh_kinds[kind].kind_name), NULL, NULL, NULL);
     const struct bh_bench_request q = {.method = "GET", .path = bh_buf_str(&path)};
     int rc = bh_bench_ask(w, &q, &a, &tree, err);
@@ -109,45 +93,27 @@ static int make_copy(struct bh_bench_world *w, struct bh_err *err)
     return rc;
 }
 
-void bh_bench_pipeline_forget_copy(struct bh_bench_pipeline *p)
+int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
+                               struct bh_err *err)
 {
-    if (p->copy)
-        bh_offline_fini(p->copy);
-    free(p->copy);
-    p->copy = NULL;
-}
-
-/* What the copy gave (and has kept) goes to the server. */
-static int write_status(struct bh_bench_world *w, const char *ns, const char *claim,
-                        struct bh_json *allocation, struct bh_arena *a, struct bh_err *err)
-{
+    const struct bh_bench_pipeline *p = w->d;
     const struct bh_sim_type *t = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims");
-    struct bh_json *patch = bh_json_new(a, BH_JSON_OBJECT), *status;
+    struct bh_json *allocation;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
+    int rc = p->copy ? 0 : make_copy(w, err);
 
-    status = bh_json_obj_at(a, patch, "status");
-    bh_json_set(a, status, "allocation", bh_json_clone(a, allocation));
-    bh_json_write(&body, patch);
+    if (rc >= 0)
+        rc = bh_bench_allocate(p->copy, &a, ns, claim, &allocation, err);
+    if (rc < 0)
+        return rc;
+    /* What the copy gave (and has kept) goes to the server. */
+    bh_json_write(&body,
+                  bh_json_make(&a, "status: {allocation: %p}", bh_json_clone(&a, allocation)));
     bh_cluster_path(&path, t, ns, claim, "status");
     const struct bh_bench_request q = {.method = "PATCH",
                                        .path = bh_buf_str(&path),
                                        .content_type = "application/merge-patch+json",
                                        .body = {body.p, body.n}};
     return bh_bench_send(w, &q, err);
-}
-
-int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
-                               struct bh_err *err)
-{
-    const struct bh_bench_pipeline *p = w->d;
-    struct bh_json *allocation;
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
-    int rc = p->copy ? 0 : make_copy(w, err);
-
-    bh_arena_init(&a, 0);
-    if (rc >= 0)
-        rc = bh_bench_allocate(p->copy, &a, ns, claim, &allocation, err);
-    if (rc >= 0)
-        rc = write_status(w, ns, claim, allocation, &a, err);
-    return rc;
 }

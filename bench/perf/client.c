@@ -3,7 +3,7 @@
  * bench/perf/client.c - the API client of `berth bench perf --mode pipeline`
  *
  * The client shares the machine with what it measures, so it costs little: requests are pipelined
- * on one connection (simulator/http/burst.h), and of a watch event only the metadata is looked at.
+ * on one connection (common/api/lane.h), and of a watch event only the metadata is looked at.
  * Upstream's has 30 workers that wait for each answer; here at most WINDOW requests do.
  */
 #include <errno.h>
@@ -112,38 +112,32 @@ static struct bh_bench_call *call_new(struct bh_bench_world *w, const struct bh_
     return c;
 }
 
-static void call_end(struct bh_bench_call *c)
-{
-    struct bh_bench_pipeline *p = c->w->d;
-
-    p->in_flight--;
-    c->next = p->idle;
-    p->idle = c;
-}
-
-static void on_done(void *arg, const struct bh_burst_reply *r);
+static void on_done(void *arg, const struct bh_api_reply *r);
 
 static void start(struct bh_bench_call *c)
 {
     struct bh_bench_pipeline *p = c->w->d;
-    const struct bh_burst_call call = {.method = c->q.method,
-                                       .path = c->q.path,
-                                       .content_type = c->q.content_type,
-                                       .body = c->q.body,
-                                       .on_done = on_done,
-                                       .arg = c};
+    const struct bh_api_call call = {.method = c->q.method,
+                                     .path = c->q.path,
+                                     .content_type = c->q.content_type,
+                                     .body = c->q.body.p,
+                                     .body_n = c->q.body.n,
+                                     .timeout_ns = ASK_NS,
+                                     .max_reply_bytes = REPLY_MAX,
+                                     .on_done = on_done,
+                                     .arg = c};
 
-    bh_burst_send(p->burst, &call);
+    (void)bh_api_start(p->writes, &call);
 }
 
-static void on_done(void *arg, const struct bh_burst_reply *r)
+static void on_done(void *arg, const struct bh_api_reply *r)
 {
     struct bh_bench_call *c = arg;
     struct bh_bench_pipeline *p = c->w->d;
     struct bh_err why = {0};
 
     if (r->error && !p->closing) {
-        trouble(p, r->error, "%s %s: no answer: %s", c->q.method, c->q.path, strerror(-r->error));
+        trouble(p, -EIO, "%s %s: no answer: %s", c->q.method, c->q.path, r->error);
     } else if (c->done && !r->error) {
         *c->done = true;
         *c->code = r->code;
@@ -161,7 +155,9 @@ static void on_done(void *arg, const struct bh_burst_reply *r)
             trouble(p, rc, "%s", why.msg);
         }
     }
-    call_end(c);
+    p->in_flight--;
+    c->next = p->idle;
+    p->idle = c;
 }
 
 int bh_bench_send(struct bh_bench_world *w, const struct bh_bench_request *q, struct bh_err *err)
@@ -383,12 +379,9 @@ int bh_bench_client_open(struct bh_bench_world *w, struct bh_err *err)
     int rc = bh_cluster_open(&p->api, &p->up->loop, p->up->kubeconfig, NULL, "berth-bench", err);
     if (rc < 0)
         return rc;
-    const struct bh_burst_options o = {.server = p->api.cfg->server,
-                                       .headers = "User-Agent: berth-bench\r\n",
-                                       .depth = WINDOW,
-                                       .silence_ns = ASK_NS,
-                                       .max_reply_bytes = REPLY_MAX};
-    rc = bh_burst_new(&p->up->loop, &o, &p->burst, err);
+    const struct bh_api_options o = {
+        .user_agent = "berth-bench", .max_connections = 1, .lean = true, .depth = WINDOW};
+    rc = bh_api_client_new(&p->up->loop, p->api.cfg, &o, &p->writes, err);
     return rc < 0 ? rc : watch_pods(w, err);
 }
 
@@ -398,7 +391,9 @@ void bh_bench_client_close(struct bh_bench_world *w)
     struct bh_bench_call *next;
 
     p->closing = true;
-    bh_burst_free(p->burst);
+    bh_api_client_free(p->writes);
+    while (p->in_flight) /* their callbacks come from the loop */
+        uv_run(&p->up->loop, UV_RUN_ONCE);
     if (p->has_api)
         bh_cluster_close(&p->api);
     if (p->reader)

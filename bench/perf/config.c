@@ -329,28 +329,6 @@ static int check_threshold(const struct bh_json *v, struct bh_err *err)
     return 0;
 }
 
-static int read_workload(struct bh_arena *a, const struct bh_json *v, struct bh_bench_workload *w,
-                         struct bh_err *err)
-{
-    static const struct bh_bench_field fields[] = {
-        {"name", TEXT, IN(workload, name), false},
-        {"params", MAP, IN(workload, params), false},
-        {"labels", TEXTS, IN(workload, labels), false},
-        {"threshold", ANY, IN(workload, threshold), false},
-        {"thresholdMetricSelector", ANY, NOWHERE, false},
-        {"featureGates", GATES, IN(workload, gates), false},
-        {0}};
-    int rc = read_members(a, v, fields, w, err);
-
-    if (rc >= 0 && (!w->name || !*w->name))
-        rc = bh_err_set(err, -EINVAL, "name: missing");
-    if (rc >= 0)
-        rc = check_threshold(w->threshold, err);
-    if (rc >= 0)
-        rc = read_selector(a, v, "thresholdMetricSelector", &w->selector, err);
-    return rc < 0 && w->name ? bh_err_prefix(err, rc, "workload %s", w->name) : rc;
-}
-
 static int read_workloads(struct bh_arena *a, const struct bh_json *v, struct bh_bench_case *c,
                           struct bh_err *err)
 {
@@ -364,9 +342,24 @@ static int read_workloads(struct bh_arena *a, const struct bh_json *v, struct bh
         return bh_err_set(err, -EINVAL, "workloads: missing");
     c->workloads = bh_arena_new_array(a, struct bh_bench_workload, list->c.n);
     bh_json_each(m, list) {
+        static const struct bh_bench_field fields[] = {
+            {"name", TEXT, IN(workload, name), false},
+            {"params", MAP, IN(workload, params), false},
+            {"labels", TEXTS, IN(workload, labels), false},
+            {"threshold", ANY, IN(workload, threshold), false},
+            {"thresholdMetricSelector", ANY, NOWHERE, false},
+            {"featureGates", GATES, IN(workload, gates), false},
+            {0}};
         struct bh_bench_workload *w = &c->workloads[c->n_workloads];
         *w = (struct bh_bench_workload){.selector = dflt};
-        rc = read_workload(a, m, w, err);
+        rc = read_members(a, m, fields, w, err);
+        if (rc >= 0 && (!w->name || !*w->name))
+            rc = bh_err_set(err, -EINVAL, "name: missing");
+        if (rc >= 0)
+            rc = check_threshold(w->threshold, err);
+        if (rc >= 0)
+            rc = read_selector(a, m, "thresholdMetricSelector", &w->selector, err);
+        rc = rc < 0 && w->name ? bh_err_prefix(err, rc, "workload %s", w->name) : rc;
         for (uint32_t i = 0; rc >= 0 && i < c->n_workloads; i++)
             if (bh_streq(c->workloads[i].name, w->name))
                 rc = bh_err_set(err, -EINVAL, "workload %s: Duplicate value", w->name);
@@ -375,13 +368,6 @@ static int read_workloads(struct bh_arena *a, const struct bh_json *v, struct bh
         c->n_workloads++;
     }
     return 0;
-}
-
-static bool collects(const struct bh_json *op)
-{
-    return bh_json_get_bool(op, "collectMetrics", false) ||
-           bh_json_get_bool(bh_json_get(op, "createPodsOp"), "collectMetrics", false) ||
-           bh_streq(bh_json_get_text(op, "opcode"), "stopCollectingMetrics");
 }
 
 static int read_ops(struct bh_arena *a, const struct bh_bench_case *c, struct bh_err *err)
@@ -395,7 +381,9 @@ static int read_ops(struct bh_arena *a, const struct bh_bench_case *c, struct bh
         int rc = check_op(a, op, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "op %u", i);
-        measured |= collects(op);
+        measured |= bh_json_get_bool(op, "collectMetrics", false) ||
+                    bh_json_get_bool(bh_json_get(op, "createPodsOp"), "collectMetrics", false) ||
+                    bh_streq(bh_json_get_text(op, "opcode"), "stopCollectingMetrics");
         i++;
     }
     return measured ? 0
@@ -431,27 +419,6 @@ static int read_case(struct bh_arena *a, const struct bh_json *v, struct bh_benc
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Upstream has a benchmark function for each folder: below dra the whole path, else the last part
- * without '_'. */
-static const char *topic_of(struct bh_arena *a, const char *dir)
-{
-    BH_CLEANUP(bh_freep) char *full = realpath(dir, NULL);
-    const char *dra = full ? strstr(full, "/dra") : NULL;
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-
-    if (dra && dra[4] != '\0' && dra[4] != '/')
-        dra = NULL;
-    const char *p = dra ? dra + 1 : full && strrchr(full, '/') ? strrchr(full, '/') + 1 : "";
-    for (; *p; p++) {
-        if (*p == '/')
-            bh_buf_addc(&b, '_');
-        else if (*p != '_')
-            bh_buf_addc(&b, *p);
-    }
-    const char *topic = bh_arena_strdup(a, bh_buf_str(&b));
-    return topic;
-}
-
 static int read_cases(struct bh_bench_file *f, const struct bh_json *v, struct bh_err *err)
 {
     if (!v || v->type != BH_JSON_ARRAY || !v->c.n)
@@ -478,10 +445,23 @@ int bh_bench_load(const char *path, struct bh_bench_file **ret, struct bh_err *e
     struct bh_json *v = NULL;
     size_t n = 0;
 
-    bh_arena_init(&f->arena, 0);
     f->path = bh_arena_strdup(&f->arena, path);
     f->dir = slash ? bh_arena_strndup(&f->arena, path, (size_t)BH_MAX(slash - path, 1)) : ".";
-    f->topic = topic_of(&f->arena, f->dir);
+    /* Upstream has a benchmark function for each folder: below dra the whole path, else the last
+     * part without '_'. */
+    BH_CLEANUP(bh_freep) char *full = realpath(f->dir, NULL);
+    const char *dra = full ? strstr(full, "/dra") : NULL;
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    if (dra && dra[4] != '\0' && dra[4] != '/')
+        dra = NULL;
+    const char *p = dra ? dra + 1 : full && strrchr(full, '/') ? strrchr(full, '/') + 1 : "";
+    for (; *p; p++) {
+        if (*p == '/')
+            bh_buf_addc(&b, '_');
+        else if (*p != '_')
+            bh_buf_addc(&b, *p);
+    }
+    f->topic = bh_arena_strdup(&f->arena, bh_buf_str(&b));
     int rc = bh_read_file(path, FILE_MAX_BYTES, &text, &n);
     if (rc < 0)
         bh_err_set(err, rc, "%s", strerror(-rc));
@@ -545,7 +525,6 @@ double bh_bench_threshold(const struct bh_bench_workload *w, const char *topic)
 
 struct plan {
     struct bh_arena *a;
-    const struct bh_bench_case *c;
     const struct bh_bench_workload *w;
     bool *used; /* by parameter, in order */
     struct bh_bench_step *steps;
@@ -582,15 +561,11 @@ static int fill(struct plan *p, const struct bh_json *op, struct bh_bench_step *
         char name[64];
         snprintf(name, sizeof name, "%sParam", f->name);
         const char *dollar = f->param ? bh_json_get_str(op, name) : NULL;
-        if (dollar) {
-            given = param(p, dollar, err);
-            if (!given)
-                return bh_err_prefix(err, -EINVAL, "%s", name);
-        }
-        if (!v && !given)
-            continue;
+        if (dollar && !(given = param(p, dollar, err)))
+            return bh_err_prefix(err, -EINVAL, "%s", name);
+        v = v ? v : given;
         if (!v)
-            v = given;
+            continue;
         int rc = has_type(v, f->kind) ? take(f, v, s, err)
                                       : bh_err_set(err, -EINVAL, "must be %s", kinds[f->kind].name);
         if (rc < 0)
@@ -633,9 +608,8 @@ static int check_step(const struct bh_bench_step *s, struct bh_err *err)
         return bh_err_set(err, -EINVAL, "stageRequirement: must be Scheduled or Attempted");
     if (bh_streq(op, "startCollectingMetrics") && (!s->namespaces || !s->namespaces->c.n))
         return bh_err_set(err, -EINVAL, "namespaces: missing");
-    if ((strncmp(op, "create", 6) == 0 || bh_streq(op, "updateAny")) && !s->template_ &&
-        (bh_streq(op, "createAny") || bh_streq(op, "updateAny") ||
-         bh_streq(op, "createResourceClaims")))
+    if (!s->template_ && (bh_streq(op, "createAny") || bh_streq(op, "updateAny") ||
+                          bh_streq(op, "createResourceClaims")))
         return bh_err_set(err, -EINVAL, "templatePath: missing");
     if (bh_streq(op, "createResourceDriver") && !s->driver)
         return bh_err_set(err, -EINVAL, "driverName: missing");
@@ -665,55 +639,41 @@ static int add_step(struct plan *p, const struct bh_json *op, const char *ns, st
                               : bh_err_set(err, -EINVAL, "count: more than %d sets", SETS_MAX);
         return rc;
     }
-    if (p->n == p->cap) {
-        struct bh_bench_step *v =
-            bh_arena_new_array(p->a, struct bh_bench_step, p->cap ? 2 * p->cap : 16);
-        if (p->n)
-            memcpy(v, p->steps, p->n * sizeof *v);
-        p->steps = v;
-        p->cap = p->cap ? 2 * p->cap : 16;
-    }
+    BH_ARENA_GROW(p->a, p->steps, p->n, p->cap);
     s.index = p->n;
+    if (!s.namespace_ && (bh_streq(o->name, "createPods") || bh_streq(o->name, "churn")))
+        s.namespace_ = bh_arena_printf(p->a, "namespace-%u", s.index);
     p->steps[p->n++] = s;
     return 0;
-}
-
-static int check_used(const struct plan *p, const char *topic, struct bh_err *err)
-{
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-    size_t i = 0;
-    int rc = 0;
-
-    bh_json_each(m, p->w->params) {
-        /* of upstream's hook for this folder */
-        bool hook = bh_streq(topic, "nodedeclaredfeatures") &&
-                    bh_streq(m->key.p, "numNodeDeclaredFeatures");
-        if (!p->used[i++] && !hook)
-            bh_buf_addf(&b, "%s%s", b.n ? " " : "", m->key.p);
-    }
-    if (b.n)
-        rc =
-            bh_err_set(err, -EINVAL, "the parameters [%s] are defined, but unused", bh_buf_str(&b));
-    return rc;
 }
 
 int bh_bench_plan(struct bh_arena *a, const struct bh_bench_file *f, const struct bh_bench_case *c,
                   const struct bh_bench_workload *w, struct bh_bench_step **ret, uint32_t *ret_n,
                   struct bh_err *err)
 {
-    struct plan p = {.a = a, .c = c, .w = w};
+    struct plan p = {.a = a, .w = w};
+    struct bh_buf unused BH_CLEANUP(bh_buf_fini) = {0};
     uint32_t i = 0;
-    int rc = 0;
 
     p.used = bh_arena_new_array(a, bool, w->params ? w->params->c.n + 1 : 1);
     bh_json_each(op, c->ops) {
-        rc = add_step(&p, op, NULL, err);
+        int rc = add_step(&p, op, NULL, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "%s: %s/%s: op %u", f->path, c->name, w->name, i);
         i++;
     }
-    rc = check_used(&p, f->topic, err);
+    i = 0;
+    bh_json_each(m, w->params) {
+        /* of upstream's hook for this folder */
+        bool hook = bh_streq(f->topic, "nodedeclaredfeatures") &&
+                    bh_streq(m->key.p, "numNodeDeclaredFeatures");
+        if (!p.used[i++] && !hook)
+            bh_buf_addf(&unused, "%s%s", unused.n ? " " : "", m->key.p);
+    }
     *ret = p.steps;
     *ret_n = p.n;
-    return rc < 0 ? bh_err_prefix(err, rc, "%s: %s/%s", f->path, c->name, w->name) : 0;
+    return unused.n
+               ? bh_err_set(err, -EINVAL, "%s: %s/%s: the parameters [%s] are defined, but unused",
+                            f->path, c->name, w->name, unused.p)
+               : 0;
 }

@@ -37,21 +37,6 @@ static void on_commit(void *arg, const struct bh_world_commit *c)
         bh_bench_saw_bound(w, c->obj->ns, label, (void *)(uintptr_t)c->obj);
 }
 
-static void saw_attempt(struct bh_bench_world *w, uint64_t ns, enum bh_bench_result result)
-{
-    struct bh_bench_engine *e = w->d;
-
-    if (++w->attempts % RSS_EVERY == 0 && w->window.on)
-        bh_bench_see_memory(&e->memory, bh_bench_rss_mb(0));
-    if (!w->window.on)
-        return;
-    if (e->n_attempts == e->cap_attempts) {
-        e->cap_attempts = BH_MAX(2 * e->cap_attempts, (size_t)1024);
-        e->tries = bh_reallocarray(e->tries, e->cap_attempts, sizeof *e->tries);
-    }
-    e->tries[e->n_attempts++] = (struct bh_bench_sample){ns, result};
-}
-
 static void on_tried(void *arg, const struct bh_offline_try *t)
 {
     struct bh_bench_world *w = arg;
@@ -60,10 +45,16 @@ static void on_tried(void *arg, const struct bh_offline_try *t)
 
     if (t->failed)
         bh_map_put(&e->attempted, uid.p, uid.n, w);
-    saw_attempt(w, t->took_ns,
-                !t->failed                     ? BH_BENCH_SCHEDULED
-                : t->failed->kind == BH_NO_FIT ? BH_BENCH_UNSCHEDULABLE
-                                               : BH_BENCH_ERROR);
+    w->attempts++;
+    if (!w->window.on)
+        return;
+    if (w->attempts % RSS_EVERY == 0)
+        bh_bench_see_memory(&e->memory, bh_bench_rss_mb(0));
+    BH_GROW(e->tries, e->n_attempts, e->cap_attempts);
+    e->tries[e->n_attempts++] =
+        (struct bh_bench_sample){t->took_ns, !t->failed                     ? BH_BENCH_SCHEDULED
+                                             : t->failed->kind == BH_NO_FIT ? BH_BENCH_UNSCHEDULABLE
+                                                                            : BH_BENCH_ERROR};
 }
 
 static uint64_t clock_ns(const struct bh_bench_world *w)
@@ -351,7 +342,6 @@ static int open_engine(struct bh_bench_world *w, struct bh_err *err)
 {
     struct bh_bench_engine *e = w->d = bh_calloc(1, sizeof *e);
 
-    bh_arena_init(&e->arena, 0);
     int rc = bh_bench_setup_init(&e->setup, w, err);
     if (rc >= 0 && e->setup.config->n_extenders)
         rc = bh_err_set(err, -ENOTSUP, "the engine alone asks no extenders");

@@ -191,33 +191,27 @@ static void put_metric(struct bh_bench_report *r, struct reading *x, const struc
         put_group(r, wanted, g, name);
 }
 
-/* metrics: {NAME: null, or [{label, values}, ...]} */
-static void put_configured(struct bh_bench_report *r, struct reading *x,
-                           const struct bh_json *metrics, const char *name)
-{
-    bh_json_each(m, metrics) {
-        struct wanted wanted = {.metric = m->key.p};
-        size_t n = 0;
-        bh_json_each(f, m->type == BH_JSON_ARRAY ? m : NULL) {
-            if (n == LABELS_MAX)
-                break;
-            wanted.labels[n] = bh_json_get_str(f, "label");
-            wanted.values[n] = bh_json_get_list(f, "values");
-            n += wanted.labels[n] != NULL;
-        }
-        put_metric(r, x, &wanted, name);
-    }
-}
-
 void bh_bench_put_histograms(struct bh_bench_report *r, const struct bh_json *collectors,
                              const char *before, const char *after, const char *name)
 {
     const struct bh_json *metrics = bh_json_get(collectors, "metrics");
     struct reading x = {.before = before, .after = after};
 
-    bh_arena_init(&x.arena, 0);
-    if (metrics && metrics->type == BH_JSON_OBJECT)
-        put_configured(r, &x, metrics, name);
+    if (metrics && metrics->type == BH_JSON_OBJECT) {
+        /* metrics: {NAME: null, or [{label, values}, ...]} */
+        bh_json_each(m, metrics) {
+            struct wanted wanted = {.metric = m->key.p};
+            size_t n = 0;
+            bh_json_each(f, m->type == BH_JSON_ARRAY ? m : NULL) {
+                if (n == LABELS_MAX)
+                    break;
+                wanted.labels[n] = bh_json_get_str(f, "label");
+                wanted.values[n] = bh_json_get_list(f, "values");
+                n += wanted.labels[n] != NULL;
+            }
+            put_metric(r, &x, &wanted, name);
+        }
+    }
     for (size_t i = 0; !metrics && i < BH_ARRAY_LEN(defaults); i++)
         put_metric(r, &x, &defaults[i], name);
     bh_arena_fini(&x.arena);

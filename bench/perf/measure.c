@@ -16,12 +16,6 @@ static const struct {
     const char *name;
 } quantiles[] = {{50, "Perc50"}, {90, "Perc90"}, {95, "Perc95"}, {99, "Perc99"}};
 
-void bh_bench_report_init(struct bh_bench_report *r)
-{
-    *r = (struct bh_bench_report){0};
-    bh_arena_init(&r->arena, 0);
-}
-
 void bh_bench_report_fini(struct bh_bench_report *r)
 {
     free(r->items);
@@ -32,14 +26,11 @@ void bh_bench_report_fini(struct bh_bench_report *r)
 
 void bh_bench_note(struct bh_bench_report *r, const char *workload, const char *fmt, ...)
 {
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    struct bh_buf b = {0};
     va_list ap;
 
     va_start(ap, fmt);
-    bh_buf_vaddf(&b, fmt, ap);
+    const char *text = bh_arena_vprintf(&r->arena, fmt, ap);
     va_end(ap);
-    text = bh_buf_take(&b);
     for (size_t i = 0; i < r->n_notes; i++) {
         if (bh_streq(r->notes[i].text, text)) {
             r->notes[i].n++;
@@ -47,8 +38,7 @@ void bh_bench_note(struct bh_bench_report *r, const char *workload, const char *
         }
     }
     r->notes = bh_reallocarray(r->notes, r->n_notes + 1, sizeof *r->notes);
-    r->notes[r->n_notes++] = (struct bh_bench_note){bh_arena_strdup(&r->arena, text),
-                                                    bh_arena_strdup(&r->arena, workload), 1};
+    r->notes[r->n_notes++] = (struct bh_bench_note){text, bh_arena_strdup(&r->arena, workload), 1};
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -142,26 +132,15 @@ void bh_bench_put_histogram(struct bh_bench_item *it, const double *bounds, cons
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static char *proc_file(pid_t pid, const char *file)
-{
-    char path[64], *text = NULL;
-    size_t n;
-
-    if (pid)
-        snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, file);
-    else
-        snprintf(path, sizeof path, "/proc/self/%s", file);
-    if (bh_read_file(path, 1u << 16, &text, &n) < 0)
-        return NULL;
-    return text;
-}
-
 double bh_bench_rss_mb(pid_t pid)
 {
-    BH_CLEANUP(bh_freep) char *text = proc_file(pid, "statm");
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    char path[64];
     unsigned long pages = 0;
+    size_t n;
 
-    if (!text || sscanf(text, "%*u %lu", &pages) != 1)
+    snprintf(path, sizeof path, "/proc/%ld/statm", (long)(pid ? pid : getpid()));
+    if (bh_read_file(path, 1u << 16, &text, &n) < 0 || sscanf(text, "%*u %lu", &pages) != 1)
         return 0;
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
 }

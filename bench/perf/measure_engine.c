@@ -41,25 +41,6 @@ static void throughput(struct bh_bench_report *r, const struct bh_bench_window *
         bh_bench_put(it, "Average", row->pods_per_s);
 }
 
-static void latencies(struct bh_bench_report *r, const struct bh_bench_engine *e, const char *name,
-                      struct bh_bench_row *row)
-{
-    size_t n = e->n_attempts;
-    double *us = bh_calloc(n + 1, sizeof *us), sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += us[i] = (double)e->tries[i].ns / 1e3;
-    if (n) {
-        struct bh_bench_item *it = bh_bench_item(r, "berth_attempt_duration", "us", name);
-        bh_bench_put_quantiles(it, sum / (double)n, us, n);
-        bh_bench_put(it, "Max", us[n - 1]);
-        row->p50_us = bh_bench_percentile(us, n, 50);
-        row->p99_us = bh_bench_percentile(us, n, 99);
-        row->max_us = us[n - 1];
-    }
-    free(us);
-}
-
 static void histogram(struct bh_bench_report *r, const struct bh_bench_engine *e, const char *name,
                       enum bh_bench_result result)
 {
@@ -87,44 +68,35 @@ static void histogram(struct bh_bench_report *r, const struct bh_bench_engine *e
     bh_bench_put_histogram(it, bounds, bins, ATTEMPT_BINS, sum);
 }
 
-/* Of the whole workload, not only the window. */
-static void allocations(struct bh_bench_report *r, const struct bh_offline *w, const char *name)
-{
-    struct bh_bench_item *it = bh_bench_item(r, "berth_allocations", "1", name);
-
-    bh_bench_put(it, "PerDecision",
-                 (double)w->decide_allocations / (double)BH_MAX(w->decisions, 1u));
-    bh_bench_put(it, "PerChange", (double)w->change_allocations / (double)BH_MAX(w->changes, 1u));
-}
-
-static void note_collectors(struct bh_bench_world *w)
-{
-    const struct bh_json *metrics = bh_json_get(w->target->test_case->collectors, "metrics");
-
-    bh_json_each(m, metrics && metrics->type == BH_JSON_OBJECT ? metrics : NULL) {
-        if (!bh_streq(m->key.p, "scheduler_scheduling_attempt_duration_seconds"))
-            bh_bench_note(w->report, w->target->name,
-                          "metricsCollectorConfig: %s: not measured in engine mode", m->key.p);
-    }
-}
-
 void bh_bench_collect_engine(struct bh_bench_world *w, const char *name, struct bh_bench_row *row)
 {
     struct bh_bench_engine *e = w->d;
+    const struct bh_offline *off = &e->cluster.offline;
     struct bh_bench_report *r = w->report;
-    uint64_t engine_ns =
-        e->cluster.offline.decide_ns + e->cluster.offline.intake_ns - e->began_engine_ns;
+    uint64_t engine_ns = off->decide_ns + off->intake_ns - e->began_engine_ns;
     struct bh_engine_stats now;
 
     bh_bench_see_memory(&e->memory, bh_bench_rss_mb(0));
-    bh_engine_stats(e->cluster.offline.engine, &now);
+    bh_engine_stats(off->engine, &now);
     row->attempts = e->n_attempts;
     row->fast = now.fast_cycles - e->began.fast_cycles;
     row->reference = now.reference_cycles - e->began.reference_cycles;
     row->engine_s = (double)engine_ns / 1e9;
     row->cpu_s = (double)(bh_bench_cpu_ns() - e->began_cpu_ns) / 1e9;
     throughput(r, &w->window, engine_ns, name, row);
-    latencies(r, e, name, row);
+    size_t n = e->n_attempts;
+    double *us = bh_calloc(n + 1, sizeof *us), sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += us[i] = (double)e->tries[i].ns / 1e3;
+    if (n) {
+        struct bh_bench_item *it = bh_bench_item(r, "berth_attempt_duration", "us", name);
+        bh_bench_put_quantiles(it, sum / (double)n, us, n);
+        bh_bench_put(it, "Max", us[n - 1]);
+        row->p50_us = bh_bench_percentile(us, n, 50);
+        row->p99_us = bh_bench_percentile(us, n, 99);
+        row->max_us = us[n - 1];
+    }
+    free(us);
     for (unsigned i = 0; i < BH_BENCH_RESULTS; i++)
         histogram(r, e, name, (enum bh_bench_result)i);
     bh_bench_put_memory(r, name, &e->memory,
@@ -132,7 +104,17 @@ void bh_bench_collect_engine(struct bh_bench_world *w, const char *name, struct 
     struct bh_bench_item *it = bh_bench_item(r, "berth_time", "s", name);
     bh_bench_put(it, "Engine", row->engine_s);
     bh_bench_put(it, "ProcessCPU", row->cpu_s);
-    allocations(r, &e->cluster.offline, name);
-    if (!w->failed)
-        note_collectors(w);
+    it = bh_bench_item(r, "berth_allocations", "1", name); /* of the whole workload */
+    bh_bench_put(it, "PerDecision",
+                 (double)off->decide_allocations / (double)BH_MAX(off->decisions, 1u));
+    bh_bench_put(it, "PerChange",
+                 (double)off->change_allocations / (double)BH_MAX(off->changes, 1u));
+    if (!w->failed) {
+        const struct bh_json *metrics = bh_json_get(w->target->test_case->collectors, "metrics");
+        bh_json_each(m, metrics && metrics->type == BH_JSON_OBJECT ? metrics : NULL) {
+            if (!bh_streq(m->key.p, "scheduler_scheduling_attempt_duration_seconds"))
+                bh_bench_note(w->report, w->target->name,
+                              "metricsCollectorConfig: %s: not measured in engine mode", m->key.p);
+        }
+    }
 }

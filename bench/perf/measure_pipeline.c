@@ -191,7 +191,7 @@ void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name, struc
     struct bh_bench_report *r = w->report;
     double seconds = (double)(bh_mono_ns() - w->window.began_wall_ns) / 1e9;
     double pods = (double)w->window.n_bound, us = 0;
-    struct bh_buf after = {0};
+    struct bh_buf after BH_CLEANUP(bh_buf_fini) = {0};
 
     see_memory(p);
     throughput(r, &w->window, name, row);
@@ -209,7 +209,6 @@ void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name, struc
         double attempts = bh_bench_sum(now, ATTEMPTS, "") - bh_bench_sum(before, ATTEMPTS, "");
         row->attempts = (uint64_t)BH_MAX(attempts, 0);
     }
-    bh_buf_fini(&after);
     for (unsigned i = 0; i < p->up->n; i++)
         if (process_of(p, i) == BH_BENCH_SCHEDULER)
             bh_bench_put_memory(r, name, &p->memory[i], seconds);

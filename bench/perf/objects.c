@@ -17,15 +17,6 @@
 
 #define TEMPLATE_MAX_BYTES ((size_t)4 << 20)
 
-struct bh_json *bh_bench_literal(struct bh_arena *a, const char *json)
-{
-    struct bh_json *v = NULL;
-
-    int rc = bh_json_parse(a, json, strlen(json), 0, &v, NULL);
-    bh_assert(rc == 0); /* it is ours */
-    return v;
-}
-
 /* Error texts say which file the object came from. */
 static int blame(struct bh_err *err, int rc, const char *path)
 {
@@ -56,11 +47,11 @@ static int give_class(struct bh_bench_world *w, struct bh_arena *a, struct bh_js
         return 0;
     const char *name = bh_arena_printf(a, "perf-%s", v->s.p);
     bh_json_set_str(a, spec, "priorityClassName", name);
-    struct bh_json *c = bh_bench_literal(
-        a, "{\"apiVersion\":\"scheduling.k8s.io/v1\",\"kind\":\"PriorityClass\",\"metadata\":{}}");
-    bh_json_set_str(a, bh_json_get(c, "metadata"), "name", name);
-    bh_json_set(a, c, "value", bh_json_clone(a, v));
-    return create_tree(w, bh_sim_type_find("scheduling.k8s.io", "v1", "priorityclasses"), "", c,
+    return create_tree(w, bh_sim_type_find("scheduling.k8s.io", "v1", "priorityclasses"), "",
+                       bh_json_make(a,
+                                    "apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, "
+                                    "metadata: {name: %s}, value: %p",
+                                    name, bh_json_clone(a, v)),
                        true, err);
 }
 
@@ -137,38 +128,22 @@ static int object_tree(struct bh_bench_world *w, const struct bh_bench_template 
     return rc;
 }
 
-/* What is not served because nothing here reads it. */
-static bool left_out(struct bh_bench_world *w, const struct bh_bench_template *t)
-{
-    if (t->type || !t->json || !strstr(t->json, "\"kind\":\"DeviceTaintRule\""))
-        return false;
-    bh_bench_note(w->report, w->target->name, "objects of kind DeviceTaintRule are left out: %s",
-                  bh_sched_gate_instead("DRADeviceTaintRules"));
-    return true;
-}
-
 /* ---- namespaces ------------------------------------------------------------------------------ */
 
-static const struct bh_sim_type *namespaces_type(void)
-{
-    return bh_sim_type_find("", "v1", "namespaces");
-}
-
-static const char base_namespace[] =
-    "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{}}";
+static const char base_namespace[] = "{apiVersion: v1, kind: Namespace, metadata: {}}";
 
 int bh_bench_know_namespace(struct bh_bench_world *w, const char *ns, bool may_exist,
                             struct bh_err *err)
 {
     struct bh_bench_namespace *known = bh_bench_namespace(w, ns);
-    int rc;
 
     if (known->known)
         return 0;
     bh_arena_reset(&w->arena);
-    struct bh_json *o = bh_bench_literal(&w->arena, base_namespace);
-    bh_json_set_str(&w->arena, bh_json_get(o, "metadata"), "name", ns);
-    rc = create_tree(w, namespaces_type(), "", o, may_exist || bh_streq(ns, "default"), err);
+    int rc = create_tree(
+        w, bh_sim_type_find("", "v1", "namespaces"), "",
+        bh_json_make(&w->arena, "apiVersion: v1, kind: Namespace, metadata: {name: %s}", ns),
+        may_exist || bh_streq(ns, "default"), err);
     known->known = rc >= 0;
     return rc < 0 ? bh_err_prefix(err, rc, "namespace %s", ns) : 0;
 }
@@ -203,45 +178,21 @@ int bh_bench_create_namespaces(struct bh_bench_world *w, const struct bh_bench_s
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static const char base_node[] =
-    "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{},\"status\":{\"capacity\":"
-    "{\"pods\":\"110\",\"cpu\":\"4\",\"memory\":\"32Gi\"},\"phase\":\"Running\",\"conditions\":"
-    "[{\"type\":\"Ready\",\"status\":\"True\"}]}}";
-
-static void label_node(struct bh_bench_world *w, const struct bh_bench_step *s,
-                       struct bh_json *labels, int64_t i)
-{
-    const struct bh_json *values = bh_json_get_list(s->label_strategy, "labelValues");
-    const char *key = bh_json_get_str(s->label_strategy, "labelKey");
-    const char *unique = bh_json_get_str(s->unique_label_strategy, "labelKey");
-
-    if (key && values && values->c.n)
-        bh_json_set(&w->arena, labels, key,
-                    bh_json_clone(&w->arena, bh_json_at(values, (size_t)i % values->c.n)));
-    if (unique) {
-        char uuid[37];
-        bh_uuid4_rand(&w->rand, uuid);
-        bh_json_set_str(&w->arena, labels, unique, uuid);
-    }
-}
+    "{apiVersion: v1, kind: Node, metadata: {}, status: {capacity: {pods: '110', cpu: '4', "
+    "memory: 32Gi}, phase: Running, conditions: [{type: Ready, status: 'True'}]}}";
 
 /* Hook of the folder nodedeclaredfeatures: Feature1 to FeatureN, sorted as strings. */
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void declare_features(struct bh_bench_world *w, struct bh_json *node)
 {
     int64_t n = bh_bench_param(w->target->workload, "numNodeDeclaredFeatures", 0);
-    struct bh_json *list = NULL;
 
     if (!bh_streq(w->target->file->topic, "nodedeclaredfeatures") || n <= 0 || n > 1000)
         return;
     const char **names = bh_arena_new_array(&w->arena, const char *, (size_t)n);
     for (int64_t i = 0; i < n; i++)
         names[i] = bh_arena_printf(&w->arena, "Feature%" PRId64, i + 1);
-    qsort(names, (size_t)n, sizeof *names, by_text);
-    list =
+    qsort(names, (size_t)n, sizeof *names, bh_by_text);
+    struct bh_json *list =
         bh_tree_dflt_arr(&w->arena, bh_json_obj_at(&w->arena, node, "status"), "declaredFeatures");
     for (int64_t i = 0; list && i < n; i++)
         bh_json_push(list, bh_json_new_cstr(&w->arena, names[i]));
@@ -283,8 +234,18 @@ static int one_node(struct bh_bench_world *w, const struct bh_bench_step *s,
         bh_json_set_str(&w->arena, meta, "name", name);
     }
     struct bh_json *labels = bh_json_obj_at(&w->arena, meta, "labels");
-    bh_json_set_str(&w->arena, labels, "kubernetes.io/hostname", name);
-    label_node(w, s, labels, i);
+    bh_json_add(&w->arena, labels, "kubernetes.io/hostname: %s", name);
+    const struct bh_json *values = bh_json_get_list(s->label_strategy, "labelValues");
+    const char *key = bh_json_get_str(s->label_strategy, "labelKey");
+    const char *unique = bh_json_get_str(s->unique_label_strategy, "labelKey");
+    if (key && values && values->c.n)
+        bh_json_set(&w->arena, labels, key,
+                    bh_json_clone(&w->arena, bh_json_at(values, (size_t)i % values->c.n)));
+    if (unique) {
+        char uuid[37];
+        bh_uuid4_rand(&w->rand, uuid);
+        bh_json_set_str(&w->arena, labels, unique, uuid);
+    }
     declare_features(w, o);
     *ret_name = name;
     return blame(err, create_tree(w, t->type, "", o, false, err), t->path);
@@ -296,26 +257,19 @@ static int create_csi_node(struct bh_bench_world *w, const struct bh_bench_step 
 {
     const struct bh_json *plugins = bh_json_get_list(s->allocatable_strategy, "migratedPlugins");
     const struct bh_json *csi = bh_json_get(s->allocatable_strategy, "csiNodeAllocatable");
-    struct bh_json *o = bh_bench_literal(
-        &w->arena, "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSINode\",\"metadata\":{"
-                   "\"annotations\":{}},\"spec\":{\"drivers\":[]}}");
-    struct bh_json *meta = bh_json_get(o, "metadata");
-    struct bh_json *drivers = bh_json_path(o, "spec.drivers");
-    struct bh_buf b = {0};
+    struct bh_json *drivers = bh_json_new(&w->arena, BH_JSON_ARRAY);
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
-    bh_json_set_str(&w->arena, meta, "name", node);
     bh_json_each(p, plugins)
         bh_buf_addf(&b, "%s%s", b.n ? "," : "", bh_json_cstr(p) ? p->s.p : "");
-    bh_json_set_str(&w->arena, bh_json_get(meta, "annotations"),
-                    "storage.alpha.kubernetes.io/migrated-plugins", bh_buf_str(&b));
-    bh_buf_fini(&b);
-    bh_json_each(d, csi && csi->type == BH_JSON_OBJECT ? csi : NULL) {
-        struct bh_json *e = bh_tree_push_obj(&w->arena, drivers);
-        bh_json_set_str(&w->arena, e, "name", d->key.p);
-        bh_json_set_str(&w->arena, e, "nodeID", node);
-        bh_json_set_i64(&w->arena, bh_json_obj_at(&w->arena, e, "allocatable"), "count",
-                        bh_json_get_i64(d, "count", 0));
-    }
+    bh_json_each(d, csi && csi->type == BH_JSON_OBJECT ? csi : NULL)
+        bh_json_append(&w->arena, drivers, "name: %s, nodeID: %s, allocatable: {count: %ld}",
+                       d->key.p, node, bh_json_get_i64(d, "count", 0));
+    struct bh_json *o = bh_json_make(
+        &w->arena,
+        "apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {annotations: "
+        "{storage.alpha.kubernetes.io/migrated-plugins: %s}, name: %s}, spec: {drivers: %p}",
+        bh_buf_str(&b), node, drivers);
     return create_tree(w, bh_sim_type_find("storage.k8s.io", "v1", "csinodes"), "", o, false, err);
 }
 
@@ -356,7 +310,10 @@ int bh_bench_create_any(struct bh_bench_world *w, const struct bh_bench_step *s,
     bool plain = bh_streq(s->op->name, "createResourceClaims"); /* as upstream */
     int rc = bh_bench_open_template(w, s->template_, NULL, plain, NULL, NULL, &t, err);
 
-    if (left_out(w, &t)) {
+    if (!t.type && t.json && strstr(t.json, "\"kind\":\"DeviceTaintRule\"")) {
+        bh_bench_note(w->report, w->target->name,
+                      "objects of kind DeviceTaintRule are left out: %s",
+                      bh_sched_gate_instead("DRADeviceTaintRules")); /* nothing here reads it */
         bh_bench_template_fini(&t);
         return 0;
     }
@@ -457,29 +414,19 @@ int bh_bench_allocate_claims(struct bh_bench_world *w, const struct bh_bench_ste
 static struct bh_json *slice_of(struct bh_bench_world *w, const struct bh_bench_step *s,
                                 const char *node)
 {
-    struct bh_json *o = bh_bench_literal(
-        &w->arena,
-        "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{},"
-        "\"spec\":{\"pool\":{\"resourceSliceCount\":1},\"devices\":[]}}");
-    struct bh_json *spec = bh_json_get(o, "spec"), *pool = bh_json_get(spec, "pool");
+    struct bh_json *devices = bh_json_new(&w->arena, BH_JSON_ARRAY);
 
-    bh_json_set_str(&w->arena, bh_json_get(o, "metadata"), "name", node);
-    bh_json_set_str(&w->arena, spec, "driver", s->driver);
-    bh_json_set_str(&w->arena, spec, "nodeName", node);
-    bh_json_set_str(&w->arena, pool, "name", node);
-    for (int64_t i = 0; i < s->max_claims; i++) {
-        struct bh_json *d = bh_bench_literal(
-            &w->arena,
-            "{\"attributes\":{\"model\":{\"string\":\"A100\"},\"family\":{\"string\":\"GPU\"},"
-            "\"driverVersion\":{\"version\":\"1.2.3\"}},\"capacity\":{\"memory\":{\"value\":"
-            "\"1Gi\"}}}");
-        bh_json_set_str(&w->arena, d, "name", bh_arena_printf(&w->arena, "instance-%" PRId64, i));
-        struct bh_json *numa =
-            bh_json_obj_at(&w->arena, bh_json_get(d, "attributes"), "dra.example.com/numa");
-        bh_json_set_i64(&w->arena, numa, "int", i);
-        bh_json_push(bh_json_get(spec, "devices"), d);
-    }
-    return o;
+    for (int64_t i = 0; i < s->max_claims; i++)
+        bh_json_append(&w->arena, devices,
+                       "attributes: {model: {string: A100}, family: {string: GPU}, driverVersion: "
+                       "{version: 1.2.3}, dra.example.com/numa: {int: %ld}}, capacity: {memory: "
+                       "{value: 1Gi}}, name: %s",
+                       i, bh_arena_printf(&w->arena, "instance-%" PRId64, i));
+    return bh_json_make(&w->arena,
+                        "apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: "
+                        "%s}, spec: {pool: {resourceSliceCount: 1, name: %s}, devices: %p, "
+                        "driver: %s, nodeName: %s}",
+                        node, node, devices, s->driver, node);
 }
 
 int bh_bench_create_driver(struct bh_bench_world *w, const struct bh_bench_step *s,

@@ -42,13 +42,12 @@ int bh_bench_delete_pods(struct bh_bench_world *w, const struct bh_bench_step *s
                          struct bh_err *err)
 {
     int64_t tick = s->per_second > 0 ? BH_MAX((int64_t)(1e9 / s->per_second), 1) : 0;
-    struct bh_bench_background *b;
 
     if (!s->namespace_)
         return bh_err_set(err, -EINVAL, "namespace: missing");
     if (!tick)
         return w->driver->remove_pods(w, s->namespace_, s->selector, false, err);
-    b = background(w, s, tick, delete_tick);
+    struct bh_bench_background *b = background(w, s, tick, delete_tick);
     int rc = w->driver->list(w, bh_sim_type_find("", "v1", "pods"), s->namespace_, s->selector,
                              bh_bench_add_victim, &b->slots, err);
     if (rc < 0 || s->skip_wait)
@@ -63,10 +62,7 @@ static void churn_create(struct bh_bench_world *w, struct bh_bench_background *b
                          struct bh_bench_victim *slot)
 {
     const struct bh_bench_template *t = &b->templates[k];
-    BH_CLEANUP(bh_freep)
-    char *ns = b->step->namespace_ ? bh_strdup(b->step->namespace_)
-                                   : bh_asprintf("namespace-%u", b->step->index);
-    const char *in = t->type->flags & BH_SIM_NAMESPACED ? ns : "";
+    const char *in = t->type->flags & BH_SIM_NAMESPACED ? b->step->namespace_ : "";
     char *name = NULL;
     struct bh_err err = {0};
     const struct bh_bench_new o = {.type = t->type,
@@ -105,11 +101,9 @@ static bool churn_tick(struct bh_bench_world *w, struct bh_bench_background *b)
 
 int bh_bench_churn(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep)
-    char *ns = s->namespace_ ? bh_strdup(s->namespace_) : bh_asprintf("namespace-%u", s->index);
     int64_t ms = s->interval_ms ? s->interval_ms : CHURN_MS;
     struct bh_bench_background *b = background(w, s, ms * (SECOND_NS / 1000), churn_tick);
-    int rc = bh_bench_know_namespace(w, ns, true, err);
+    int rc = bh_bench_know_namespace(w, s->namespace_, true, err);
 
     b->templates = bh_calloc(s->template_paths->c.n, sizeof *b->templates);
     bh_json_each(p, s->template_paths) {
@@ -135,15 +129,12 @@ int bh_bench_start_collecting(struct bh_bench_world *w, const struct bh_bench_st
                               struct bh_err *err)
 {
     struct bh_selector *sel = NULL; /* all */
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     int rc = 0;
 
-    bh_arena_init(&a, 0);
-    if (s->selector && s->selector->c.n) {
-        struct bh_json *v = bh_json_new(&a, BH_JSON_OBJECT);
-        bh_json_set(&a, v, "matchLabels", bh_json_clone(&a, s->selector));
-        rc = bh_selector_from_json(v, &sel, err);
-    }
+    if (s->selector && s->selector->c.n)
+        rc = bh_selector_from_json(
+            bh_json_make(&a, "matchLabels: %p", bh_json_clone(&a, s->selector)), &sel, err);
     return rc < 0 ? bh_err_prefix(err, rc, "labelSelector")
                   : bh_bench_window_begin(w, s->name ? s->name : "", s->namespaces, sel, err);
 }

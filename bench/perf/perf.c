@@ -9,31 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define WHO              "berth bench perf"
 #define NAME_IN_TEMPLATE "BenchmarkPerfScheduling_benchmark"
-
-static const struct bh_opt_usage usage = {
-    .program = "berth bench perf",
-    .synopsis = "FILE... [flags]",
-    .about =
-        "Runs workloads of scheduler_perf, kube-scheduler's own benchmark: performance-config.yaml "
-        "files as they are, with the templates beside them. Mode engine decides in this process "
-        "alone: objects go through the built-in API server's admission straight into engine and "
-        "queue, and binding is immediate. Only the scheduler's work is timed (PODS/S, ENGINE); "
-        "CPU is the whole process's, objects and admission included. Time that steps wait for "
-        "(churn, rates, back-off, steady state) is made up: an attempt lasts 1/pace seconds. "
-        "Mode pipeline starts the built-in API server, watcher, scheduler and binders for each "
-        "workload and is their client, in real time: PODS/S is pods by the time from the first "
-        "creation to the last pod with a node, SAMPLED upstream's average, and the columns of the "
-        "processes are microseconds of CPU a pod.",
-    .examples = "  berth bench perf misc/performance-config.yaml\n"
-                "  berth bench perf misc/performance-config.yaml --mode pipeline -o wide\n"
-                "  berth bench perf misc/performance-config.yaml --labels integration-test,short\n"
-                "  berth bench perf */performance-config.yaml --name 'SchedulingBasic/5000Nodes$' "
-                "--labels '' -o json\n",
-    .exits = "  0  all workloads ran and met their thresholds\n"
-             "  1  a workload failed or missed its threshold, or a file cannot be read\n"
-             "  2  wrong usage\n",
-};
 
 struct run {
     struct bh_bench_options o;
@@ -55,10 +32,9 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
     struct bh_bench_step *steps;
     struct bh_bench_world w;
     struct bh_err err = {0};
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     uint32_t n;
 
-    bh_arena_init(&a, 0);
     int rc = bh_bench_plan(&a, t->file, t->test_case, t->workload, &steps, &n, &err);
     if (rc >= 0) {
         rc = bh_bench_world_init(&w, &r->o, t, &r->report, &r->progress, &err);
@@ -74,21 +50,15 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
     }
 }
 
-static bool chosen(const struct run *r, const struct bh_bench_target *t)
-{
-    return bh_bench_labels_match(r->labels, t->test_case, t->workload) &&
-           regexec(&r->regex, t->name, 0, NULL, 0) == 0;
-}
-
 static void run_file(struct run *r, const struct bh_bench_file *f)
 {
     for (uint32_t i = 0; i < f->n_cases; i++) {
         const struct bh_bench_case *c = &f->cases[i];
         for (uint32_t k = 0; k < c->n_workloads && !r->stopped; k++) {
-            BH_CLEANUP(bh_freep)
-            char *name = bh_asprintf("%s/%s", c->name, c->workloads[k].name);
+            char *name BH_CLEANUP(bh_freep) = bh_asprintf("%s/%s", c->name, c->workloads[k].name);
             const struct bh_bench_target t = {f, c, &c->workloads[k], name};
-            if (!chosen(r, &t))
+            if (!bh_bench_labels_match(r->labels, c, t.workload) ||
+                regexec(&r->regex, name, 0, NULL, 0) != 0)
                 continue;
             r->n_chosen++;
             if (r->list)
@@ -100,17 +70,6 @@ static void run_file(struct run *r, const struct bh_bench_file *f)
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
-
-static void print_notes(const struct bh_bench_report *r)
-{
-    for (size_t i = 0; i < r->n_notes; i++) {
-        const struct bh_bench_note *n = &r->notes[i];
-        if (n->n > 1)
-            fprintf(stderr, "note: %s (%s and %u more)\n", n->text, n->first, n->n - 1);
-        else
-            fprintf(stderr, "note: %s (%s)\n", n->text, n->first);
-    }
-}
 
 /* Upstream's name: local time with a literal Z. */
 static int write_items(const struct run *r, const char *topic, const struct bh_buf *json)
@@ -144,13 +103,12 @@ static int run_all(struct run *r)
         if (!r->items_dir || r->report.n_items == from)
             continue;
         struct bh_bench_report part = r->report;
-        struct bh_buf json = {0};
+        struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
         part.items += from;
         part.n_items -= from;
         bh_bench_write_json(&part, &json);
         int rc = write_items(r, r->files[i]->topic, &json);
         status = BH_MAX(status, rc);
-        bh_buf_fini(&json);
     }
     return status;
 }
@@ -160,9 +118,9 @@ static int finish(struct run *r, int status)
     struct bh_buf out = {0};
 
     if (r->list)
-        return bh_cli_print(usage.program, &out);
+        return bh_cli_print(WHO, &out);
     if (!r->n_chosen) {
-        fprintf(stderr, "%s: no workload matches --labels \"%s\"%s%s\n", usage.program, r->labels,
+        fprintf(stderr, "%s: no workload matches --labels \"%s\"%s%s\n", WHO, r->labels,
                 r->name ? " and --name " : "", r->name ? r->name : "");
         return BH_EXIT_FAIL;
     }
@@ -171,11 +129,15 @@ static int finish(struct run *r, int status)
     else
         bh_bench_write_table(&r->report, r->o.driver == &bh_bench_pipeline_driver,
                              bh_streq(r->output, "wide"), &out);
-    if (bh_cli_print(usage.program, &out) != BH_EXIT_OK)
+    if (bh_cli_print(WHO, &out) != BH_EXIT_OK)
         status = BH_EXIT_FAIL;
-    print_notes(&r->report);
+    for (size_t i = 0; i < r->report.n_notes; i++) {
+        const struct bh_bench_note *n = &r->report.notes[i];
+        fprintf(stderr, n->n > 1 ? "note: %s (%s and %u more)\n" : "note: %s (%s)\n", n->text,
+                n->first, n->n - 1);
+    }
     if (r->stopped)
-        fprintf(stderr, "%s: stopped\n", usage.program);
+        fprintf(stderr, "%s: stopped\n", WHO);
     return r->stopped || r->report.n_failed || r->report.n_missed ? BH_EXIT_FAIL : status;
 }
 
@@ -214,35 +176,27 @@ static int check_flags(struct run *r, struct bh_err *err)
     r->o.tie_break = bh_streq(r->tie_break, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM;
     r->o.seed = (uint64_t)r->seed;
     r->o.cpu = bh_streq(r->clock, "cpu");
-    int rc = regcomp(&r->regex, r->name ? r->name : ".", REG_EXTENDED | REG_NOSUB);
     char text[128];
+    int rc = regcomp(&r->regex, r->name ? r->name : ".", REG_EXTENDED | REG_NOSUB);
     if (rc == 0)
         return 0;
     regerror(rc, &r->regex, text, sizeof text);
     return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --name: %s", r->name, text);
 }
 
-static int load(struct run *r, const struct bh_opt_list *paths, struct bh_err *err)
-{
-    int rc = 0;
-
-    r->files = bh_calloc(paths->n, sizeof(*r->files));
-    for (size_t i = 0; i < paths->n && rc >= 0; i++) {
-        rc = bh_bench_load(paths->v[i], &r->files[i], err);
-        r->n_files += rc >= 0;
-    }
-    return rc;
-}
-
 static int measure(struct run *r, const struct bh_opt_list *paths)
 {
     struct bh_err err = {0};
-    int status;
+    int status, rc = 0;
 
     bh_progress_init(&r->progress);
-    bh_bench_report_init(&r->report);
-    if (load(r, paths, &err) < 0)
-        status = bh_cli_fail(usage.program, &err);
+    r->files = bh_calloc(paths->n, sizeof(*r->files));
+    for (size_t i = 0; i < paths->n && rc >= 0; i++) {
+        rc = bh_bench_load(paths->v[i], &r->files[i], &err);
+        r->n_files += rc >= 0;
+    }
+    if (rc < 0)
+        status = bh_cli_fail(WHO, &err);
     else
         status = finish(r, run_all(r));
     for (size_t i = 0; i < r->n_files; i++)
@@ -291,7 +245,7 @@ int bh_bench_perf(int argc, char **argv)
     bool given[BH_ARRAY_LEN(table)] = {false};
     struct bh_opt_list paths BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
-    int rc = bh_opt_parse_given(table, &usage, argc, argv, &paths, given, &err), status;
+    int rc = bh_opt_parse_given(table, bh_cli_help(WHO), argc, argv, &paths, given, &err), status;
 
     if (rc == 0 && !paths.n)
         rc = bh_err_set(&err, -EINVAL, "FILE is missing");
@@ -300,7 +254,7 @@ int bh_bench_perf(int argc, char **argv)
     if (rc == 0)
         rc = check_flags(&r, &err);
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     status = measure(&r, &paths);
     regfree(&r.regex);
     return status;

@@ -182,8 +182,7 @@ struct bh_bench_report {
     size_t n_notes;
     uint32_t n_missed, n_failed;
 };
-void bh_bench_report_init(struct bh_bench_report *r);
-void bh_bench_report_fini(struct bh_bench_report *r);
+void bh_bench_report_fini(struct bh_bench_report *r); /* of one that began zeroed */
 /* What could not be honoured as it is written; the same text of several workloads is told once. */
 void bh_bench_note(struct bh_bench_report *r, const char *workload, const char *fmt, ...)
     BH_PRINTF(3, 4);
@@ -288,7 +287,7 @@ struct bh_bench_victims { /* objects by name */
         const struct bh_sim_type *type;
         char *ns, *name;
     } * v;
-    size_t n;
+    size_t n, cap;
     /* of those that a list shows: NULL = all names; not those that are allocated */
     const char *glob;
     bool unallocated;
@@ -411,9 +410,6 @@ int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t,
 /* Creates the namespace unless it is in the table already; adds it there. */
 int bh_bench_know_namespace(struct bh_bench_world *w, const char *ns, bool may_exist,
                             struct bh_err *err);
-/* A tree of literal JSON. */
-struct bh_json *bh_bench_literal(struct bh_arena *a, const char *json);
-
 /* ---- items of a window (measure.c) ------------------------------------------------------------- */
 
 /* name: the label Name. Valid until the next one is added. */

@@ -11,6 +11,7 @@
 
 #include "bench/perf/pipeline.h"
 #include "common/control/ask.h"
+#include "simulator/offline/offline.h"
 
 #define READY_NS    UINT64_C(20000000000)
 #define LOOK_MIN_NS INT64_C(20000000) /* between two looks at pods by LIST, */
@@ -22,10 +23,9 @@
 static int create(struct bh_bench_world *w, const struct bh_bench_new *o, struct bh_err *err)
 {
     struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     struct bh_json *made;
 
-    bh_arena_init(&a, 0);
     bh_cluster_path(&path, o->type, o->ns, NULL, NULL);
     const struct bh_bench_request q = {.method = "POST",
                                        .path = bh_buf_str(&path),
@@ -104,15 +104,6 @@ static int get(struct bh_bench_world *w, const struct bh_sim_type *t, const char
     return bh_bench_ask(w, &q, &w->arena, ret, err);
 }
 
-static bool was_attempted(const struct bh_json *pod)
-{
-    bh_json_each(c, bh_json_path(pod, "status.conditions")) {
-        if (bh_streq(bh_json_get_text(c, "type"), "PodScheduled"))
-            return true;
-    }
-    return false;
-}
-
 static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
                 const struct bh_json *labels, bh_bench_list_fn *fn, void *arg, struct bh_err *err)
 {
@@ -120,9 +111,8 @@ static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const cha
     int64_t began = (int64_t)bh_mono_ns();
     struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_json *tree;
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    bh_arena_init(&a, 0);
     bh_cluster_path(&path, t, ns, NULL, NULL);
     add_selector(&path, labels);
     const struct bh_bench_request q = {
@@ -130,10 +120,13 @@ static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const cha
     int rc = bh_bench_ask(w, &q, &a, &tree, err);
     bh_json_each(o, rc >= 0 ? bh_json_get_list(tree, "items") : NULL) {
         const struct bh_json *meta = bh_json_get(o, "metadata");
+        bool attempted = false;
+        bh_json_each(c, bh_json_path(o, "status.conditions"))
+            attempted |= bh_streq(bh_json_get_text(c, "type"), "PodScheduled");
         const struct bh_bench_seen seen = {.ns = bh_json_get_text(meta, "namespace"),
                                            .name = bh_json_get_text(meta, "name"),
                                            .bound = bh_json_path(o, "spec.nodeName") != NULL,
-                                           .attempted = was_attempted(o),
+                                           .attempted = attempted,
                                            .allocated =
                                                bh_json_path(o, "status.allocation") != NULL};
         fn(arg, &seen);
@@ -188,16 +181,10 @@ static uint64_t clock_ns(const struct bh_bench_world *w)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* It decides now: it has the snapshot, the feed and the lease's grant. */
-static bool decides(const Berth__ControlReply *r)
-{
-    return r->status && r->status->snapshot_ready && r->status->feed_synced && r->status->leading;
-}
-
 /* Upstream's scheduler has its caches filled before the first operation. */
 static int wait_until_ready(struct bh_bench_pipeline *p, struct bh_err *err)
 {
-    const Berth__ControlReply *r = NULL;
+    const Berth__ControlReply *r;
     struct bh_ask ask = {0};
     struct bh_err why = {0};
     bool ready = false, opened = false;
@@ -210,7 +197,8 @@ static int wait_until_ready(struct bh_bench_pipeline *p, struct bh_err *err)
                      bh_ask_open(&ask, p->up->dir, &why) >= 0;
         if (rc == 0 && opened &&
             bh_ask_for(&ask, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, &why) >= 0)
-            ready = decides(r);
+            ready = r->status && r->status->snapshot_ready && r->status->feed_synced &&
+                    r->status->leading;
         if (rc == 0 && !ready && bh_mono_ns() > end)
             rc = bh_err_set(err, -ETIMEDOUT, "the scheduler did not get ready: %s", why.msg);
     }
@@ -218,20 +206,25 @@ static int wait_until_ready(struct bh_bench_pipeline *p, struct bh_err *err)
     return rc;
 }
 
-static int start_cluster(struct bh_bench_world *w, struct bh_err *err)
+static int open_pipeline(struct bh_bench_world *w, struct bh_err *err)
 {
     static const char *const programs[] = {"berth-watcher", "berth-scheduler", "berth-binder",
                                            "berth-simulator", NULL};
-    struct bh_bench_pipeline *p = w->d;
+    struct bh_bench_pipeline *p = w->d = bh_calloc(1, sizeof *p);
+    int rc = bh_bench_setup_init(&p->setup, w, err);
+
+    if (rc < 0)
+        return rc;
     const struct bh_up_options o = {.config = p->setup.path,
                                     .gates = p->setup.gates,
                                     .record = w->o->record,
                                     .binders = w->o->binders,
                                     .no_kubelet = true,
                                     .no_front = true};
-    int rc = bh_up_find_programs(p->up, programs, err);
-
+    p->up = bh_up_open("berth bench perf", NULL);
+    bh_bench_client_init(p);
     p->up->own_server = true;
+    rc = bh_up_find_programs(p->up, programs, err);
     if (rc >= 0)
         rc = bh_up_prepare(p->up, &o, err);
     for (unsigned i = 0; rc >= 0 && i < p->up->n && !p->up->stopping; i++)
@@ -242,19 +235,6 @@ static int start_cluster(struct bh_bench_world *w, struct bh_err *err)
         w->stopped = true;
         rc = bh_err_set(err, -EINTR, "stopped");
     }
-    return rc;
-}
-
-static int open_pipeline(struct bh_bench_world *w, struct bh_err *err)
-{
-    struct bh_bench_pipeline *p = w->d = bh_calloc(1, sizeof *p);
-    int rc = bh_bench_setup_init(&p->setup, w, err);
-
-    if (rc < 0)
-        return rc;
-    p->up = bh_up_open("berth bench perf", NULL);
-    bh_bench_client_init(p);
-    rc = start_cluster(w, err);
     return rc < 0 ? rc : bh_bench_client_open(w, err);
 }
 
@@ -271,7 +251,9 @@ static void close_pipeline(struct bh_bench_world *w)
         w->stopped |= p->up->signalled;
         bh_up_close(p->up);
     }
-    bh_bench_pipeline_forget_copy(p);
+    if (p->copy)
+        bh_offline_fini(p->copy);
+    free(p->copy);
     bh_bench_setup_fini(&p->setup);
     bh_buf_fini(&p->before);
     free(p);

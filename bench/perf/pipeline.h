@@ -12,17 +12,15 @@
 #include "bench/perf/perf.h"
 #include "cli/cluster.h"
 #include "cli/up.h"
-#include "simulator/http/burst.h"
 #include "common/k8s/codec.h"
 
 struct bh_bench_call; /* a request on its way */
-struct bh_world;
 struct bh_bench_pipeline {
     struct bh_up *up;
     struct bh_bench_setup setup;
     uv_timer_t timer; /* the loop wakes up */
     /* writes */
-    struct bh_burst *burst;
+    struct bh_api_client *writes;
     struct bh_bench_call *idle; /* for the next requests */
     size_t in_flight;
     struct bh_err trouble; /* first refusal, or what happened to the cluster */
@@ -73,8 +71,6 @@ int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *r
 /* ---- claims.c ----------------------------------------------------------------------- */
 int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
                                struct bh_err *err);
-void bh_bench_pipeline_forget_copy(struct bh_bench_pipeline *p);
-
 /* ---- measure_pipeline.c ---------------------------------------------------------------------- */
 void bh_bench_begin_pipeline(struct bh_bench_world *w);
 void bh_bench_look_at_memory(struct bh_bench_world *w); /* twice a second */

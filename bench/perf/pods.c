@@ -13,11 +13,6 @@
 
 #define WAIT_NS (INT64_C(600) * 1000000000) /* without one more pod that gets a node */
 
-static const struct bh_sim_type *pods_type(void)
-{
-    return bh_sim_type_find("", "v1", "pods");
-}
-
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static struct bh_bench_wait wait_begin(struct bh_bench_world *w, int64_t until_ns)
@@ -78,7 +73,6 @@ static const char base_pod[] =
 struct maker { /* of pods, and of the volumes that go with them */
     struct bh_bench_world *w;
     const struct bh_bench_step *s;
-    const char *ns;
     struct bh_bench_template pod, pv, pvc;
     bool volumes;
 };
@@ -96,9 +90,9 @@ static int edit_pod(void *arg, struct bh_arena *a, struct bh_json *pod, struct b
     struct maker *m = arg;
 
     if (m->volumes)
-        bh_json_set(a, bh_json_obj_at(a, pod, "spec"), "volumes",
-                    bh_bench_literal(a, "[{\"name\":\"vol\",\"persistentVolumeClaim\":"
-                                        "{\"claimName\":\"pvc-{{.Index}}\"}}]"));
+        bh_json_add(a, pod,
+                    "spec: {volumes: [{name: vol, persistentVolumeClaim: {claimName: "
+                    "'pvc-{{.Index}}'}}]}");
     return must_be(pod, "Pod", err);
 }
 
@@ -107,55 +101,27 @@ static int edit_claim(void *arg, struct bh_arena *a, struct bh_json *o, struct b
 {
     const struct maker *m = arg;
 
-    bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name", "pvc-{{.Index}}");
-    bh_json_set_str(a, bh_json_obj_at(a, o, "spec"), "volumeName",
-                    bh_arena_printf(a, "%s-vol-{{.Index}}", m->ns));
-    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
+    bh_json_add(a, o,
+                "metadata: {name: 'pvc-{{.Index}}'}, spec: {volumeName: %s}, status: {phase: "
+                "Bound}",
+                bh_arena_printf(a, "%s-vol-{{.Index}}", m->s->namespace_));
     return must_be(o, "PersistentVolumeClaim", err);
 }
 
 static int edit_volume(void *arg, struct bh_arena *a, struct bh_json *o, struct bh_err *err)
 {
-    const struct maker *m = arg;
-    const char *name = bh_arena_printf(a, "%s-vol-{{.Index}}", m->ns);
-    struct bh_json *spec = bh_json_obj_at(a, o, "spec"), *source;
+    const char *ns = ((const struct maker *)arg)->s->namespace_;
+    const char *name = bh_arena_printf(a, "%s-vol-{{.Index}}", ns);
 
-    bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name", name);
-    source = bh_json_get(spec, "awsElasticBlockStore");
-    if (source)
-        bh_json_set_str(a, source, "volumeID", "vol-{{.Index}}");
-    source = bh_json_get(spec, "csi");
-    if (source)
-        bh_json_set_str(a, source, "volumeHandle", name);
-    struct bh_json *ref = bh_json_obj_at(a, spec, "claimRef");
-    bh_json_set_str(a, ref, "kind", "PersistentVolumeClaim");
-    bh_json_set_str(a, ref, "apiVersion", "v1");
-    bh_json_set_str(a, ref, "namespace", m->ns);
-    bh_json_set_str(a, ref, "name", "pvc-{{.Index}}");
-    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
+    if (bh_json_path(o, "spec.awsElasticBlockStore"))
+        bh_json_add(a, o, "spec: {awsElasticBlockStore: {volumeID: 'vol-{{.Index}}'}}");
+    if (bh_json_path(o, "spec.csi"))
+        bh_json_add(a, o, "spec: {csi: {volumeHandle: %s}}", name);
+    bh_json_add(a, o,
+                "metadata: {name: %s}, spec: {claimRef: {kind: PersistentVolumeClaim, apiVersion: "
+                "v1, namespace: %s, name: 'pvc-{{.Index}}'}}, status: {phase: Bound}",
+                name, ns);
     return must_be(o, "PersistentVolume", err);
-}
-
-static int maker_init(struct maker *m, struct bh_bench_world *w, const struct bh_bench_step *s,
-                      const char *ns, struct bh_err *err)
-{
-    const char *path = s->pod_template ? s->pod_template : w->target->test_case->default_pod;
-    int rc = 0;
-
-    *m = (struct maker){.w = w, .s = s, .ns = ns, .volumes = s->pvc_template && s->pv_template};
-    if (m->volumes)
-        rc = bh_bench_open_template(w, s->pvc_template, NULL, true, edit_claim, m, &m->pvc, err);
-    if (rc >= 0 && m->volumes)
-        rc = bh_bench_open_template(w, s->pv_template, NULL, true, edit_volume, m, &m->pv, err);
-    return rc < 0 ? rc
-                  : bh_bench_open_template(w, path, base_pod, false, edit_pod, m, &m->pod, err);
-}
-
-static void maker_fini(struct maker *m)
-{
-    bh_bench_template_fini(&m->pod);
-    bh_bench_template_fini(&m->pv);
-    bh_bench_template_fini(&m->pvc);
 }
 
 /* The object, and its status as a second write. */
@@ -171,26 +137,22 @@ static int make_bound(struct maker *m, const struct bh_bench_template *t, const 
     return rc < 0 ? bh_err_prefix(err, rc, "%s", t->path) : 0;
 }
 
-static int make_volume(struct maker *m, int64_t i, struct bh_err *err)
-{
-    char claim[32], volume[300];
-
-    snprintf(claim, sizeof claim, "pvc-%" PRId64, i);
-    snprintf(volume, sizeof volume, "%s-vol-%" PRId64, m->ns, i);
-    int rc = make_bound(m, &m->pvc, m->ns, claim, i, err);
-    return rc < 0 ? rc : make_bound(m, &m->pv, "", volume, i, err);
-}
-
 static int make_pods(struct maker *m, struct bh_err *err)
 {
-    struct bh_bench_world *w = m->w;
+    const char *ns = m->s->namespace_;
+    char name[300];
     int rc = 0;
 
-    for (int64_t i = -1; bh_bench_next(w, m->s->count, &i, &rc, err);) {
-        if (m->volumes)
-            rc = make_volume(m, i, err);
+    for (int64_t i = -1; bh_bench_next(m->w, m->s->count, &i, &rc, err);) {
+        if (m->volumes) {
+            snprintf(name, sizeof name, "pvc-%" PRId64, i);
+            rc = make_bound(m, &m->pvc, ns, name, i, err);
+            snprintf(name, sizeof name, "%s-vol-%" PRId64, ns, i);
+        }
+        if (rc >= 0 && m->volumes)
+            rc = make_bound(m, &m->pv, "", name, i, err);
         if (rc >= 0)
-            rc = bh_bench_create(w, &m->pod, i, m->s->count, m->ns, true, err);
+            rc = bh_bench_create(m->w, &m->pod, i, m->s->count, ns, true, err);
     }
     return rc;
 }
@@ -207,37 +169,35 @@ static int steady(struct maker *m, struct bh_bench_namespace *ns, struct bh_err 
         if (rc >= 0)
             rc = wait_for(w, ns, &ns->bound, from + m->s->count, until_ns, err);
         if (rc >= 0 && w->driver->now(w) < until_ns)
-            rc = w->driver->remove_pods(w, m->ns, NULL, true, err);
+            rc = w->driver->remove_pods(w, m->s->namespace_, NULL, true, err);
     }
     if (rc >= 0 && ns->bound == began)
         rc = bh_err_set(err, -ETIMEDOUT, "no pod got a node in all of the steady state");
     return rc;
 }
 
-/* The window outlives the operation when that fails. */
-static int begin_window(struct bh_bench_world *w, const char *ns, struct bh_err *err)
-{
-    struct bh_arena *a = &w->report->arena;
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
-    bh_json_push(list, bh_json_new_cstr(a, ns));
-    return bh_bench_window_begin(w, bh_arena_strdup(a, ns), list, NULL, err);
-}
-
 int bh_bench_create_pods(struct bh_bench_world *w, const struct bh_bench_step *s,
                          struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep)
-    char *ns = s->namespace_ ? bh_strdup(s->namespace_) : bh_asprintf("namespace-%u", s->index);
-    struct maker m;
-    int rc = bh_bench_know_namespace(w, ns, false, err);
+    const char *path = s->pod_template ? s->pod_template : w->target->test_case->default_pod;
+    struct maker m = {.w = w, .s = s, .volumes = s->pvc_template && s->pv_template};
+    struct bh_arena *a = &w->report->arena; /* a window outlives an operation that fails */
+    int rc = bh_bench_know_namespace(w, s->namespace_, false, err);
 
     if (rc < 0)
         return rc;
-    struct bh_bench_namespace *known = bh_bench_namespace(w, ns);
-    rc = maker_init(&m, w, s, ns, err);
+    struct bh_bench_namespace *known = bh_bench_namespace(w, s->namespace_);
+    if (m.volumes)
+        rc = bh_bench_open_template(w, s->pvc_template, NULL, true, edit_claim, &m, &m.pvc, err);
+    if (rc >= 0 && m.volumes)
+        rc = bh_bench_open_template(w, s->pv_template, NULL, true, edit_volume, &m, &m.pv, err);
+    if (rc >= 0)
+        rc = bh_bench_open_template(w, path, base_pod, false, edit_pod, &m, &m.pod, err);
     if (rc >= 0 && s->collect)
-        rc = begin_window(w, ns, err);
+        rc = bh_bench_window_begin(
+            w, bh_arena_strdup(a, s->namespace_),
+            bh_json_get(bh_json_make(a, "namespaces: [%s]", s->namespace_), "namespaces"), NULL,
+            err);
     if (rc >= 0 && s->steady) {
         rc = steady(&m, known, err);
     } else if (rc >= 0) {
@@ -251,7 +211,9 @@ int bh_bench_create_pods(struct bh_bench_world *w, const struct bh_bench_step *s
         rc = w->driver->settle(w, err);
     if (rc >= 0 && s->collect)
         bh_bench_window_end(w);
-    maker_fini(&m);
+    bh_bench_template_fini(&m.pod);
+    bh_bench_template_fini(&m.pv);
+    bh_bench_template_fini(&m.pvc);
     return rc;
 }
 
@@ -280,7 +242,8 @@ static int count_pods(struct bh_bench_world *w, const struct bh_bench_namespace 
     if (!attempted && !s->selector)
         t.n = ns->scheduled;
     else
-        rc = w->driver->list(w, pods_type(), ns->name, s->selector, count_one, &t, err);
+        rc = w->driver->list(w, bh_sim_type_find("", "v1", "pods"), ns->name, s->selector,
+                             count_one, &t, err);
     *ret = t.n;
     return rc;
 }

@@ -52,12 +52,8 @@ static int operand(const struct action *x, struct bh_str w, double *ret, struct 
     bool quoted = w.n >= 2 && w.p[0] == '"' && w.p[w.n - 1] == '"';
     char text[64], *end;
 
-    if (bh_str_eqc(w, ".Index")) {
-        *ret = (double)x->index;
-        return 0;
-    }
-    if (bh_str_eqc(w, ".Count")) {
-        *ret = (double)x->count;
+    if (bh_str_eqc(w, ".Index") || bh_str_eqc(w, ".Count")) {
+        *ret = (double)(w.p[1] == 'I' ? x->index : x->count);
         return 0;
     }
     snprintf(text, sizeof text, "%.*s", (int)(quoted ? w.n - 2 : w.n), w.p + quoted);
@@ -89,14 +85,6 @@ static const struct function {
     {"DivideFloat", DIVIDE, false, 2, 2},
     {"Mod", MODULO, true, 2, 2},
 };
-
-static const struct function *function_of(struct bh_str w)
-{
-    for (size_t i = 0; i < BH_ARRAY_LEN(functions); i++)
-        if (bh_str_eqc(w, functions[i].name))
-            return &functions[i];
-    return NULL;
-}
 
 static int apply(const struct function *f, const double *v, unsigned n, double *ret,
                  const struct action *x, struct bh_err *err)
@@ -154,15 +142,15 @@ static int call(struct action *x, const struct function *f, double *ret, struct 
 
 static int action(struct bh_buf *out, struct action *x, struct bh_err *err)
 {
-    const struct function *f;
     struct bh_str w, more;
     double v = 0;
-    int rc;
 
     if (!next_word(x, &w))
         return bh_err_set(err, -EINVAL, "line %u: template: an action is empty", x->line);
-    f = function_of(w);
-    rc = f ? call(x, f, &v, err) : operand(x, w, &v, err);
+    const struct function *f = NULL;
+    for (size_t i = 0; !f && i < BH_ARRAY_LEN(functions); i++)
+        f = bh_str_eqc(w, functions[i].name) ? &functions[i] : NULL;
+    int rc = f ? call(x, f, &v, err) : operand(x, w, &v, err);
     if (rc < 0)
         return rc;
     if (next_word(x, &more))
@@ -203,17 +191,6 @@ int bh_bench_render(struct bh_buf *out, const char *text, int64_t index, int64_t
 
 /* ---- spelling -------------------------------------------------------------------------------- */
 
-static const ProtobufCFieldDescriptor *field_like(const ProtobufCMessageDescriptor *d,
-                                                  const char *key)
-{
-    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(d, key);
-
-    for (unsigned i = 0; !f && i < d->n_fields; i++)
-        if (strcasecmp(d->fields[i].name, key) == 0)
-            f = &d->fields[i];
-    return f;
-}
-
 void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor *d)
 {
     size_t n = strlen(d->short_name);
@@ -222,7 +199,11 @@ void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor 
     if (obj->type != BH_JSON_OBJECT || (n > 5 && bh_streq(d->short_name + n - 5, "Entry")))
         return;
     bh_json_each(m, obj) {
-        const ProtobufCFieldDescriptor *f = field_like(d, m->key.p);
+        const char *key = m->key.p;
+        const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(d, key);
+        for (unsigned i = 0; !f && i < d->n_fields; i++)
+            if (strcasecmp(d->fields[i].name, key) == 0)
+                f = &d->fields[i];
         if (!f)
             continue;
         m->key = bh_str_c(f->name);
@@ -297,31 +278,17 @@ static void unmark(const struct marks *m, const char *json, struct bh_buf *out)
     bh_buf_adds(out, json);
 }
 
-/* What is told about the kind, in the schema's spelling. */
-static void settle_type(struct bh_bench_template *t, struct bh_arena *a, struct bh_json *obj)
-{
-    const char *kind = bh_json_get_str(obj, "kind");
-
-    if (bh_streq(bh_json_get_text(obj, "apiVersion"), "resource.k8s.io/v1beta2"))
-        bh_json_set_str(a, obj, "apiVersion", "resource.k8s.io/v1"); /* the same schema */
-    t->type = kind ? bh_sim_type_of_kind(bh_json_get_str(obj, "apiVersion"), kind) : NULL;
-    if (t->type && t->type->pb)
-        bh_bench_spell(obj, t->type->pb);
-}
-
 int bh_bench_template_init(struct bh_bench_template *t, const char *path, const char *text,
                            bool plain, bh_bench_edit *edit, void *arg, struct bh_err *err)
 {
-    struct bh_buf marked BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf marked BH_CLEANUP(bh_buf_fini) = {0}, json BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_buf first BH_CLEANUP(bh_buf_fini) = {0};
     struct marks m = {.n = 0};
     struct bh_json *obj;
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     int rc = 0;
 
     *t = (struct bh_bench_template){.path = bh_strdup(path)};
-    bh_arena_init(&a, 0);
     if (!plain)
         rc = bh_bench_render(&first, text, 0, 1, err); /* errors with their lines */
     if (rc >= 0 && !plain)
@@ -331,8 +298,15 @@ int bh_bench_template_init(struct bh_bench_template *t, const char *path, const 
                            BH_JSON_STRICT, &obj, err);
     if (rc >= 0 && obj->type != BH_JSON_OBJECT)
         rc = bh_err_set(err, -EINVAL, "an object is expected");
-    if (rc >= 0)
-        settle_type(t, &a, obj);
+    if (rc >= 0) {
+        /* What is told about the kind, in the schema's spelling. */
+        const char *kind = bh_json_get_str(obj, "kind");
+        if (bh_streq(bh_json_get_text(obj, "apiVersion"), "resource.k8s.io/v1beta2"))
+            bh_json_set_str(&a, obj, "apiVersion", "resource.k8s.io/v1"); /* the same schema */
+        t->type = kind ? bh_sim_type_of_kind(bh_json_get_str(obj, "apiVersion"), kind) : NULL;
+        if (t->type && t->type->pb)
+            bh_bench_spell(obj, t->type->pb);
+    }
     if (rc >= 0 && edit)
         rc = edit(arg, &a, obj, err);
     if (rc >= 0) {

@@ -68,10 +68,7 @@ void bh_bench_saw_bound(struct bh_bench_world *w, const char *name, bh_bench_lab
         counts |= n->type == BH_JSON_STRING && bh_streq(n->s.p, name);
     if (!counts || (x->selector && !bh_selector_match(x->selector, label, arg)))
         return;
-    if (x->n_bound == x->cap_bound) {
-        x->cap_bound = BH_MAX(2 * x->cap_bound, (size_t)1024);
-        x->bound_ns = bh_reallocarray(x->bound_ns, x->cap_bound, sizeof *x->bound_ns);
-    }
+    BH_GROW(x->bound_ns, x->n_bound, x->cap_bound);
     x->bound_ns[x->n_bound++] = w->driver->clock_ns(w);
 }
 
@@ -107,8 +104,7 @@ void bh_bench_add_victim(void *arg, const struct bh_bench_seen *o)
     if ((l->glob && fnmatch(l->glob, o->name, FNM_PATHNAME) != 0) ||
         (l->unallocated && o->allocated))
         return;
-    if ((l->n & (l->n - 1)) == 0) /* 0, 1, 2, 4 ...: room for twice as many */
-        l->v = bh_reallocarray(l->v, l->n ? 2 * l->n : 1, sizeof *l->v);
+    BH_GROW(l->v, l->n, l->cap);
     l->v[l->n++] = (struct bh_bench_victim){.ns = bh_strdup(o->ns), .name = bh_strdup(o->name)};
 }
 
@@ -154,13 +150,6 @@ int64_t bh_bench_next_tick(const struct bh_bench_world *w)
 }
 
 /* ---- configuration --------------------------------------------------------------------------- */
-
-static const struct bh_json *gate_of(const struct bh_bench_target *t, const char *name)
-{
-    const struct bh_json *v = bh_json_get(t->workload->gates, name);
-
-    return v ? v : bh_json_get(t->test_case->gates, name);
-}
 
 static bool has_word(const char *list, const char *word)
 {
@@ -213,7 +202,8 @@ int bh_bench_setup_init(struct bh_bench_setup *s, struct bh_bench_world *w, stru
 
     *s = (struct bh_bench_setup){0};
     bh_json_each(g, t->test_case->gates) {
-        if (gate_of(t, g->key.p) == g)
+        const struct bh_json *v = bh_json_get(t->workload->gates, g->key.p);
+        if ((v ? v : bh_json_get(t->test_case->gates, g->key.p)) == g)
             add_gate(w, &gates, g);
     }
     bh_json_each(g, t->workload->gates)
@@ -253,20 +243,10 @@ int bh_bench_world_init(struct bh_bench_world *w, const struct bh_bench_options 
 {
     *w = (struct bh_bench_world){
         .o = o, .driver = o->driver, .target = t, .report = r, .progress = p};
-    bh_arena_init(&w->arena, 0);
     bh_rand_seed(&w->rand, o->seed);
     int rc = w->driver->open(w, err);
     w->began_ns = bh_mono_ns(); /* a start has limits of its own */
     return rc;
-}
-
-static void background_free(struct bh_bench_background *b)
-{
-    bh_bench_victims_fini(&b->slots);
-    for (size_t i = 0; i < b->n_templates; i++)
-        bh_bench_template_fini(&b->templates[i]);
-    free(b->templates);
-    free(b);
 }
 
 void bh_bench_world_fini(struct bh_bench_world *w)
@@ -277,7 +257,11 @@ void bh_bench_world_fini(struct bh_bench_world *w)
     w->driver->close(w);
     for (struct bh_bench_background *b = w->background; b; b = next) {
         next = b->next;
-        background_free(b);
+        bh_bench_victims_fini(&b->slots);
+        for (size_t i = 0; i < b->n_templates; i++)
+            bh_bench_template_fini(&b->templates[i]);
+        free(b->templates);
+        free(b);
     }
     window_fini(&w->window);
     for (size_t it = 0; (e = bh_map_next(&w->namespaces, &it));) {

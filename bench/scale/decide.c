@@ -50,17 +50,6 @@ static void on_event(void *arg, const struct bh_cluster_event *ev)
     (void)ev; /* the queue's part */
 }
 
-static int follow(struct part *p, uint64_t pos, struct bh_err *err)
-{
-    double began = now_s(p->o);
-
-    while (bh_snap_reader_pos(p->in.reader) < pos || !p->in.snapshot_current)
-        if (!bh_intake_follow(&p->in, FOLLOW_EVENTS) && !p->in.snapshot_ready)
-            return bh_err_set(err, -EIO, "the snapshot is gone: %s", p->in.snapshot_trouble);
-    p->follow_s += now_s(p->o) - began;
-    return 0;
-}
-
 /* From a new process's point of view: nothing there, then everything. Nodes come first. */
 static int attach(struct part *p, struct bh_err *err)
 {
@@ -108,7 +97,12 @@ static int settle(struct part *p, struct bh_err *err)
         return bh_err_set(err, -EPIPE, "the watcher's part is gone");
     p->n_orders = 0;
     bh_arena_reset(&p->a);
-    return follow(p, pos, err);
+    double began = now_s(p->o);
+    while (bh_snap_reader_pos(p->in.reader) < pos || !p->in.snapshot_current)
+        if (!bh_intake_follow(&p->in, FOLLOW_EVENTS) && !p->in.snapshot_ready)
+            return bh_err_set(err, -EIO, "the snapshot is gone: %s", p->in.snapshot_trouble);
+    p->follow_s += now_s(p->o) - began;
+    return 0;
 }
 
 /* One pod: us of the decision, or < 0 with err. */
@@ -219,21 +213,6 @@ static struct bh_scale_latency latency_of(float *v, uint32_t n)
                                      .max = v[n - 1]};
 }
 
-static void sum_up(struct part *p)
-{
-    float *v = bh_calloc(p->n, sizeof(*v));
-
-    for (unsigned k = 0; k < BH_SCALE_KINDS; k++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < p->n; i++)
-            if (p->kind[i] == k)
-                v[n++] = p->us[i];
-        p->r.kind[k] = latency_of(v, n);
-    }
-    free(v);
-    p->r.all = latency_of(p->us, p->n);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static int start(struct part *p, const char *runtime_dir, struct bh_err *err)
@@ -267,7 +246,6 @@ int bh_scale_decide(const struct bh_scale_options *o, uint32_t nodes, const char
     struct part p = {.o = o, .nodes = nodes, .peer = peer};
     struct bh_err err = {0};
 
-    bh_arena_init(&p.a, 0);
     bh_rand_seed(&p.rand, o->seed + 1);
     p.us = bh_calloc(o->decisions, sizeof(*p.us));
     p.kind = bh_calloc(o->decisions, sizeof(*p.kind));
@@ -278,8 +256,18 @@ int bh_scale_decide(const struct bh_scale_options *o, uint32_t nodes, const char
         rc = warm(&p, &err);
     if (rc >= 0)
         rc = measure(&p, &err);
-    if (rc >= 0)
-        sum_up(&p);
+    if (rc >= 0) {
+        float *v = bh_calloc(p.n, sizeof(*v));
+        for (unsigned k = 0; k < BH_SCALE_KINDS; k++) {
+            uint32_t n = 0;
+            for (uint32_t i = 0; i < p.n; i++)
+                if (p.kind[i] == k)
+                    v[n++] = p.us[i];
+            p.r.kind[k] = latency_of(v, n);
+        }
+        free(v);
+        p.r.all = latency_of(p.us, p.n);
+    }
     if (rc >= 0 && !bh_scale_write(out, &p.r, sizeof(p.r)))
         rc = -EPIPE;
     if (rc < 0)

@@ -90,16 +90,6 @@ static ProtobufCMessage *unpack(struct stamped *st, const ProtobufCMessageDescri
  * alone (PreferNoSchedule); 12 labels, 8 images of a hundred.
  */
 
-static unsigned size_of(uint32_t node, uint32_t zones)
-{
-    return node / zones % SIZES;
-}
-
-static unsigned taint_of(uint32_t node)
-{
-    return node % 20 == 7 ? 1 : node % 50 == 11 ? 2 : 0;
-}
-
 static void node_json(struct bh_buf *b, uint32_t zone, unsigned size, unsigned taint)
 {
     static const char *const taints[TAINTS] = {
@@ -144,7 +134,9 @@ int bh_scale_node(struct bh_scale_objects *s, uint32_t node, struct bh_arena *a,
                   const struct bh_interner *in, struct bh_node_rec **ret, struct bh_err *err)
 {
     uint32_t variant =
-        (node % s->zones * SIZES + size_of(node, s->zones)) * TAINTS + taint_of(node);
+        (node % s->zones * SIZES + (node / s->zones % SIZES)) * TAINTS + (node % 20 == 7    ? 1
+                                                                          : node % 50 == 11 ? 2
+                                                                                            : 0);
     ProtobufCMessage *m = unpack(&s->node[variant], &k8s__node__descriptor, node, 0, a, err);
 
     return m ? bh_compile_node(a, (K8s__Node *)m, in, ret, err) : -EINVAL;
@@ -156,19 +148,6 @@ uint32_t bh_scale_node_number(const char *name)
 }
 
 /* ---- pods ------------------------------------------------------------------------------------ */
-
-/* Of 100: 72 plain, 12 selector, 8 tolerates, 4 prefers, 2 spread, 2 apart; mixed up. */
-static enum bh_scale_kind kind_of(uint32_t i)
-{
-    unsigned x = i * 37 % 100;
-
-    return x < 72   ? BH_SCALE_PLAIN
-           : x < 84 ? BH_SCALE_SELECTOR
-           : x < 92 ? BH_SCALE_TOLERATES
-           : x < 96 ? BH_SCALE_PREFERS
-           : x < 98 ? BH_SCALE_SPREAD
-                    : BH_SCALE_APART;
-}
 
 /* What is behind the containers; %u: the number of the template, or of a zone. */
 static const char *const constraints[BH_SCALE_KINDS] = {
@@ -210,11 +189,6 @@ static void pod_json(struct bh_buf *b, enum bh_scale_kind kind, uint32_t i, uint
         bh_buf_adds(b, "},\"status\":{\"phase\":\"Pending\"}}");
 }
 
-static bool wanted(const struct bh_scale_options *o, enum bh_scale_kind kind)
-{
-    return !o->only || bh_streq(o->only, bh_scale_kind_names[kind]);
-}
-
 static int make_templates(struct bh_scale_objects *s, const struct bh_scale_options *o,
                           struct bh_buf *json, struct bh_err *err)
 {
@@ -223,16 +197,21 @@ static int make_templates(struct bh_scale_objects *s, const struct bh_scale_opti
     s->tmpl = bh_calloc(o->templates, sizeof(*s->tmpl));
     for (uint32_t i = 0; s->n_templates < o->templates && rc >= 0; i++) {
         struct template_ *t = &s->tmpl[s->n_templates];
-        t->kind = kind_of(i);
-        if (!wanted(o, t->kind))
+        /* Of 100: 72 plain, 12 selector, 8 tolerates, 4 prefers, 2 spread, 2 apart; mixed up. */
+        unsigned x = i * 37 % 100;
+        t->kind = x < 72   ? BH_SCALE_PLAIN
+                  : x < 84 ? BH_SCALE_SELECTOR
+                  : x < 92 ? BH_SCALE_TOLERATES
+                  : x < 96 ? BH_SCALE_PREFERS
+                  : x < 98 ? BH_SCALE_SPREAD
+                           : BH_SCALE_APART;
+        if (o->only && !bh_streq(o->only, bh_scale_kind_names[t->kind]))
             continue;
         s->n_templates++;
-        pod_json(json, t->kind, i, s->zones, false);
-        rc = pack(s, &t->pending, &k8s__pod__descriptor, json, err);
-        if (rc < 0)
-            break;
-        pod_json(json, t->kind, i, s->zones, true);
-        rc = pack(s, &t->assigned, &k8s__pod__descriptor, json, err);
+        for (unsigned k = 0; k < 2 && rc >= 0; k++) {
+            pod_json(json, t->kind, i, s->zones, k);
+            rc = pack(s, k ? &t->assigned : &t->pending, &k8s__pod__descriptor, json, err);
+        }
     }
     return rc;
 }
@@ -272,14 +251,12 @@ struct bh_scale_objects *bh_scale_objects_new(const struct bh_scale_options *o, 
                                               struct bh_err *err)
 {
     struct bh_scale_objects *s = bh_calloc(1, sizeof(*s));
-    struct bh_buf json = {0};
+    struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
 
     s->zones = BH_MIN(o->zones, nodes);
-    bh_arena_init(&s->arena, 0);
     int rc = make_nodes(s, &json, err);
     if (rc >= 0)
         rc = make_templates(s, o, &json, err);
-    bh_buf_fini(&json);
     if (rc >= 0)
         return s;
     bh_scale_objects_free(s);

@@ -12,12 +12,11 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void latency_cells(struct bh_grid *g, const struct bh_scale_latency *l)
+/* Numbers with so many decimals each. */
+static void cells(struct bh_grid *g, const char *decimals, const double *v)
 {
-    const double v[] = {l->p50, l->p90, l->p99, l->p999, l->max};
-
-    for (unsigned i = 0; i < BH_ARRAY_LEN(v); i++)
-        bh_grid_cell(g, BH_CELL_RIGHT, v[i] < 100 ? "%.1f" : "%.0f", v[i]);
+    for (; *decimals; decimals++)
+        bh_grid_cell(g, BH_CELL_RIGHT, "%.*f", *decimals - '0', *v++);
 }
 
 static void decisions_table(const struct bh_scale_result *r, uint32_t n, struct bh_buf *out)
@@ -34,7 +33,9 @@ static void decisions_table(const struct bh_scale_result *r, uint32_t n, struct 
             bh_grid_cell(&g, BH_CELL_RIGHT, "%" PRIu32, r[i].nodes);
             bh_grid_cell(&g, 0, "%s", k < 0 ? "all" : bh_scale_kind_names[k]);
             bh_grid_cell(&g, BH_CELL_RIGHT, "%" PRIu32, l->n);
-            latency_cells(&g, l);
+            const double v[] = {l->p50, l->p90, l->p99, l->p999, l->max};
+            for (unsigned m = 0; m < BH_ARRAY_LEN(v); m++)
+                cells(&g, v[m] < 100 ? "1" : "0", &v[m]);
             if (k < 0)
                 bh_grid_cell(&g, BH_CELL_RIGHT, "%.0f", r[i].s.per_s);
             bh_grid_row(&g);
@@ -52,16 +53,10 @@ static void memory_table(const struct bh_scale_result *r, uint32_t n, struct bh_
     for (uint32_t i = 0; i < n; i++) {
         const struct bh_scale_watcher *w = &r[i].w;
         const struct bh_scale_scheduler *s = &r[i].s;
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%" PRIu32, r[i].nodes);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%" PRIu64, w->pods);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.1f", w->snapshot_mb);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.1f", w->rss_mb);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.0f", w->node_bytes);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.0f", w->pod_bytes);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.1f", s->rss_mb);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.0f", s->node_bytes);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.0f", s->pod_bytes);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.1f", s->rss_end_mb);
+        const double v[] = {r[i].nodes,    (double)w->pods, w->snapshot_mb, w->rss_mb,
+                            w->node_bytes, w->pod_bytes,    s->rss_mb,      s->node_bytes,
+                            s->pod_bytes,  s->rss_end_mb};
+        cells(&g, "0011001001", v);
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, false);
@@ -78,16 +73,11 @@ static void starts_table(const struct bh_scale_result *r, uint32_t n, struct bh_
         const struct bh_scale_watcher *w = &r[i].w;
         const struct bh_scale_scheduler *s = &r[i].s;
         double decisions = s->all.n;
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%" PRIu32, r[i].nodes);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.2f", w->build_s);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.2f", w->build_cpu_s);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.1f", w->longest_ms);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.2f", s->attach_s);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.2f", s->attach_cpu_s);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.2f", s->first_ms);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.2f", s->template_ms);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%.1f", (double)s->rescored / decisions);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%" PRIu64, s->misses);
+        const double v[] = {r[i].nodes,       w->build_s,     w->build_cpu_s,
+                            w->longest_ms,    s->attach_s,    s->attach_cpu_s,
+                            s->first_ms,      s->template_ms, (double)s->rescored / decisions,
+                            (double)s->misses};
+        cells(&g, "0221222210", v);
         bh_grid_cell(&g, BH_CELL_RIGHT, "%.1f%%", 100 * (double)s->fast / decisions);
         bh_grid_row(&g);
     }
@@ -192,9 +182,8 @@ static struct bh_json *scheduler_json(struct bh_arena *a, const struct bh_scale_
 void bh_scale_json(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
                    struct bh_buf *out)
 {
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    bh_arena_init(&a, 0);
     struct bh_json *doc = bh_json_new(&a, BH_JSON_OBJECT), *list = bh_json_new(&a, BH_JSON_ARRAY);
     bh_json_set_str(&a, doc, "clock", o->cpu ? "cpu" : "wall");
     set(&a, doc, "templates", o->templates);
@@ -254,33 +243,13 @@ static struct bh_json *values(struct bh_arena *a, const struct bh_scale_result *
     return list;
 }
 
-static void page(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
-                 const struct bh_plot *plots, struct bh_buf *out)
-{
-    struct bh_buf table BH_CLEANUP(bh_buf_fini) = {0};
-
-    bh_scale_table(o, r, n, &table);
-    bh_buf_addf(out,
-                "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>berth "
-                "bench scale</title><style>%s</style></head><body><main>\n<h1>berth bench "
-                "scale</h1>\n<p class=\"dim\">by number of nodes; %u pods a node run already, %u "
-                "templates</p>\n<div class=\"plots\">\n",
-                bh_html_style, o->pods_per_node, o->templates);
-    for (unsigned i = 0; i < PLOTS; i++)
-        bh_plot_lines(out, &plots[i]);
-    bh_buf_adds(out, "</div>\n<div class=\"scroll\"><pre>");
-    bh_buf_add(out, table.p, table.n); /* nothing in it needs escaping */
-    bh_buf_adds(out, "</pre></div>\n</main></body></html>\n");
-}
-
 void bh_scale_plots(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
                     bool html, struct bh_buf *out)
 {
     struct bh_plot_line lines[BH_ARRAY_LEN(curves)];
     struct bh_plot plots[PLOTS];
-    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    bh_arena_init(&a, 0);
     for (unsigned i = 0; i < PLOTS; i++)
         plots[i] = (struct bh_plot){.title = titles[i], .unit = "", .growth = true};
     for (unsigned i = 0; i < BH_ARRAY_LEN(curves); i++) {
@@ -292,8 +261,21 @@ void bh_scale_plots(const struct bh_scale_options *o, const struct bh_scale_resu
         if (!p->n_lines++)
             p->lines = &lines[i];
     }
-    if (html)
-        page(o, r, n, plots, out);
-    else
+    if (html) {
+        struct bh_buf table BH_CLEANUP(bh_buf_fini) = {0};
+        bh_scale_table(o, r, n, &table);
+        bh_buf_addf(
+            out,
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>berth "
+            "bench scale</title><style>%s</style></head><body><main>\n<h1>berth bench "
+            "scale</h1>\n<p class=\"dim\">by number of nodes; %u pods a node run already, %u "
+            "templates</p>\n<div class=\"plots\">\n",
+            bh_html_style, o->pods_per_node, o->templates);
+        for (unsigned i = 0; i < PLOTS; i++)
+            bh_plot_lines(out, &plots[i]);
+        bh_buf_adds(out, "</div>\n<div class=\"scroll\"><pre>");
+        bh_buf_add(out, table.p, table.n); /* nothing in it needs escaping */
+        bh_buf_adds(out, "</pre></div>\n</main></body></html>\n");
+    } else
         bh_plot_sheet(out, plots, PLOTS);
 }

@@ -10,24 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct bh_opt_usage usage = {
-    .program = "berth bench scale",
-    .synopsis = "[flags]",
-    .about =
-        "Measures how decisions, memory and starts grow with the cluster. For each number of nodes "
-        "two processes do what berth-watcher and berth-scheduler do with a snapshot in shared "
-        "memory: one compiles and publishes made-up nodes and pods, the other attaches, decides "
-        "pods of many templates, and sees each of them bound, and an older one deleted, through "
-        "the change log. A million nodes with two million pods take 3.6 GB of memory, 1.2 of them "
-        "in /dev/shm, which needs room for twice as much while the snapshot grows.",
-    .examples = "  berth bench scale\n"
-                "  berth bench scale --nodes 5000,50000 --decisions 100000 -o json\n"
-                "  berth bench scale --nodes 5000,50000,100000,1000000 --plot growth.svg\n"
-                "  berth bench scale --nodes 100000 --only plain --clock cpu\n",
-    .exits = "  0  measured\n"
-             "  1  a size could not be measured (memory, /dev/shm), or a file not be written\n"
-             "  2  wrong usage\n",
-};
+#define WHO "berth bench scale"
 
 struct run {
     struct bh_scale_options o;
@@ -54,22 +37,12 @@ static void on_signal(int sig)
     bh_scale_stopped = 1;
 }
 
-/* No restarting of system calls: a read that waits shall end. */
-static void catch_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction sa = {.sa_handler = on_signal};
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(signals); i++)
-        sigaction(signals[i], &sa, NULL);
-}
-
 static int complain(const char *what)
 {
     int rc = -errno;
 
     if (!bh_scale_stopped)
-        fprintf(stderr, "%s: %s: %s\n", usage.program, what, strerror(-rc));
+        fprintf(stderr, "%s: %s: %s\n", WHO, what, strerror(-rc));
     return rc;
 }
 
@@ -111,7 +84,7 @@ static int finish(struct child *c)
     while (c->pid > 0 && waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (c->pid > 0 && WIFSIGNALED(status) && !bh_scale_stopped)
-        fprintf(stderr, "%s: a process died of signal %d (%s)\n", usage.program, WTERMSIG(status),
+        fprintf(stderr, "%s: a process died of signal %d (%s)\n", WHO, WTERMSIG(status),
                 strsignal(WTERMSIG(status)));
     return c->pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == BH_EXIT_OK ? 0 : -EIO;
 }
@@ -153,7 +126,7 @@ static int run_all(struct run *r)
 
     snprintf(dir, sizeof(dir), "%s/berth-scale-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(dir)) {
-        fprintf(stderr, "%s: %s: %s\n", usage.program, dir, strerror(errno));
+        fprintf(stderr, "%s: %s: %s\n", WHO, dir, strerror(errno));
         return -errno;
     }
     r->results = bh_calloc(r->o.n_sizes, sizeof(*r->results));
@@ -163,7 +136,7 @@ static int run_all(struct run *r)
     }
     bh_progress_end(&r->progress);
     if (bh_scale_stopped)
-        fprintf(stderr, "%s: stopped\n", usage.program);
+        fprintf(stderr, "%s: stopped\n", WHO);
     rmdir(dir);
     return rc;
 }
@@ -179,7 +152,7 @@ static int write_plots(const struct run *r, const char *path, bool html)
     bh_scale_plots(&r->o, r->results, r->n_results, html, &out);
     int rc = bh_write_file(path, out.p, out.n, 0644);
     if (rc < 0)
-        fprintf(stderr, "%s: %s: %s\n", usage.program, path, strerror(-rc));
+        fprintf(stderr, "%s: %s: %s\n", WHO, path, strerror(-rc));
     return rc;
 }
 
@@ -191,23 +164,13 @@ static int print(const struct run *r)
         bh_scale_json(&r->o, r->results, r->n_results, &out);
     else
         bh_scale_table(&r->o, r->results, r->n_results, &out);
-    if (bh_cli_print(usage.program, &out) != BH_EXIT_OK)
+    if (bh_cli_print(WHO, &out) != BH_EXIT_OK)
         return -EIO;
     int rc = write_plots(r, r->plot, false), rc_page = write_plots(r, r->report, true);
     return BH_MIN(rc, rc_page);
 }
 
 /* ---- command line ---------------------------------------------------------------------------- */
-
-static int check_number(const char *flag, int64_t v, int64_t min, int64_t max, uint32_t *ret,
-                        struct bh_err *err)
-{
-    if (v < min || v > max)
-        return bh_err_set(err, -EINVAL, "invalid value \"%lld\" for --%s: from %lld to %lld",
-                          (long long)v, flag, (long long)min, (long long)max);
-    *ret = (uint32_t)v;
-    return 0;
-}
 
 static int check_sizes(struct run *r, struct bh_err *err)
 {
@@ -229,31 +192,32 @@ static int check_sizes(struct run *r, struct bh_err *err)
     return r->o.n_sizes ? 0 : bh_err_set(err, -EINVAL, "invalid value for --nodes: empty");
 }
 
-static int check_only(struct run *r, struct bh_err *err)
-{
-    for (unsigned k = 0; k < BH_SCALE_KINDS; k++)
-        if (!r->o.only || bh_streq(r->o.only, bh_scale_kind_names[k]))
-            return 0;
-    return bh_err_set(err, -EINVAL,
-                      "invalid value \"%s\" for --only: plain, zone selector, tolerates, prefers, "
-                      "zone spread or anti-affinity",
-                      r->o.only);
-}
-
 static int check_flags(struct run *r, struct bh_err *err)
 {
+    const struct {
+        const char *flag;
+        long long v, min, max;
+        uint32_t *ret;
+    } numbers[] = {{"templates", r->templates, 1, 10000, &r->o.templates},
+                   {"decisions", r->decisions, 1, 50000000, &r->o.decisions},
+                   {"pods-per-node", r->pods_per_node, 0, 100, &r->o.pods_per_node},
+                   {"zones", r->zones, 1, 10000, &r->o.zones}};
     int rc = check_sizes(r, err);
 
-    if (rc == 0)
-        rc = check_number("templates", r->templates, 1, 10000, &r->o.templates, err);
-    if (rc == 0)
-        rc = check_number("decisions", r->decisions, 1, 50000000, &r->o.decisions, err);
-    if (rc == 0)
-        rc = check_number("pods-per-node", r->pods_per_node, 0, 100, &r->o.pods_per_node, err);
-    if (rc == 0)
-        rc = check_number("zones", r->zones, 1, 10000, &r->o.zones, err);
-    if (rc == 0)
-        rc = check_only(r, err);
+    for (size_t i = 0; i < BH_ARRAY_LEN(numbers) && rc == 0; i++) {
+        *numbers[i].ret = (uint32_t)numbers[i].v;
+        if (numbers[i].v < numbers[i].min || numbers[i].v > numbers[i].max)
+            rc = bh_err_set(err, -EINVAL, "invalid value \"%lld\" for --%s: from %lld to %lld",
+                            numbers[i].v, numbers[i].flag, numbers[i].min, numbers[i].max);
+    }
+    bool known = !r->o.only;
+    for (unsigned k = 0; k < BH_SCALE_KINDS && !known; k++)
+        known = bh_streq(r->o.only, bh_scale_kind_names[k]);
+    if (rc == 0 && !known)
+        rc = bh_err_set(err, -EINVAL,
+                        "invalid value \"%s\" for --only: plain, zone selector, tolerates, "
+                        "prefers, zone spread or anti-affinity",
+                        r->o.only);
     if (rc < 0)
         return rc;
     if ((uint64_t)r->o.nodes[r->o.n_sizes - 1] * r->o.pods_per_node + r->o.decisions > 99000000)
@@ -296,14 +260,18 @@ int bh_bench_scale(int argc, char **argv)
         {"report", 0, BH_OPT_STR, &r.report, "FILE.html", "also write a page with both"},
         {0}};
     struct bh_err err = {0};
-    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, &err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
 
     if (rc == 0)
         rc = check_flags(&r, &err);
     if (rc != 0)
-        return bh_cli_usage(usage.program, rc, &err);
+        return bh_cli_usage(WHO, rc, &err);
     bh_progress_init(&r.progress);
-    catch_signals();
+    /* No restarting of system calls: a read that waits shall end. */
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction sa = {.sa_handler = on_signal};
+    for (size_t i = 0; i < BH_ARRAY_LEN(signals); i++)
+        sigaction(signals[i], &sa, NULL);
     rc = run_all(&r);
     if (r.n_results && print(&r) < 0)
         rc = -EIO;

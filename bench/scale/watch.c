@@ -164,30 +164,27 @@ static int build(struct part *p, uint32_t nodes, struct bh_scale_watcher *r, str
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
-static int carry_out(struct part *p, const struct bh_scale_item *it, struct bh_err *err)
-{
-    char uid[BH_SCALE_NAME_BYTES];
-
-    if (it->node != BH_SCALE_NO_NODE)
-        return put_pod(p, it->pod, it->tmpl, it->node, err);
-    bh_scale_uid(it->pod, uid);
-    int rc = bh_snap_del_pod(p->w, uid, strlen(uid));
-    return rc < 0 ? bh_err_set(err, rc, "deletion of pod %u: %s", it->pod, strerror(-rc)) : 0;
-}
-
 /* Until the other side closes. */
 static int serve(struct part *p, int peer, struct bh_err *err)
 {
     struct bh_scale_order order;
     struct bh_scale_item item;
+    char uid[BH_SCALE_NAME_BYTES];
 
     while (bh_scale_read(peer, &order, sizeof(order))) {
         for (uint32_t i = 0; i < order.n; i++) {
             if (!bh_scale_read(peer, &item, sizeof(item)))
                 return 0;
-            int rc = carry_out(p, &item, err);
+            if (item.node != BH_SCALE_NO_NODE) {
+                int rc = put_pod(p, item.pod, item.tmpl, item.node, err);
+                if (rc < 0)
+                    return rc;
+                continue;
+            }
+            bh_scale_uid(item.pod, uid);
+            int rc = bh_snap_del_pod(p->w, uid, strlen(uid));
             if (rc < 0)
-                return rc;
+                return bh_err_set(err, rc, "deletion of pod %u: %s", item.pod, strerror(-rc));
         }
         bh_snap_writer_tick(p->w);
         uint64_t head = bh_snap_head(p->w);
@@ -203,11 +200,9 @@ int bh_scale_watch(const struct bh_scale_options *o, uint32_t nodes, const char 
     struct part p = {.o = o};
     struct bh_scale_watcher r;
     struct bh_err err = {0};
-    int rc;
 
-    bh_arena_init(&p.a, 0);
     p.objects = bh_scale_objects_new(o, nodes, &err);
-    rc = p.objects ? bh_snap_writer_new(runtime_dir, NULL, &p.w, &err) : -EINVAL;
+    int rc = p.objects ? bh_snap_writer_new(runtime_dir, NULL, &p.w, &err) : -EINVAL;
     if (rc >= 0) {
         p.in = bh_snap_interner(p.w);
         rc = build(&p, nodes, &r, &err);

@@ -363,11 +363,10 @@ static void test_histograms_are_what_grew(void)
                                 "m_count{result=\"c\"} 3\nmm_count{result=\"a\"} 7\n";
     static const char config[] =
         "{\"metrics\":{\"m\":[{\"label\":\"result\",\"values\":[\"a\",\"b\"]}]}}";
-    struct bh_bench_report r;
+    struct bh_bench_report r = {0};
     struct bh_json *collectors;
     struct bh_arena a;
 
-    bh_bench_report_init(&r);
     bh_arena_init(&a, 0);
     CU_ASSERT_FATAL(bh_json_parse(&a, config, strlen(config), 0, &collectors, NULL) == 0);
     bh_bench_put_histograms(&r, collectors, before, after, "N");
@@ -384,9 +383,8 @@ static void test_histograms_are_what_grew(void)
 
 static void test_notes_are_told_once(void)
 {
-    struct bh_bench_report r;
+    struct bh_bench_report r = {0};
 
-    bh_bench_report_init(&r);
     bh_bench_note(&r, "a", "gate %s", "X");
     bh_bench_note(&r, "b", "gate X");
     bh_bench_note(&r, "b", "gate Y");
