@@ -43,23 +43,19 @@ static bool chunk_size(struct bh_str s, size_t *ret)
     return digits && (rest == s.n || s.p[rest] == ';');
 }
 
-static ssize_t read_data(struct bh_http_chunks *c, size_t n)
-{
-    n = BH_MIN(n, c->data_left);
-    c->data_left -= n;
-    if (!c->data_left)
-        c->at = BH_CHUNK_END;
-    return (ssize_t)n;
-}
-
 ssize_t bh_http_chunks_read(struct bh_http_chunks *c, const char *p, size_t n, bool *ret_data)
 {
     struct bh_str line;
     size_t used, max = c->at == BH_CHUNK_TRAILER ? BH_HTTP_HEAD_MAX - c->trailer_n : SIZE_LINE_MAX;
 
     *ret_data = c->at == BH_CHUNK_DATA;
-    if (*ret_data)
-        return read_data(c, n);
+    if (*ret_data) {
+        n = BH_MIN(n, c->data_left);
+        c->data_left -= n;
+        if (!c->data_left)
+            c->at = BH_CHUNK_END;
+        return (ssize_t)n;
+    }
     if (!read_line(p, n, max, &line, &used))
         return -1;
     if (!used)

@@ -46,22 +46,6 @@ static bool read_request_line(struct bh_http_head *h, char *line)
     return true;
 }
 
-static bool read_length(struct bh_http_head *h, const char *v, bool *ret_given)
-{
-    size_t n = 0;
-
-    if (*ret_given || !*v)
-        return false;
-    *ret_given = true;
-    for (; *v; v++) {
-        if (*v < '0' || *v > '9')
-            return false;
-        n = n > (SIZE_MAX - 9) / 10 ? SIZE_MAX : n * 10 + (size_t)(*v - '0');
-    }
-    h->body_n = n;
-    return true;
-}
-
 /* True when word is one of the comma-separated words of list. */
 static bool has_word(const char *list, const char *word)
 {
@@ -84,8 +68,19 @@ static bool note_field(struct bh_http_head *h, const struct bh_http_field *f, st
 {
     switch (f->name[0] | 0x20) {
     case 'c':
-        if (strcasecmp(f->name, "Content-Length") == 0)
-            return read_length(h, f->value, &seen->length);
+        if (strcasecmp(f->name, "Content-Length") == 0) {
+            size_t n = 0;
+            if (seen->length || !*f->value)
+                return false;
+            seen->length = true;
+            for (const char *v = f->value; *v; v++) {
+                if (*v < '0' || *v > '9')
+                    return false;
+                n = n > (SIZE_MAX - 9) / 10 ? SIZE_MAX : n * 10 + (size_t)(*v - '0');
+            }
+            h->body_n = n;
+            return true;
+        }
         if (strcasecmp(f->name, "Connection") == 0 && has_word(f->value, "close"))
             h->keep_alive = false;
         return true;

@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/loop.h"
 #include "common/http/tls.h"
 #include "simulator/http/chunks.h"
 #include "simulator/http/stream.h"
@@ -84,7 +85,7 @@ static void feed(struct bh_http_conn *c, const char *p, size_t n);
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static void make_dirty(struct bh_http_conn *c)
+void bh_http_conn_wake(struct bh_http_conn *c)
 {
     struct web *p = c->p;
 
@@ -93,11 +94,6 @@ static void make_dirty(struct bh_http_conn *c)
     c->dirty = true;
     c->next_dirty = p->dirty;
     p->dirty = c;
-}
-
-static void on_poll_closed(uv_handle_t *h)
-{
-    free(h);
 }
 
 static void accept_again(struct web *p);
@@ -117,7 +113,7 @@ static void conn_end(struct bh_http_conn *c)
     if (!c->poll)
         return;
     uv_poll_stop(c->poll);
-    uv_close((uv_handle_t *)bh_take_ptr(c->poll), on_poll_closed);
+    bh_loop_close_free(bh_take_ptr(c->poll));
     if (c->tls)
         bh_tls_session_free(bh_take_ptr(c->tls));
     close(c->fd);
@@ -146,14 +142,9 @@ static void free_dead(struct web *p)
     }
 }
 
-static size_t unsent(const struct bh_http_conn *c)
-{
-    return c->out.n - c->out_at;
-}
-
 size_t bh_http_conn_unsent(const struct bh_http_conn *c)
 {
-    return unsent(c);
+    return c->out.n - c->out_at;
 }
 
 /* At a request that is not over. */
@@ -165,12 +156,12 @@ static bool held(const struct bh_http_conn *c)
 /* The same, or its client does not read the answers. */
 static bool busy(const struct bh_http_conn *c)
 {
-    return held(c) || unsent(c) > OUT_MAX;
+    return held(c) || bh_http_conn_unsent(c) > OUT_MAX;
 }
 
 static void wait_for(struct bh_http_conn *c)
 {
-    int events = unsent(c) || c->flush ? UV_WRITABLE : 0;
+    int events = bh_http_conn_unsent(c) || c->flush ? UV_WRITABLE : 0;
 
     if (!c->poll)
         return;
@@ -226,7 +217,7 @@ static void begin_answer(struct bh_http_conn *c, int code, const char *content_t
     bh_buf_add(b, r->lines.p ? r->lines.p : "", r->lines.n);
     if (!c->keep_alive)
         bh_buf_adds(b, "Connection: close\r\n");
-    make_dirty(c);
+    bh_http_conn_wake(c);
     c->active_ms = uv_now(c->p->s.loop); /* the client gets as long as ever to read it */
     r->state = BH_HTTP_ANSWERED;
 }
@@ -265,11 +256,6 @@ struct bh_http_conn *bh_http_conn_stream(struct bh_http_req *r, const char *cont
     return c;
 }
 
-void bh_http_conn_wake(struct bh_http_conn *c)
-{
-    make_dirty(c);
-}
-
 static bool ending(const struct bh_http_stream *s)
 {
     return s->ending && !s->len;
@@ -282,9 +268,9 @@ static void pump_stream(struct bh_http_conn *c)
     struct bh_buf *b = &c->out;
     char size[8];
 
-    while (!ending(s) && unsent(c) < STREAM_FILL) {
+    while (!ending(s) && bh_http_conn_unsent(c) < STREAM_FILL) {
         size_t head = c->chunked_out ? 8 : 0, from = b->n;
-        size_t max = BH_MIN(bh_http_stream_pending(s) - unsent(c), STREAM_FILL);
+        size_t max = BH_MIN(bh_http_stream_pending(s) - bh_http_conn_unsent(c), STREAM_FILL);
         if (!max)
             return;
         bh_buf_reserve(b, head + max + 2);
@@ -328,7 +314,7 @@ static void refuse(struct bh_http_conn *c, int code, const char *text)
         call_free(bh_take_ptr(c->req));
     bh_http_write_refusal(&c->out, code, text);
     c->last = c->refused = true;
-    make_dirty(c);
+    bh_http_conn_wake(c);
 }
 
 static void dispatch(struct bh_http_conn *c)
@@ -345,59 +331,37 @@ static void dispatch(struct bh_http_conn *c)
 }
 
 /* Takes h's memory. */
-static struct bh_http_req *call_new(struct bh_http_conn *c, const struct bh_http_head *h)
+static void begin_request(struct bh_http_conn *c, const struct bh_http_head *h)
 {
-    struct call *r = c->req = bh_calloc(1, sizeof(*r));
+    struct call *call = c->req = bh_calloc(1, sizeof(*call));
+    struct bh_http_req *r = &call->r;
 
-    r->conn = c;
-    r->head = *h;
-    r->r.method = h->method;
-    r->r.fields = h->fields;
-    r->r.n_fields = h->n_fields;
-    r->r.tls = c->tls;
-    memcpy(r->r.peer, c->peer, sizeof(r->r.peer));
-    bh_http_req_init(&r->r, &c->p->s, h->target);
-    return &r->r;
-}
-
-static void begin_request(struct bh_http_conn *c, struct bh_http_head *h)
-{
-    const bool expects = h->expects_continue;
-
+    call->conn = c;
+    call->head = *h;
+    r->method = h->method;
+    r->fields = h->fields;
+    r->n_fields = h->n_fields;
+    r->tls = c->tls;
+    memcpy(r->peer, c->peer, sizeof(r->peer));
+    bh_http_req_init(r, &c->p->s, h->target);
     c->keep_alive = h->keep_alive;
     c->chunked_out = h->http11;
     c->no_body = bh_streq(h->method, "HEAD");
     c->phase = h->chunked ? CHUNKS : BODY;
     c->chunks = (struct bh_http_chunks){0};
     c->body_left = h->body_n;
-    struct bh_http_req *r = call_new(c, h);
     if (c->phase == BODY && c->body_left > r->max_body_bytes) {
         refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
         return;
     }
-    if (expects && (c->phase == CHUNKS || c->body_left)) {
+    if (h->expects_continue && (c->phase == CHUNKS || c->body_left)) {
         bh_buf_adds(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
-        make_dirty(c);
+        bh_http_conn_wake(c);
     }
     if (c->phase == BODY && c->body_left)
         bh_buf_reserve(&r->body, BH_MIN(c->body_left, BODY_AT_FIRST));
     else if (c->phase == BODY)
         dispatch(c);
-}
-
-static size_t read_head(struct bh_http_conn *c, const char *p, size_t n)
-{
-    struct bh_http_head h;
-    ssize_t used = bh_http_head_read(&h, p, n, &c->head_seen);
-
-    if (used == 0)
-        return 0;
-    if (used > 0) {
-        begin_request(c, &h);
-        return (size_t)used;
-    }
-    refuse(c, (int)-used, bh_http_head_fault(used));
-    return n;
 }
 
 static size_t read_body(struct bh_http_conn *c, const char *p, size_t n)
@@ -411,31 +375,36 @@ static size_t read_body(struct bh_http_conn *c, const char *p, size_t n)
     return n;
 }
 
-static size_t read_chunks(struct bh_http_conn *c, const char *p, size_t n)
-{
-    bool data;
-    ssize_t used = bh_http_chunks_read(&c->chunks, p, n, &data);
-
-    if (used < 0) {
-        refuse(c, MHD_HTTP_BAD_REQUEST, "malformed request body\n");
-        return n;
-    }
-    if (data && bh_http_take_body(&c->req->r, p, (size_t)used) < 0)
-        conn_end(c);
-    else if (c->chunks.at == BH_CHUNK_OVER)
-        dispatch(c); /* trailers are read over */
-    return (size_t)used;
-}
-
 static size_t read_some(struct bh_http_conn *c, const char *p, size_t n)
 {
     switch (c->phase) {
-    case HEAD:
-        return read_head(c, p, n);
+    case HEAD: {
+        struct bh_http_head h;
+        ssize_t used = bh_http_head_read(&h, p, n, &c->head_seen);
+        if (used == 0)
+            return 0;
+        if (used > 0) {
+            begin_request(c, &h);
+            return (size_t)used;
+        }
+        refuse(c, (int)-used, bh_http_head_fault(used));
+        return n;
+    }
     case BODY:
         return read_body(c, p, n);
-    case CHUNKS:
-        return read_chunks(c, p, n);
+    case CHUNKS: {
+        bool data;
+        ssize_t used = bh_http_chunks_read(&c->chunks, p, n, &data);
+        if (used < 0) {
+            refuse(c, MHD_HTTP_BAD_REQUEST, "malformed request body\n");
+            return n;
+        }
+        if (data && bh_http_take_body(&c->req->r, p, (size_t)used) < 0)
+            conn_end(c);
+        else if (c->chunks.at == BH_CHUNK_OVER)
+            dispatch(c); /* trailers are read over */
+        return (size_t)used;
+    }
     case HANDSHAKE:
     case LINGER:
         break;
@@ -476,55 +445,27 @@ static void feed(struct bh_http_conn *c, const char *p, size_t n)
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-static void linger(struct bh_http_conn *c, size_t n)
-{
-    c->lingered += n;
-    if (!n || c->lingered > BH_HTTP_LINGER_BYTES)
-        conn_end(c);
-}
-
-static ssize_t outcome(ssize_t n)
-{
-    return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? GNUTLS_E_AGAIN : GNUTLS_E_PULL_ERROR;
-}
-
-static ssize_t receive(struct bh_http_conn *c, char *buf)
-{
-    if (!c->tls || c->phase == LINGER)
-        return outcome(recv(c->fd, buf, READ_BYTES, 0));
-    ssize_t n = gnutls_record_recv(c->tls, buf, READ_BYTES);
-    return n == GNUTLS_E_INTERRUPTED ? GNUTLS_E_AGAIN : n;
-}
-
-static ssize_t send_some(struct bh_http_conn *c)
-{
-    if (!c->tls)
-        return outcome(send(c->fd, c->out.p + c->out_at, unsent(c), MSG_NOSIGNAL));
-    ssize_t n = c->flush ? gnutls_record_send(c->tls, NULL, 0)
-                         : gnutls_record_send(c->tls, c->out.p + c->out_at, unsent(c));
-    c->flush = n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED;
-    return c->flush ? GNUTLS_E_AGAIN : n;
-}
-
 static void on_readable(struct bh_http_conn *c)
 {
     char *buf = c->p->read;
 
     for (int i = 0; i < READS_PER_TURN && c->poll && !busy(c); i++) {
-        ssize_t n = receive(c, buf);
-        if (n == GNUTLS_E_AGAIN)
+        ssize_t n = bh_tls_read(c->phase == LINGER ? NULL : c->tls, c->fd, buf, READ_BYTES);
+        if (n == -EAGAIN)
             return;
         if (n < 0) {
             conn_end(c);
             return;
         }
         if (c->phase == LINGER) {
-            linger(c, (size_t)n);
+            c->lingered += (size_t)n;
+            if (!n || c->lingered > BH_HTTP_LINGER_BYTES)
+                conn_end(c);
             continue;
         }
         if (n == 0) {
             c->eof = c->last = true; /* what is answered still leaves */
-            make_dirty(c);
+            bh_http_conn_wake(c);
             return;
         }
         c->active_ms = uv_now(c->p->s.loop);
@@ -537,9 +478,10 @@ static void on_readable(struct bh_http_conn *c)
 /* All that the socket takes. */
 static void send_out(struct bh_http_conn *c)
 {
-    while (unsent(c) || c->flush) {
-        ssize_t n = send_some(c);
-        if (n == GNUTLS_E_AGAIN)
+    while (bh_http_conn_unsent(c) || c->flush) {
+        ssize_t n =
+            bh_tls_write(c->tls, c->fd, c->out.p + c->out_at, bh_http_conn_unsent(c), &c->flush);
+        if (n == -EAGAIN)
             return;
         if (n < 0) {
             conn_end(c);
@@ -555,21 +497,6 @@ static void send_out(struct bh_http_conn *c)
         bh_buf_reset(&c->out);
 }
 
-/* Everything is sent and nothing more is read. A client that still sends would have its answer
- * thrown away by the reset that a plain close causes. */
-static void finish(struct bh_http_conn *c)
-{
-    if (c->tls && c->phase != LINGER)
-        (void)gnutls_bye(c->tls, GNUTLS_SHUT_WR);
-    if (!c->refused || c->eof) {
-        conn_end(c);
-    } else if (c->phase != LINGER) {
-        shutdown(c->fd, SHUT_WR);
-        c->phase = LINGER;
-        c->active_ms = uv_now(c->p->s.loop);
-    }
-}
-
 static void flush_one(struct bh_http_conn *c)
 {
     if (c->stream && c->stream->cut) {
@@ -580,7 +507,7 @@ static void flush_one(struct bh_http_conn *c)
         if (c->stream)
             pump_stream(c);
         send_out(c);
-    } while (c->poll && c->stream && !unsent(c) &&
+    } while (c->poll && c->stream && !bh_http_conn_unsent(c) &&
              (bh_http_stream_pending(c->stream) || ending(c->stream)));
     if (!c->poll)
         return;
@@ -588,8 +515,19 @@ static void flush_one(struct bh_http_conn *c)
         request_over(c);
     if (c->in.n && !busy(c) && !c->last)
         feed(c, "", 0);
-    if (c->poll && c->last && !unsent(c) && !c->flush && !c->stream)
-        finish(c);
+    if (c->poll && c->last && !bh_http_conn_unsent(c) && !c->flush && !c->stream) {
+        /* Everything is sent and nothing more is read. A client that still sends would have
+             * its answer thrown away by the reset that a plain close causes. */
+        if (c->tls && c->phase != LINGER)
+            (void)gnutls_bye(c->tls, GNUTLS_SHUT_WR);
+        if (!c->refused || c->eof) {
+            conn_end(c);
+        } else if (c->phase != LINGER) {
+            shutdown(c->fd, SHUT_WR);
+            c->phase = LINGER;
+            c->active_ms = uv_now(c->p->s.loop);
+        }
+    }
     wait_for(c);
 }
 
@@ -605,27 +543,20 @@ static void flush(struct web *p)
     free_dead(p);
 }
 
-static void shake_hands(struct bh_http_conn *c)
-{
-    int rc = gnutls_handshake(c->tls);
-
-    if (rc == 0) {
-        c->phase = HEAD;
-        c->active_ms = uv_now(c->p->s.loop);
-        on_readable(c);
-    } else if (gnutls_error_is_fatal(rc)) {
-        (void)gnutls_alert_send_appropriate(c->tls, rc);
-        conn_end(c);
-    }
-}
-
 static void on_io(uv_poll_t *h, int status, int events)
 {
     struct bh_http_conn *c = h->data;
 
-    make_dirty(c);
+    bh_http_conn_wake(c);
     if (c->phase == HANDSHAKE && status == 0) {
-        shake_hands(c);
+        int rc = bh_tls_handshake(c->tls);
+        if (rc > 0) {
+            c->phase = HEAD;
+            c->active_ms = uv_now(c->p->s.loop);
+            on_readable(c);
+        } else if (rc < 0) {
+            conn_end(c);
+        }
         return;
     }
     if (status < 0 || ((events & UV_DISCONNECT) && held(c))) {
@@ -722,9 +653,9 @@ static void on_timer(uv_timer_t *t)
     uint64_t now = uv_now(p->s.loop);
 
     for (struct bh_http_conn *c = p->conns, *next; c; c = next) {
-        bool waits = held(c) && !unsent(c);
+        bool waits = held(c) && !bh_http_conn_unsent(c);
         next = c->next;
-        if (!unsent(c) && c->out.cap > OUT_KEEP_IDLE && now - c->active_ms > 1000)
+        if (!bh_http_conn_unsent(c) && c->out.cap > OUT_KEEP_IDLE && now - c->active_ms > 1000)
             bh_buf_fini(&c->out);
         if (c->phase == HANDSHAKE
                 ? now - c->since_ms > BH_HTTP_HANDSHAKE_MS

@@ -31,6 +31,7 @@ struct bh_http_stream;
 struct bh_http_stream *bh_http_stream_start(struct bh_http_req *r, const char *content_type,
                                             void (*on_close)(void *arg), void *arg);
 void bh_http_stream_add(struct bh_http_stream *s, struct bh_http_chunk *c); /* takes its own ref */
+void bh_http_stream_copy(struct bh_http_stream *s, const void *p, size_t n);
 size_t bh_http_stream_pending(const struct bh_http_stream *s); /* bytes queued, not yet sent */
 void bh_http_stream_end(struct bh_http_stream *s);             /* orderly end after the queue */
 void bh_http_stream_abort(struct bh_http_stream *s);           /* cut the connection now */

@@ -20,12 +20,6 @@ struct bh_http_chunk *bh_http_chunk_new(const void *p, size_t n)
     return c;
 }
 
-static struct bh_http_chunk *chunk_ref(struct bh_http_chunk *c)
-{
-    c->refs++;
-    return c;
-}
-
 void bh_http_chunk_unref(struct bh_http_chunk *c)
 {
     if (c && --c->refs == 0)
@@ -87,28 +81,32 @@ struct bh_http_stream *bh_http_stream_start(struct bh_http_req *r, const char *c
     return s;
 }
 
-static void grow_queue(struct bh_http_stream *s)
-{
-    size_t cap = s->cap ? s->cap * 2 : QUEUE_MIN;
-    struct bh_http_chunk **next = bh_reallocarray(NULL, cap, sizeof(struct bh_http_chunk *));
-
-    for (size_t i = 0; i < s->len; i++)
-        next[i] = s->queue[(s->head + i) & (s->cap - 1)];
-    free(s->queue);
-    s->queue = next;
-    s->head = 0;
-    s->cap = cap;
-}
-
 void bh_http_stream_add(struct bh_http_stream *s, struct bh_http_chunk *c)
 {
     if (s->cut || s->ending || c->n == 0)
         return;
-    if (s->len == s->cap)
-        grow_queue(s);
-    s->queue[(s->head + s->len++) & (s->cap - 1)] = chunk_ref(c);
+    if (s->len == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : QUEUE_MIN;
+        struct bh_http_chunk **next = bh_reallocarray(NULL, cap, sizeof(struct bh_http_chunk *));
+        for (size_t i = 0; i < s->len; i++)
+            next[i] = s->queue[(s->head + i) & (s->cap - 1)];
+        free(s->queue);
+        s->queue = next;
+        s->head = 0;
+        s->cap = cap;
+    }
+    c->refs++;
+    s->queue[(s->head + s->len++) & (s->cap - 1)] = c;
     s->pending += c->n;
     bh_http_conn_wake(s->conn);
+}
+
+void bh_http_stream_copy(struct bh_http_stream *s, const void *p, size_t n)
+{
+    struct bh_http_chunk *c = bh_http_chunk_new(p, n);
+
+    bh_http_stream_add(s, c);
+    bh_http_chunk_unref(c);
 }
 
 size_t bh_http_stream_pending(const struct bh_http_stream *s)

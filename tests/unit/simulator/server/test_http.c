@@ -14,6 +14,7 @@
 #define NS      "/api/v1/namespaces/default/"
 #define CMS     NS "configmaps"
 #define PB_TYPE "application/vnd.kubernetes.protobuf"
+#define CRDS    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #define TABLE   "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 /* One exchange whose code is checked; c is the caller's to look at and to finish. */
@@ -350,7 +351,7 @@ static void test_who_gets_protobuf(void)
         call_fini(&c);
     }
     just(&f, (struct call){.path = NS "pods/p", .accept = "text/html"}, 406);
-    just(&f, (struct call){.path = NS "endpoints", .accept = PB_TYPE}, 406); /* JSON only */
+    just(&f, (struct call){.path = CRDS, .accept = PB_TYPE}, 406); /* JSON only */
     struct call c = {.path = NS "pods/none", .accept = PB_TYPE};
     expect(&f, &c, 404);
     struct bh_api_status st;
@@ -429,7 +430,7 @@ static void test_protobuf_bodies(void)
          400);
     just(&f,
          (struct call){.method = "POST",
-                       .path = NS "endpoints",
+                       .path = CRDS,
                        .body = body.p,
                        .body_n = body.n,
                        .content_type = PB_TYPE},
