@@ -98,8 +98,8 @@ void bh_adm_not_negative(struct bh_sim_write *w, const char *at, const struct bh
                          const char *member);
 /* Differs from the old value: "field is immutable". */
 void bh_adm_immutable(struct bh_sim_write *w, const char *dotted);
-/* Differs from the old one in other members than these; NULL ends them. */
-void bh_adm_frozen_spec(struct bh_sim_write *w, const char *const *may_change, const char *text);
+/* Differs from the old one in other members than these words. */
+void bh_adm_frozen_spec(struct bh_sim_write *w, const char *may_change, const char *text);
 bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *dotted);
 void bh_adm_dns_label(struct bh_sim_write *w, const char *field, const char *v);
 /* Absent is fine. */
@@ -129,6 +129,9 @@ const char *bh_adm_now(struct bh_sim_write *w);
 /* What a pod's containers have of a resource in map ("requests", "limits"), in nano-units: side
  * cars add up and stay, an ordinary init container needs its own on top of those before it. */
 __int128 bh_adm_containers_sum(const struct bh_json *spec, const char *map, const char *resource);
+/* The same of one container; dflt: it says nothing. */
+__int128 bh_adm_container_amount(const struct bh_json *container, const char *map,
+                                 const char *resource, __int128 dflt);
 /* Fills in status.hard and status.used of a ResourceQuota from what its namespace holds. */
 void bh_adm_quota_count(struct bh_sim *s, struct bh_arena *a, struct bh_json *quota);
 bool bh_adm_parse_quantity(const struct bh_json *v, __int128 *ret_nano);

@@ -55,11 +55,6 @@ static const struct kind kinds[] = {
     KIND(BH_SIM_CRD_GROUP, "CustomResourceDefinition", bh_adm_default_crd, bh_adm_validate_crd),
 };
 
-static bool is_spec_old(const struct bh_sim_write *w)
-{
-    return w->op == BH_SIM_OP_UPDATE_STATUS || (w->old && bh_adm_same(w->obj, w->old, "spec"));
-}
-
 static const struct kind *find_kind(const struct bh_sim_type *t)
 {
     if (t->custom)
@@ -88,7 +83,10 @@ void bh_sim_validate(struct bh_sim_write *w)
 
     if (w->type->custom)
         bh_adm_validate_custom(w);
-    if (k && k->validate && !(k->makes_pods && is_spec_old(w)))
+    if (!k || !k->validate)
+        return;
+    if (!k->makes_pods ||
+        (w->op != BH_SIM_OP_UPDATE_STATUS && !(w->old && bh_adm_same(w->obj, w->old, "spec"))))
         k->validate(w);
 }
 

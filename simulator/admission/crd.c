@@ -33,12 +33,6 @@ void bh_adm_validate_custom(struct bh_sim_write *w)
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
-static void set_status(struct bh_sim_write *w, const char *type, const char *status,
-                       const char *reason, const char *message)
-{
-    bh_tree_set_condition(w->arena, w->obj, type, status, reason, message, bh_adm_now(w));
-}
-
 /* Why the names cannot be had; NULL when they can. */
 static const char *taken(struct bh_sim_write *w, const struct bh_json *spec)
 {
@@ -62,41 +56,20 @@ static const char *taken(struct bh_sim_write *w, const struct bh_json *spec)
     return why;
 }
 
-static void note_storage(struct bh_sim_write *w, const struct bh_json *spec)
-{
-    struct bh_json *st = bh_json_obj_at(w->arena, w->obj, "status");
-    struct bh_json *l = bh_tree_dflt_arr(w->arena, st, "storedVersions");
-
-    bh_json_each(v, bh_tree_arr(spec, "versions")) {
-        const char *name = bh_tree_str(v, "name");
-        if (name && bh_tree_bool(v, "storage", false) && l && !bh_tree_lists(l, name))
-            bh_json_push(l, bh_json_new_cstr(w->arena, name));
-    }
-}
-
 static void judge_names(struct bh_sim_write *w, const struct bh_json *spec)
 {
-    const char *why = taken(w, spec);
+    const char *why = taken(w, spec), *status = why ? "False" : "True", *now = bh_adm_now(w);
     struct bh_json *st = bh_json_obj_at(w->arena, w->obj, "status");
 
-    if (why) {
-        set_status(w, "NamesAccepted", "False", "NameConflict", why);
-        set_status(w, "Established", "False", "NotAccepted", "not all names are accepted");
-        return;
-    }
-    bh_json_set(w->arena, st, "acceptedNames", bh_json_clone(w->arena, bh_json_get(spec, "names")));
-    set_status(w, "NamesAccepted", "True", "NoConflicts", "no conflicts found");
-    set_status(w, "Established", "True", "InitialNamesAccepted",
-               "the initial names have been accepted");
-}
-
-static void add_finalizer(struct bh_sim_write *w)
-{
-    struct bh_json *meta = bh_json_obj_at(w->arena, w->obj, "metadata");
-    struct bh_json *l = bh_tree_dflt_arr(w->arena, meta, "finalizers");
-
-    if (l && !bh_tree_lists(l, BH_SIM_CRD_FINALIZER))
-        bh_json_push(l, bh_json_new_cstr(w->arena, BH_SIM_CRD_FINALIZER));
+    if (!why)
+        bh_json_set(w->arena, st, "acceptedNames",
+                    bh_json_clone(w->arena, bh_json_get(spec, "names")));
+    bh_tree_set_condition(w->arena, w->obj, "NamesAccepted", status,
+                          why ? "NameConflict" : "NoConflicts", why ? why : "no conflicts found",
+                          now);
+    bh_tree_set_condition(
+        w->arena, w->obj, "Established", status, why ? "NotAccepted" : "InitialNamesAccepted",
+        why ? "not all names are accepted" : "the initial names have been accepted", now);
 }
 
 int bh_adm_default_crd(struct bh_sim_write *w)
@@ -108,17 +81,26 @@ int bh_adm_default_crd(struct bh_sim_write *w)
     if (kind && *kind) {
         char lower[128];
         snprintf(lower, sizeof(lower), "%s", kind);
-        for (char *p = lower; *p; p++)
-            *p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
-        bh_tree_dflt_str(w->arena, names, "singular", lower);
-        bh_tree_dflt_str(w->arena, names, "listKind", bh_arena_printf(w->arena, "%sList", kind));
+        bh_lower(lower);
+        bh_tree_dflt(w->arena, names, "singular: %s, listKind: %s", lower,
+                     bh_arena_printf(w->arena, "%sList", kind));
     }
-    bh_tree_dflt_str(w->arena, bh_json_obj_at(w->arena, spec, "conversion"), "strategy", "None");
-    if (w->op == BH_SIM_OP_CREATE)
-        add_finalizer(w);
+    bh_tree_dflt(w->arena, bh_json_obj_at(w->arena, spec, "conversion"), "strategy: None");
+    if (w->op == BH_SIM_OP_CREATE) {
+        struct bh_json *meta = bh_json_obj_at(w->arena, w->obj, "metadata");
+        struct bh_json *l = bh_tree_dflt_arr(w->arena, meta, "finalizers");
+        if (l && !bh_tree_lists(l, BH_SIM_CRD_FINALIZER))
+            bh_json_push(l, bh_json_new_cstr(w->arena, BH_SIM_CRD_FINALIZER));
+    }
     if (w->op != BH_SIM_OP_UPDATE_STATUS) {
         judge_names(w, spec);
-        note_storage(w, spec);
+        struct bh_json *st = bh_json_obj_at(w->arena, w->obj, "status");
+        struct bh_json *l = bh_tree_dflt_arr(w->arena, st, "storedVersions");
+        bh_json_each(v, bh_tree_arr(spec, "versions")) {
+            const char *name = bh_tree_str(v, "name");
+            if (name && bh_tree_bool(v, "storage", false) && l && !bh_tree_lists(l, name))
+                bh_json_push(l, bh_json_new_cstr(w->arena, name));
+        }
     }
     return 0;
 }
@@ -138,21 +120,6 @@ static void check_version(struct bh_sim_write *w, const char *at, const struct b
         bh_crd_check_schema(w->arena, schema, schema_at, w->error);
 }
 
-static void check_versions(struct bh_sim_write *w, const struct bh_json *spec)
-{
-    const struct bh_json *l = bh_tree_arr(spec, "versions");
-    size_t stored = 0;
-
-    if (!bh_tree_len(l))
-        bh_adm_required(w, "spec", "versions", "");
-    bh_adm_each(w, "spec", spec, "versions", check_version);
-    bh_json_each(v, l)
-        stored += bh_tree_bool(v, "storage", false);
-    if (bh_tree_len(l) && stored != 1)
-        bh_adm_invalid(w, "spec", spec, "versions",
-                       "must have exactly one version marked as storage version");
-}
-
 /* Names end up in paths and documents: letters, digits and dashes only. */
 static void check_words(struct bh_sim_write *w, const struct bh_json *names)
 {
@@ -160,32 +127,16 @@ static void check_words(struct bh_sim_write *w, const struct bh_json *names)
     static const char *const lists[] = {"shortNames", "categories"};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(words); i++) {
-        const char *v = bh_json_get_text(names, words[i]);
-        char lower[128];
-        size_t n = 0;
-        for (; v[n] && n + 1 < sizeof(lower); n++)
-            lower[n] = v[n] >= 'A' && v[n] <= 'Z' ? (char)(v[n] + 32) : v[n];
-        lower[n] = 0;
-        if (*v)
-            bh_adm_dns_label(w, bh_adm_path(w, "spec.names.%s", words[i]), v[n] ? v : lower);
+        char *lower = bh_arena_strdup(w->arena, bh_json_get_text(names, words[i]));
+        bh_lower(lower);
+        if (*lower)
+            bh_adm_dns_label(w, bh_adm_path(w, "spec.names.%s", words[i]), lower);
     }
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
         bh_json_each(m, bh_tree_arr(names, lists[i])) {
             bh_adm_dns_label(w, bh_adm_path(w, "spec.names.%s", lists[i]),
                              bh_json_cstr(m) ? bh_json_cstr(m) : "");
         }
-    }
-}
-
-/* A kind of the server's own cannot be replaced. */
-static void check_shadow(struct bh_sim_write *w, const struct bh_json *spec)
-{
-    const char *group = bh_json_get_text(spec, "group"),
-               *plural = bh_tree_str(spec, "names.plural");
-
-    bh_json_each(v, bh_tree_arr(spec, "versions")) {
-        if (plural && bh_sim_type_find(group, bh_json_get_text(v, "name"), plural))
-            bh_adm_forbidden(w, "spec", "names.plural", "this resource is part of the API already");
     }
 }
 
@@ -217,8 +168,20 @@ void bh_adm_validate_crd(struct bh_sim_write *w)
         bh_adm_forbidden(w, "spec", "conversion.strategy",
                          "the simulator converts by apiVersion alone: want None");
     check_words(w, names);
-    check_versions(w, spec);
-    check_shadow(w, spec);
+    const struct bh_json *l = bh_tree_arr(spec, "versions");
+    size_t stored = 0;
+    if (!bh_tree_len(l))
+        bh_adm_required(w, "spec", "versions", "");
+    bh_adm_each(w, "spec", spec, "versions", check_version);
+    bh_json_each(v, l)
+        stored += bh_tree_bool(v, "storage", false);
+    if (bh_tree_len(l) && stored != 1)
+        bh_adm_invalid(w, "spec", spec, "versions",
+                       "must have exactly one version marked as storage version");
+    bh_json_each(v, l) { /* a kind of the server's own cannot be replaced */
+        if (*plural && bh_sim_type_find(group, bh_json_get_text(v, "name"), plural))
+            bh_adm_forbidden(w, "spec", "names.plural", "this resource is part of the API already");
+    }
     if (w->op == BH_SIM_OP_UPDATE) {
         bh_adm_immutable(w, "spec.group");
         bh_adm_immutable(w, "spec.names.plural");

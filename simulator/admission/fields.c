@@ -52,13 +52,12 @@ const char *bh_adm_path(struct bh_sim_write *w, const char *fmt, ...)
     char text[256];
     size_t n;
     struct bh_buf b = {0};
-    const char *s;
     va_list ap;
 
     va_start(ap, fmt);
     bool simple = simple_path(text, sizeof(text), &n, fmt, ap);
     va_end(ap);
-    s = simple ? bh_arena_strndup(w->arena, text, n) : NULL;
+    const char *s = simple ? bh_arena_strndup(w->arena, text, n) : NULL;
     if (simple)
         return s ? s : "";
     va_start(ap, fmt);
@@ -183,16 +182,6 @@ const char *bh_adm_text(struct bh_sim_write *w, const char *at, const struct bh_
     return NULL;
 }
 
-static bool is_word(const char *words, const char *s)
-{
-    for (size_t n; *words; words += n + (words[n] == ' ')) {
-        n = strcspn(words, " ");
-        if (strlen(s) == n && memcmp(s, words, n) == 0)
-            return true;
-    }
-    return false;
-}
-
 void bh_adm_one_of_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
                          const char *words, bool required)
 {
@@ -204,7 +193,7 @@ void bh_adm_one_of_value(struct bh_sim_write *w, const char *field, const struct
             bh_sim_field_error(w->error, field, "Required value", NULL, "%s", "");
         return;
     }
-    if (s && is_word(words, s))
+    if (s && bh_word_at(words, s) >= 0)
         return;
     bh_buf_adds(&b, "supported values: \"");
     for (; *words; words++) {
@@ -223,7 +212,7 @@ void bh_adm_one_of(struct bh_sim_write *w, const char *at, const struct bh_json 
 {
     const char *s = bh_tree_str(holder, member);
 
-    if (!s || !*s || !is_word(words, s)) /* no path is written for what is in order */
+    if (!s || !*s || bh_word_at(words, s) < 0) /* no path is written for what is in order */
         bh_adm_one_of_value(w, bh_adm_member(w, at, member), bh_json_path(holder, member), words,
                             required);
 }

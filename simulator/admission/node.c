@@ -29,11 +29,9 @@ static const struct state_taint state_taints[] = {
 /* Without a Ready condition no kubelet has vouched for the node yet: it counts as not ready. */
 static bool wanted(const struct bh_json *node, const struct state_taint *t)
 {
-    const struct bh_json *c;
-
     if (!t->condition)
         return bh_tree_bool(node, "spec.unschedulable", false);
-    c = bh_tree_condition(node, t->condition);
+    const struct bh_json *c = bh_tree_condition(node, t->condition);
     if (!c)
         return bh_streq(t->key, "node.kubernetes.io/not-ready");
     return bh_tree_is(c, "status", t->status);
@@ -54,15 +52,13 @@ static void sync_taints(struct bh_sim_write *w, struct bh_json *spec)
     struct bh_json *taints = bh_tree_arr(spec, "taints");
 
     for (size_t i = 0; i < BH_ARRAY_LEN(state_taints); i++) {
-        struct bh_json *have = find_taint(taints, state_taints[i].key), *t;
+        struct bh_json *have = find_taint(taints, state_taints[i].key);
         bool want = wanted(w->obj, &state_taints[i]);
         if (want && !have) {
             taints = bh_tree_dflt_arr(a, spec, "taints");
             if (!taints)
                 return;
-            t = bh_tree_push_obj(a, taints);
-            bh_json_set_str(a, t, "key", state_taints[i].key);
-            bh_json_set_str(a, t, "effect", "NoSchedule");
+            bh_json_append(a, taints, "key: %s, effect: NoSchedule", state_taints[i].key);
         } else if (!want && have) {
             bh_json_remove(taints, have);
         }
@@ -101,11 +97,12 @@ static bool same_str(const struct bh_json *a, const struct bh_json *b, const cha
     return bh_streq(bh_json_get_text(a, key), bh_json_get_text(b, key));
 }
 
-/* key and effect together are a taint's identity. */
-static void validate_unique(struct bh_sim_write *w, const struct bh_json *taints)
+void bh_adm_validate_node(struct bh_sim_write *w)
 {
+    bh_adm_each(w, "", w->obj, "spec.taints", validate_taint);
+    /* key and effect together are a taint's identity. */
+    const struct bh_json *taints = bh_tree_arr(w->obj, "spec.taints");
     size_t i = 0;
-
     bh_json_each(t, taints) {
         for (const struct bh_json *p = taints->c.first; p != t; p = p->next) {
             if (!same_str(p, t, "key") || !same_str(p, t, "effect"))
@@ -119,12 +116,6 @@ static void validate_unique(struct bh_sim_write *w, const struct bh_json *taints
         }
         i++;
     }
-}
-
-void bh_adm_validate_node(struct bh_sim_write *w)
-{
-    bh_adm_each(w, "", w->obj, "spec.taints", validate_taint);
-    validate_unique(w, bh_tree_arr(w->obj, "spec.taints"));
     bh_adm_resource_map(w, "status.capacity", bh_tree_obj(w->obj, "status.capacity"));
     bh_adm_resource_map(w, "status.allocatable", bh_tree_obj(w->obj, "status.allocatable"));
     if (w->old && bh_tree_has(w->old, "spec.providerID"))

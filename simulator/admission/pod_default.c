@@ -63,34 +63,16 @@ const char *bh_adm_pod_qos(const struct bh_json *spec)
 /* Whatever the client sent as status is dropped: a pod is born pending. */
 static void fresh_status(struct bh_sim_write *w, const struct bh_json *spec)
 {
-    struct bh_json *st = bh_json_new(w->arena, BH_JSON_OBJECT), *c;
+    struct bh_json *st =
+        bh_json_make(w->arena, "phase: Pending, qosClass: %s", bh_adm_pod_qos(spec));
 
-    bh_json_set_str(w->arena, st, "phase", "Pending");
-    bh_json_set_str(w->arena, st, "qosClass", bh_adm_pod_qos(spec));
-    if (bh_tree_len(bh_tree_arr(spec, "schedulingGates"))) {
-        c = bh_tree_push_obj(w->arena, bh_tree_dflt_arr(w->arena, st, "conditions"));
-        bh_json_set_str(w->arena, c, "type", "PodScheduled");
-        bh_json_set_str(w->arena, c, "status", "False");
-        bh_json_set(w->arena, c, "lastProbeTime", bh_json_new(w->arena, BH_JSON_NULL));
-        bh_json_set_str(w->arena, c, "lastTransitionTime", bh_adm_now(w));
-        bh_json_set_str(w->arena, c, "reason", "SchedulingGated");
-        bh_json_set_str(w->arena, c, "message",
-                        "Scheduling is blocked due to non-empty scheduling gates");
-    }
+    if (bh_tree_len(bh_tree_arr(spec, "schedulingGates")))
+        bh_json_add(w->arena, st,
+                    "conditions: [{type: PodScheduled, status: 'False', lastProbeTime: null, "
+                    "lastTransitionTime: %s, reason: SchedulingGated, message: 'Scheduling is "
+                    "blocked due to non-empty scheduling gates'}]",
+                    bh_adm_now(w));
     bh_json_set(w->arena, w->obj, "status", st);
-}
-
-/* A replacement without them means "as before". */
-static void keep_priority(struct bh_sim_write *w, struct bh_json *spec)
-{
-    static const char *const keys[] = {"priority", "preemptionPolicy"};
-    const struct bh_json *old = bh_tree_obj(w->old, "spec");
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
-        const struct bh_json *v = bh_json_get(old, keys[i]);
-        if (v && !bh_tree_has(spec, keys[i]))
-            bh_json_set(w->arena, spec, keys[i], bh_json_clone(w->arena, v));
-    }
 }
 
 int bh_adm_default_pod(struct bh_sim_write *w)
@@ -120,8 +102,16 @@ int bh_adm_default_pod(struct bh_sim_write *w)
         bh_adm_pod_label_keys(w, spec);
         fresh_status(w, spec);
     }
-    if (w->op == BH_SIM_OP_UPDATE || w->op == BH_SIM_OP_RESIZE)
-        keep_priority(w, spec);
+    if (w->op == BH_SIM_OP_UPDATE || w->op == BH_SIM_OP_RESIZE) {
+        /* A replacement without them means "as before". */
+        static const char *const keys[] = {"priority", "preemptionPolicy"};
+        const struct bh_json *old = bh_tree_obj(w->old, "spec");
+        for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
+            const struct bh_json *v = bh_json_get(old, keys[i]);
+            if (v && !bh_tree_has(spec, keys[i]))
+                bh_json_set(w->arena, spec, keys[i], bh_json_clone(w->arena, v));
+        }
+    }
     bh_adm_pod_tolerations(w, spec);
     return 0;
 }

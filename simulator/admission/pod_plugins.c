@@ -29,10 +29,9 @@ static struct bh_json *default_class(struct bh_sim_write *w)
 
     bh_sim_list(w->sim, classes_type(), NULL, &l);
     for (size_t i = 0; i < l.n; i++) {
-        struct bh_json *c;
         if (!strstr(l.v[i]->json, "\"globalDefault\":true"))
             continue;
-        c = bh_sim_obj_tree(w->arena, l.v[i]);
+        struct bh_json *c = bh_sim_obj_tree(w->arena, l.v[i]);
         if (bh_tree_bool(c, "globalDefault", false) &&
             (!best || bh_tree_i64(c, "value", 0) < bh_tree_i64(best, "value", 0)))
             best = c;
@@ -110,14 +109,10 @@ void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec)
     struct bh_json *list = bh_tree_dflt_arr(w->arena, spec, "tolerations");
 
     for (size_t i = 0; list && i < BH_ARRAY_LEN(keys); i++) {
-        struct bh_json *t;
-        if (tolerates(list, keys[i]))
-            continue;
-        t = bh_tree_push_obj(w->arena, list);
-        bh_json_set_str(w->arena, t, "key", keys[i]);
-        bh_json_set_str(w->arena, t, "operator", "Exists");
-        bh_json_set_str(w->arena, t, "effect", "NoExecute");
-        bh_json_set_i64(w->arena, t, "tolerationSeconds", 300);
+        if (!tolerates(list, keys[i]))
+            bh_json_append(w->arena, list,
+                           "key: %s, operator: Exists, effect: NoExecute, tolerationSeconds: 300",
+                           keys[i]);
     }
 }
 
@@ -141,7 +136,7 @@ static void merge_keys(struct bh_sim_write *w, struct bh_json *term, const char 
                        const char *op)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *sel = bh_tree_obj(term, "labelSelector"), *exprs, *e, *values;
+    struct bh_json *sel = bh_tree_obj(term, "labelSelector");
     const struct bh_json *list = bh_tree_arr(term, keys);
 
     if (!sel || !list)
@@ -150,14 +145,9 @@ static void merge_keys(struct bh_sim_write *w, struct bh_json *term, const char 
         const char *key = bh_json_cstr(k), *v = key ? bh_tree_label(w->obj, key) : NULL;
         if (!v)
             continue;
-        exprs = bh_tree_dflt_arr(a, sel, "matchExpressions");
-        if (!exprs || has_requirement(exprs, key, op, v))
-            continue;
-        e = bh_tree_push_obj(a, exprs);
-        bh_json_set_str(a, e, "key", key);
-        bh_json_set_str(a, e, "operator", op);
-        values = bh_json_set(a, e, "values", bh_json_new(a, BH_JSON_ARRAY));
-        bh_json_push(values, bh_json_new_cstr(a, v));
+        struct bh_json *exprs = bh_tree_dflt_arr(a, sel, "matchExpressions");
+        if (exprs && !has_requirement(exprs, key, op, v))
+            bh_json_append(a, exprs, "key: %s, operator: %s, values: [%s]", key, op, v);
     }
 }
 
@@ -235,10 +225,7 @@ typedef bh_nano amount_fn(const struct bh_json *of, const char *map, const char 
 
 static bh_nano container_amount(const struct bh_json *c, const char *map, const char *resource)
 {
-    const struct bh_json *l = bh_json_get(bh_tree_obj(c, "resources"), map);
-    bh_nano v;
-
-    return bh_adm_parse_quantity(bh_json_get(l, resource), &v) ? v : -1;
+    return bh_adm_container_amount(c, map, resource, -1);
 }
 
 static bh_nano pod_amount(const struct bh_json *spec, const char *map, const char *resource)
@@ -267,41 +254,39 @@ static int check_bounds(struct bh_sim_write *w, const char *kind, const struct b
     return 0;
 }
 
-static int limit_containers(struct bh_sim_write *w, struct bh_json *spec, const char *list,
-                            const struct bh_json *item)
+static void limit_containers(struct bh_sim_write *w, struct bh_json *spec,
+                             const struct bh_json *item)
 {
-    bh_json_each(c, bh_tree_arr(spec, list)) {
-        struct bh_json *res = bh_tree_obj(c, "resources");
-        bh_tree_fill(w->arena, res, "limits", bh_tree_obj(item, "default"));
-        bh_tree_fill(w->arena, res, "requests", bh_tree_obj(item, "defaultRequest"));
-        if (check_bounds(w, "Container", item, c, container_amount))
-            return w->error->code;
+    static const char *const lists[] = {"containers", "initContainers"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
+        bh_json_each(c, bh_tree_arr(spec, lists[i])) {
+            struct bh_json *res = bh_tree_obj(c, "resources");
+            bh_tree_fill(w->arena, res, "limits", bh_tree_obj(item, "default"));
+            bh_tree_fill(w->arena, res, "requests", bh_tree_obj(item, "defaultRequest"));
+            if (check_bounds(w, "Container", item, c, container_amount))
+                return;
+        }
     }
-    return 0;
 }
 
 int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec)
 {
     const struct bh_sim_type *ranges = BH_SIM_TYPE("", "v1", "limitranges");
     struct bh_sim_objs l = {0};
-    int rc = 0;
-
     if (!bh_sim_count(w->sim, ranges))
         return 0;
     bh_sim_list(w->sim, ranges, bh_tree_str(w->obj, "metadata.namespace"), &l);
-    for (size_t i = 0; i < l.n && !rc; i++) {
-        struct bh_json *r = bh_sim_obj_tree(w->arena, l.v[i]);
-        bh_json_each(item, bh_tree_arr(r, "spec.limits")) {
-            if (bh_tree_is(item, "type", "Container")) {
-                rc = limit_containers(w, spec, "containers", item);
-                rc = rc ? rc : limit_containers(w, spec, "initContainers", item);
-            } else if (bh_tree_is(item, "type", "Pod")) {
-                rc = check_bounds(w, "Pod", item, spec, pod_amount);
-            }
-            if (rc)
+    for (size_t i = 0; i < l.n; i++) {
+        bh_json_each(item, bh_tree_arr(bh_sim_obj_tree(w->arena, l.v[i]), "spec.limits")) {
+            if (w->error->code)
                 break;
+            if (bh_tree_is(item, "type", "Container"))
+                limit_containers(w, spec, item);
+            else if (bh_tree_is(item, "type", "Pod"))
+                check_bounds(w, "Pod", item, spec, pod_amount);
         }
     }
     bh_sim_objs_fini(&l);
-    return rc;
+    return w->error->code;
 }

@@ -12,22 +12,15 @@
 
 #include "common/k8s/quantity.h"
 
-static void requests_from_limits(struct bh_arena *a, struct bh_json *spec, const char *list)
-{
-    bh_json_each(c, bh_tree_arr(spec, list)) {
-        struct bh_json *res = bh_tree_obj(c, "resources");
-        bh_tree_fill(a, res, "requests", bh_tree_obj(res, "limits"));
-    }
-}
-
 /* ---- pod-level requests ---------------------------------------------------------------------- */
 
-static bh_nano amount_of(const struct bh_json *container, const char *map, const char *resource)
+__int128 bh_adm_container_amount(const struct bh_json *container, const char *map,
+                                 const char *resource, __int128 dflt)
 {
     const struct bh_json *m = bh_json_get(bh_tree_obj(container, "resources"), map);
     bh_nano q;
 
-    return bh_adm_parse_quantity(bh_json_get(m, resource), &q) ? q : 0;
+    return bh_adm_parse_quantity(bh_json_get(m, resource), &q) ? q : dflt;
 }
 
 __int128 bh_adm_containers_sum(const struct bh_json *spec, const char *map, const char *resource)
@@ -35,9 +28,9 @@ __int128 bh_adm_containers_sum(const struct bh_json *spec, const char *map, cons
     bh_nano sum = 0, sidecars = 0, init_max = 0;
 
     bh_json_each(c, bh_tree_arr(spec, "containers"))
-        sum += amount_of(c, map, resource);
+        sum += bh_adm_container_amount(c, map, resource, 0);
     bh_json_each(c, bh_tree_arr(spec, "initContainers")) {
-        bh_nano q = amount_of(c, map, resource);
+        bh_nano q = bh_adm_container_amount(c, map, resource, 0);
         if (bh_tree_is(c, "restartPolicy", "Always")) {
             sum += q;
             sidecars += q;
@@ -57,58 +50,51 @@ static bool any_requests(const struct bh_json *spec, const char *list, const cha
     return false;
 }
 
-static bool pod_level(const char *resource)
-{
-    return bh_streq(resource, "cpu") || bh_streq(resource, "memory") ||
-           strncmp(resource, "hugepages-", strlen("hugepages-")) == 0;
-}
-
 /* Filled only when pod-level limits are there. */
 static void pod_level_requests(struct bh_arena *a, struct bh_json *spec)
 {
-    struct bh_json *res = bh_tree_obj(spec, "resources"), *req;
-    const struct bh_json *limits = bh_tree_obj(res, "limits");
     static const char *const summed[] = {"cpu", "memory"};
-    struct bh_buf b = {0};
+    struct bh_json *res = bh_tree_obj(spec, "resources");
+    const struct bh_json *limits = bh_tree_obj(res, "limits");
+    struct bh_json *req = bh_tree_len(limits) ? bh_tree_dflt_obj(a, res, "requests") : NULL;
 
-    req = bh_tree_len(limits) ? bh_tree_dflt_obj(a, res, "requests") : NULL;
     if (!req)
         return;
     for (size_t i = 0; i < BH_ARRAY_LEN(summed); i++) {
         if (bh_json_get(req, summed[i]) || (!any_requests(spec, "containers", summed[i]) &&
                                             !any_requests(spec, "initContainers", summed[i])))
             continue;
-        bh_buf_reset(&b);
-        bh_quantity_format(&b, bh_adm_containers_sum(spec, "requests", summed[i]), i == 1);
-        bh_json_set_str(a, req, summed[i], bh_buf_str(&b));
+        bh_tree_set_quantity(a, req, summed[i], bh_adm_containers_sum(spec, "requests", summed[i]),
+                             i == 1);
     }
     bh_json_each(l, limits) {
-        if (pod_level(l->key.p) && !bh_json_get(req, l->key.p))
+        if ((bh_word_at("cpu memory", l->key.p) >= 0 ||
+             strncmp(l->key.p, "hugepages-", strlen("hugepages-")) == 0) &&
+            !bh_json_get(req, l->key.p))
             bh_json_set(a, req, l->key.p, bh_json_clone(a, l));
     }
-    bh_buf_fini(&b);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
-
-static void host_ports(struct bh_arena *a, struct bh_json *spec, const char *list)
-{
-    bh_json_each(c, bh_tree_arr(spec, list)) {
-        bh_json_each(p, bh_tree_arr(c, "ports")) {
-            if (!bh_tree_i64(p, "hostPort", 0) && bh_tree_has(p, "containerPort"))
-                bh_json_set(a, p, "hostPort", bh_json_clone(a, bh_json_get(p, "containerPort")));
-        }
-    }
-}
 
 void bh_adm_default_requests(struct bh_arena *a, struct bh_json *spec)
 {
     static const char *const lists[] = {"containers", "initContainers"};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        requests_from_limits(a, spec, lists[i]);
-        if (bh_tree_bool(spec, "hostNetwork", false))
-            host_ports(a, spec, lists[i]);
+        bh_json_each(c, bh_tree_arr(spec, lists[i])) {
+            struct bh_json *res = bh_tree_obj(c, "resources");
+            bh_tree_fill(a, res, "requests", bh_tree_obj(res, "limits"));
+        }
+        if (bh_tree_bool(spec, "hostNetwork", false)) {
+            bh_json_each(c, bh_tree_arr(spec, lists[i])) {
+                bh_json_each(p, bh_tree_arr(c, "ports")) {
+                    if (!bh_tree_i64(p, "hostPort", 0) && bh_tree_has(p, "containerPort"))
+                        bh_json_set(a, p, "hostPort",
+                                    bh_json_clone(a, bh_json_get(p, "containerPort")));
+                }
+            }
+        }
     }
     pod_level_requests(a, spec);
 }

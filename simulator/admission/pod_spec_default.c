@@ -9,14 +9,11 @@
 
 static void default_probe(struct bh_arena *a, struct bh_json *p)
 {
-    struct bh_json *http = bh_tree_obj(p, "httpGet"), *grpc = bh_tree_obj(p, "grpc");
+    struct bh_json *grpc = bh_tree_obj(p, "grpc");
 
-    bh_tree_dflt_i64(a, p, "timeoutSeconds", 1);
-    bh_tree_dflt_i64(a, p, "periodSeconds", 10);
-    bh_tree_dflt_i64(a, p, "successThreshold", 1);
-    bh_tree_dflt_i64(a, p, "failureThreshold", 3);
-    bh_tree_dflt_str(a, http, "path", "/");
-    bh_tree_dflt_str(a, http, "scheme", "HTTP");
+    bh_tree_dflt(a, p,
+                 "timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3");
+    bh_tree_dflt(a, bh_tree_obj(p, "httpGet"), "path: /, scheme: HTTP");
     if (grpc && !bh_json_get(grpc, "service"))
         bh_json_set_str(a, grpc, "service", "");
 }
@@ -24,12 +21,10 @@ static void default_probe(struct bh_arena *a, struct bh_json *p)
 /* Without a tag, or with "latest", the image may change under its name. */
 static const char *pull_policy(const char *image)
 {
-    const char *at = strchr(image, '@'), *slash = strrchr(image, '/');
-    const char *colon = strrchr(slash ? slash : image, ':');
+    const char *slash = strrchr(image, '/'), *colon = strrchr(slash ? slash : image, ':');
 
-    if (at)
-        return "IfNotPresent";
-    return !colon || bh_streq(colon, ":latest") ? "Always" : "IfNotPresent";
+    return !strchr(image, '@') && (!colon || bh_streq(colon, ":latest")) ? "Always"
+                                                                         : "IfNotPresent";
 }
 
 static void default_field_ref(struct bh_arena *a, struct bh_json *holder)
@@ -42,7 +37,6 @@ static int default_container(struct bh_sim_write *w, struct bh_json *c)
     static const char *const probes[] = {"livenessProbe", "readinessProbe", "startupProbe"};
     struct bh_arena *a = w->arena;
     const char *image = bh_tree_str(c, "image");
-    struct bh_json *res;
 
     if (c->type != BH_JSON_OBJECT)
         return 0;
@@ -55,20 +49,10 @@ static int default_container(struct bh_sim_write *w, struct bh_json *c)
         default_field_ref(a, bh_tree_obj(e, "valueFrom"));
     for (size_t i = 0; i < BH_ARRAY_LEN(probes); i++)
         default_probe(a, bh_tree_obj(c, probes[i]));
-    res = bh_tree_dflt_obj(a, c, "resources");
+    struct bh_json *res = bh_tree_dflt_obj(a, c, "resources");
     if (bh_adm_quantities_at(w, res, "requests"))
         return w->error->code;
     return bh_adm_quantities_at(w, res, "limits");
-}
-
-static void default_projected(struct bh_arena *a, struct bh_json *projected)
-{
-    bh_tree_dflt_i64(a, projected, "defaultMode", 420);
-    bh_json_each(s, bh_tree_arr(projected, "sources")) {
-        bh_tree_dflt_i64(a, bh_tree_obj(s, "serviceAccountToken"), "expirationSeconds", 3600);
-        bh_json_each(i, bh_tree_arr(s, "downwardAPI.items"))
-            default_field_ref(a, i);
-    }
 }
 
 static void default_volume(struct bh_arena *a, struct bh_json *v)
@@ -86,21 +70,15 @@ static void default_volume(struct bh_arena *a, struct bh_json *v)
         default_field_ref(a, i);
     if (host && !bh_json_get(host, "type"))
         bh_json_set_str(a, host, "type", "");
-    default_projected(a, bh_tree_obj(v, "projected"));
+    struct bh_json *projected = bh_tree_obj(v, "projected");
+    bh_tree_dflt_i64(a, projected, "defaultMode", 420);
+    bh_json_each(s, bh_tree_arr(projected, "sources")) {
+        bh_tree_dflt_i64(a, bh_tree_obj(s, "serviceAccountToken"), "expirationSeconds", 3600);
+        bh_json_each(i, bh_tree_arr(s, "downwardAPI.items"))
+            default_field_ref(a, i);
+    }
     bh_tree_dflt_str(a, bh_tree_obj(v, "ephemeral.volumeClaimTemplate.spec"), "volumeMode",
                      "Filesystem");
-}
-
-/* serviceAccount is the old name of serviceAccountName; both are stored. */
-static void default_service_account(struct bh_arena *a, struct bh_json *spec)
-{
-    const char *name = bh_tree_str(spec, "serviceAccountName");
-    const char *old = bh_tree_str(spec, "serviceAccount");
-
-    if (name && *name)
-        bh_json_set_str(a, spec, "serviceAccount", name);
-    else if (old && *old)
-        bh_json_set_str(a, spec, "serviceAccountName", old);
 }
 
 int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec)
@@ -123,20 +101,21 @@ int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec)
     bh_tree_dflt_str(a, spec, "dnsPolicy", "ClusterFirst");
     bh_tree_dflt_obj(a, spec, "securityContext");
     bh_tree_dflt_str(a, spec, "schedulerName", "default-scheduler");
-    default_service_account(a, spec);
+    /* serviceAccount is the old name of serviceAccountName; both are stored. */
+    const char *name = bh_tree_str(spec, "serviceAccountName");
+    const char *old = bh_tree_str(spec, "serviceAccount");
+    if (name && *name)
+        bh_json_set_str(a, spec, "serviceAccount", name);
+    else if (old && *old)
+        bh_json_set_str(a, spec, "serviceAccountName", old);
     return bh_adm_quantities_at(w, spec, "overhead");
 }
 
 int bh_adm_default_template(struct bh_sim_write *w, struct bh_json *holder)
 {
-    struct bh_json *t = bh_tree_obj(holder, "template");
-    struct bh_json *meta = bh_tree_obj(t, "metadata"), *created = NULL;
+    struct bh_json *t = bh_tree_obj(holder, "template"), *meta = bh_tree_obj(t, "metadata");
 
-    if (!t)
-        return 0;
-    if (meta)
-        created = bh_json_get(meta, "creationTimestamp"); /* tools send null here */
-    if (created && created->type == BH_JSON_NULL)
+    if (meta && !bh_tree_has(meta, "creationTimestamp")) /* tools send null here */
         bh_json_unset(meta, "creationTimestamp");
     return bh_adm_default_pod_spec(w, bh_tree_obj(t, "spec"));
 }

@@ -67,22 +67,6 @@ static void tolerations(struct bh_sim_write *w)
     }
 }
 
-static void gates(struct bh_sim_write *w)
-{
-    bh_json_each(n, bh_tree_arr(w->obj, "spec.schedulingGates")) {
-        const char *name = bh_tree_str(n, "name");
-        bool known = false;
-        bh_json_each(o, bh_tree_arr(w->old, "spec.schedulingGates"))
-            known = known || (name && bh_tree_is(o, "name", name));
-        if (!known)
-            bh_adm_forbidden(w, "spec", "schedulingGates",
-                             bh_adm_path(w,
-                                         "only deletion is allowed, but found new scheduling "
-                                         "gate '%.63s'",
-                                         name ? name : ""));
-    }
-}
-
 /* A gated pod's node selector may grow. */
 static void gated_selector(struct bh_sim_write *w)
 {
@@ -108,18 +92,13 @@ static void deadline(struct bh_sim_write *w)
                                : "must be less than or equal to previous value");
 }
 
-static bool same_length(const struct bh_json *a, const struct bh_json *b, const char *list)
-{
-    return bh_tree_len(bh_tree_arr(a, list)) == bh_tree_len(bh_tree_arr(b, list));
-}
-
 /* The new spec with everything that may change put back must be the old one. */
 static void frozen(struct bh_sim_write *w)
 {
     static const char *const may_change[] = {"activeDeadlineSeconds", "tolerations",
                                              "schedulingGates", "ephemeralContainers"};
     const struct bh_json *old = bh_tree_obj(w->old, "spec");
-    struct bh_json *spec = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec")), *affinity;
+    struct bh_json *spec = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec"));
 
     if (!spec || !old)
         return;
@@ -133,7 +112,7 @@ static void frozen(struct bh_sim_write *w)
     if (bh_tree_len(bh_tree_arr(old, "schedulingGates"))) {
         copy_member(w->arena, spec, old, "nodeSelector");
         if (bh_tree_has(old, "affinity") || bh_tree_has(spec, "affinity")) {
-            affinity = bh_json_obj_at(w->arena, spec, "affinity");
+            struct bh_json *affinity = bh_json_obj_at(w->arena, spec, "affinity");
             copy_member(w->arena, affinity, bh_tree_obj(old, "affinity"), "nodeAffinity");
             if (!affinity->c.n && !bh_tree_has(old, "affinity"))
                 bh_json_unset(spec, "affinity");
@@ -146,23 +125,32 @@ static void frozen(struct bh_sim_write *w)
 
 static void update(struct bh_sim_write *w)
 {
+    static const char *const lists[] = {"containers", "initContainers"};
     const struct bh_json *spec = bh_tree_obj(w->obj, "spec"), *old = bh_tree_obj(w->old, "spec");
-    const struct bh_json *whole = bh_json_get(w->obj, "spec");
+    const struct bh_json *whole = bh_json_get(w->obj, "spec"), *was = bh_json_get(w->old, "spec");
 
-    if (whole && bh_json_get(w->old, "spec") && bh_json_equal(whole, bh_json_get(w->old, "spec")))
+    if (whole && was && bh_json_equal(whole, was))
         return;
-    if (!same_length(spec, old, "containers")) {
-        bh_adm_forbidden(w, "spec", "containers", "pod updates may not add or remove containers");
-        return;
-    }
-    if (!same_length(spec, old, "initContainers")) {
-        bh_adm_forbidden(w, "spec", "initContainers",
-                         "pod updates may not add or remove containers");
-        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
+        if (bh_tree_len(bh_tree_arr(spec, lists[i])) != bh_tree_len(bh_tree_arr(old, lists[i]))) {
+            bh_adm_forbidden(w, "spec", lists[i], "pod updates may not add or remove containers");
+            return;
+        }
     }
     deadline(w);
     tolerations(w);
-    gates(w);
+    bh_json_each(n, bh_tree_arr(w->obj, "spec.schedulingGates")) {
+        const char *name = bh_tree_str(n, "name");
+        bool known = false;
+        bh_json_each(o, bh_tree_arr(w->old, "spec.schedulingGates"))
+            known = known || (name && bh_tree_is(o, "name", name));
+        if (!known)
+            bh_adm_forbidden(w, "spec", "schedulingGates",
+                             bh_adm_path(w,
+                                         "only deletion is allowed, but found new scheduling "
+                                         "gate '%.63s'",
+                                         name ? name : ""));
+    }
     frozen(w);
     bh_adm_pod_spec(w, "spec", spec);
 }

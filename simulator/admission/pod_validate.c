@@ -21,11 +21,6 @@ void bh_adm_resource_map(struct bh_sim_write *w, const char *field, const struct
     }
 }
 
-static bool overcommit(const char *resource)
-{
-    return !strchr(resource, '/') && strncmp(resource, "hugepages-", 10) != 0;
-}
-
 static void validate_resources(struct bh_sim_write *w, const char *at, const struct bh_json *holder)
 {
     const struct bh_json *requests = bh_tree_obj(holder, "resources.requests");
@@ -36,7 +31,7 @@ static void validate_resources(struct bh_sim_write *w, const char *at, const str
     bh_json_each(r, requests) {
         const struct bh_json *l = bh_json_get(limits, r->key.p);
         bh_nano have, max;
-        bool fits = overcommit(r->key.p);
+        bool fits = !strchr(r->key.p, '/') && strncmp(r->key.p, "hugepages-", 10) != 0;
         if (!bh_adm_parse_quantity(r, &have) || !bh_adm_parse_quantity(l, &max)) {
             if (!fits)
                 bh_adm_required(w, at, "resources.limits",
@@ -66,29 +61,6 @@ static void port_number(struct bh_sim_write *w, const char *at, const struct bh_
         bh_adm_invalid(w, at, port, member, "must be between 1 and 65535, inclusive");
 }
 
-static void container_port(struct bh_sim_write *w, const char *at, const struct bh_json *p)
-{
-    const char *name = bh_json_get_text(p, "name");
-
-    port_number(w, at, p, "containerPort", true);
-    port_number(w, at, p, "hostPort", false);
-    bh_adm_one_of(w, at, p, "protocol", "SCTP TCP UDP", true);
-    if (*name)
-        bh_adm_dns_label(w, bh_adm_member(w, at, "name"), name);
-}
-
-static void container_ports(struct bh_sim_write *w, const char *at, const struct bh_json *c)
-{
-    const struct bh_json *ports = bh_tree_arr(c, "ports");
-    size_t i = 0;
-
-    bh_json_each(p, ports) {
-        const char *f = bh_adm_path(w, "%s.ports[%zu]", at, i++);
-        container_port(w, f, p);
-        bh_adm_unique(w, bh_adm_member(w, f, "name"), ports, p);
-    }
-}
-
 static bool has_volume(const struct bh_json *spec, const char *name)
 {
     bh_json_each(v, bh_tree_arr(spec, "volumes")) {
@@ -98,11 +70,27 @@ static bool has_volume(const struct bh_json *spec, const char *name)
     return false;
 }
 
-static void volume_mounts(struct bh_sim_write *w, const char *at, const struct bh_json *spec,
-                          const struct bh_json *c)
+static void container(struct bh_sim_write *w, const char *at, const struct bh_json *spec,
+                      const struct bh_json *c)
 {
+    bh_adm_dns_label(w, bh_adm_member(w, at, "name"), bh_tree_str(c, "name"));
+    const char *image = bh_adm_text(w, at, c, "image", "");
+    if (image && (image[0] == ' ' || image[strlen(image) - 1] == ' '))
+        bh_adm_invalid(w, at, c, "image", "must not have leading or trailing whitespace");
+    bh_adm_one_of(w, at, c, "terminationMessagePolicy", "FallbackToLogsOnError File", true);
+    const struct bh_json *ports = bh_tree_arr(c, "ports");
     size_t i = 0;
-
+    bh_json_each(p, ports) {
+        const char *f = bh_adm_path(w, "%s.ports[%zu]", at, i++);
+        const char *name = bh_json_get_text(p, "name");
+        port_number(w, f, p, "containerPort", true);
+        port_number(w, f, p, "hostPort", false);
+        bh_adm_one_of(w, f, p, "protocol", "SCTP TCP UDP", true);
+        if (*name)
+            bh_adm_dns_label(w, bh_adm_member(w, f, "name"), name);
+        bh_adm_unique(w, bh_adm_member(w, f, "name"), ports, p);
+    }
+    i = 0;
     bh_json_each(m, bh_tree_arr(c, "volumeMounts")) {
         const char *f = bh_adm_path(w, "%s.volumeMounts[%zu]", at, i++);
         const char *name = bh_adm_text(w, f, m, "name", "");
@@ -115,20 +103,6 @@ static void volume_mounts(struct bh_sim_write *w, const char *at, const struct b
         }
         bh_adm_text(w, f, m, "mountPath", "");
     }
-}
-
-static void container(struct bh_sim_write *w, const char *at, const struct bh_json *spec,
-                      const struct bh_json *c)
-{
-    const char *image;
-
-    bh_adm_dns_label(w, bh_adm_member(w, at, "name"), bh_tree_str(c, "name"));
-    image = bh_adm_text(w, at, c, "image", "");
-    if (image && (image[0] == ' ' || image[strlen(image) - 1] == ' '))
-        bh_adm_invalid(w, at, c, "image", "must not have leading or trailing whitespace");
-    bh_adm_one_of(w, at, c, "terminationMessagePolicy", "FallbackToLogsOnError File", true);
-    container_ports(w, at, c);
-    volume_mounts(w, at, spec, c);
     bh_adm_one_of(w, at, c, "imagePullPolicy", "Always IfNotPresent Never", true);
     validate_resources(w, at, c);
 }
@@ -159,18 +133,6 @@ static void containers(struct bh_sim_write *w, const char *at, const struct bh_j
         if (*name && name_before(spec, c, name))
             bh_adm_duplicate(w, bh_adm_member(w, f, "name"), name);
         container(w, f, spec, c);
-    }
-}
-
-static void volumes(struct bh_sim_write *w, const char *at, const struct bh_json *spec)
-{
-    const struct bh_json *list = bh_tree_arr(spec, "volumes");
-    size_t i = 0;
-
-    bh_json_each(v, list) {
-        const char *f = bh_adm_path(w, "%s.volumes[%zu].name", at, i++);
-        bh_adm_dns_label(w, f, bh_tree_str(v, "name"));
-        bh_adm_unique(w, f, list, v);
     }
 }
 
@@ -269,7 +231,13 @@ static void scheduling_gates(struct bh_sim_write *w, const char *at, const struc
 
 void bh_adm_pod_spec(struct bh_sim_write *w, const char *at, const struct bh_json *spec)
 {
-    volumes(w, at, spec);
+    const struct bh_json *list = bh_tree_arr(spec, "volumes");
+    size_t i = 0;
+    bh_json_each(v, list) {
+        const char *f = bh_adm_path(w, "%s.volumes[%zu].name", at, i++);
+        bh_adm_dns_label(w, f, bh_tree_str(v, "name"));
+        bh_adm_unique(w, f, list, v);
+    }
     if (!bh_tree_len(bh_tree_arr(spec, "containers")))
         bh_adm_required(w, at, "containers", "");
     containers(w, at, spec, "containers");

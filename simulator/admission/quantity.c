@@ -20,26 +20,22 @@ bool bh_adm_parse_quantity(const struct bh_json *v, __int128 *ret_nano)
     return true;
 }
 
-static int refuse(struct bh_sim_write *w)
+int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char *dotted)
 {
-    return bh_sim_fail(w->error, 400, "BadRequest",
-                       "%s in version \"%s\" cannot be handled as a %s: quantities must match the "
-                       "regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-                       w->type->kind, w->type->version, w->type->kind);
-}
-
-static int check_quantities(struct bh_sim_write *w, struct bh_json *map)
-{
+    struct bh_json *map = bh_tree_obj(obj, dotted);
     struct bh_buf b = {0};
     int rc = 0;
-
     if (!map || map->type != BH_JSON_OBJECT)
         return 0;
     bh_json_each(m, map) {
         bh_nano q;
         bool binary = m->type == BH_JSON_STRING && m->s.n && m->s.p[m->s.n - 1] == 'i';
         if (!bh_adm_parse_quantity(m, &q)) {
-            rc = refuse(w);
+            rc = bh_sim_fail(
+                w->error, 400, "BadRequest",
+                "%s in version \"%s\" cannot be handled as a %s: quantities must match the "
+                "regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+                w->type->kind, w->type->version, w->type->kind);
             break;
         }
         bh_buf_reset(&b);
@@ -54,9 +50,4 @@ static int check_quantities(struct bh_sim_write *w, struct bh_json *map)
     }
     bh_buf_fini(&b);
     return rc;
-}
-
-int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char *dotted)
-{
-    return check_quantities(w, bh_tree_obj(obj, dotted));
 }

@@ -44,12 +44,6 @@ static void add_one(struct usage *u, const char *name)
 
 /* ---- what an object uses --------------------------------------------------------------------- */
 
-static bool is_compute(const char *name)
-{
-    return bh_streq(name, "cpu") || bh_streq(name, "memory") ||
-           bh_streq(name, "ephemeral-storage") || strncmp(name, "hugepages-", 10) == 0;
-}
-
 static void add_resource(struct usage *u, const struct bh_json *spec, const char *map,
                          const char *name)
 {
@@ -63,7 +57,8 @@ static void add_resource(struct usage *u, const struct bh_json *spec, const char
     if (bh_adm_parse_quantity(bh_json_get(bh_tree_obj(spec, "overhead"), name), &over))
         v += over;
     add(u, full, v);
-    if (bh_streq(map, "requests") && is_compute(name))
+    if (bh_streq(map, "requests") && (bh_word_at("cpu memory ephemeral-storage", name) >= 0 ||
+                                      strncmp(name, "hugepages-", 10) == 0))
         add(u, name, v);
 }
 
@@ -99,17 +94,6 @@ static void claim_usage(struct usage *u, const struct bh_json *pvc)
             bh_arena_printf(u->a, "%s.storageclass.storage.k8s.io/persistentvolumeclaims", class));
 }
 
-static void service_usage(struct usage *u, const struct bh_json *svc)
-{
-    bool balanced = bh_tree_is(svc, "spec.type", "LoadBalancer");
-    size_t ports = bh_tree_len(bh_tree_arr(svc, "spec.ports"));
-
-    if (balanced)
-        add_one(u, "services.loadbalancers");
-    if (balanced || bh_tree_is(svc, "spec.type", "NodePort"))
-        add(u, "services.nodeports", (bh_nano)ports * 1000000000);
-}
-
 static void usage_of(struct usage *u, const struct bh_sim_type *t, const struct bh_json *obj)
 {
     add_one(u, bh_arena_printf(u->a, "count/%s%s%s", t->plural, *t->group ? "." : "", t->group));
@@ -122,8 +106,14 @@ static void usage_of(struct usage *u, const struct bh_sim_type *t, const struct 
     add_one(u, t->plural);
     if (bh_streq(t->plural, "persistentvolumeclaims"))
         claim_usage(u, obj);
-    else if (bh_streq(t->plural, "services"))
-        service_usage(u, obj);
+    else if (bh_streq(t->plural, "services")) {
+        bool balanced = bh_tree_is(obj, "spec.type", "LoadBalancer");
+        size_t ports = bh_tree_len(bh_tree_arr(obj, "spec.ports"));
+        if (balanced)
+            add_one(u, "services.loadbalancers");
+        if (balanced || bh_tree_is(obj, "spec.type", "NodePort"))
+            add(u, "services.nodeports", (bh_nano)ports * 1000000000);
+    }
 }
 
 /* ---- which objects a quota is about ---------------------------------------------------------- */
@@ -189,23 +179,9 @@ static bool counts_type(const struct bh_json *hard, const struct bh_sim_type *t)
             bh_streq(t->plural, "persistentvolumeclaims") || bh_json_get(hard, t->plural));
 }
 
-static void set_used(struct bh_arena *a, struct bh_json *status, const struct bh_json *hard,
-                     const struct usage *u)
+static bool is_binary(const char *name)
 {
-    struct bh_json *used = bh_json_new(a, BH_JSON_OBJECT);
-    struct bh_buf b = {0};
-
-    bh_json_each(h, hard) {
-        bh_nano v = 0;
-        for (size_t i = 0; i < u->n; i++)
-            v = bh_streq(u->u[i].name, h->key.p) ? u->u[i].v : v;
-        bh_buf_reset(&b);
-        bh_quantity_format(&b, v, strstr(h->key.p, "memory") || strstr(h->key.p, "storage"));
-        bh_json_set_str(a, used, h->key.p, bh_buf_str(&b));
-    }
-    bh_buf_fini(&b);
-    bh_json_set(a, status, "hard", bh_json_clone(a, hard));
-    bh_json_set(a, status, "used", used);
+    return strstr(name, "memory") || strstr(name, "storage");
 }
 
 void bh_adm_quota_count(struct bh_sim *s, struct bh_arena *a, struct bh_json *quota)
@@ -232,8 +208,15 @@ void bh_adm_quota_count(struct bh_sim *s, struct bh_arena *a, struct bh_json *qu
         }
         bh_sim_objs_fini(&l);
     }
-    set_used(a, bh_json_obj_at(a, quota, "status"), hard ? hard : bh_json_new(a, BH_JSON_OBJECT),
-             &all);
+    struct bh_json *used = bh_json_new(a, BH_JSON_OBJECT);
+    bh_json_each(h, hard) {
+        bh_nano v = 0;
+        for (size_t i = 0; i < all.n; i++)
+            v = bh_streq(all.u[i].name, h->key.p) ? all.u[i].v : v;
+        bh_tree_set_quantity(a, used, h->key.p, v, is_binary(h->key.p));
+    }
+    bh_json_add(a, quota, "status: {hard: %p, used: %p}",
+                hard ? bh_json_clone(a, hard) : bh_json_new(a, BH_JSON_OBJECT), used);
 }
 
 int bh_adm_default_quota(struct bh_sim_write *w)
@@ -249,12 +232,8 @@ int bh_adm_default_quota(struct bh_sim_write *w)
 
 static int forbidden(struct bh_sim_write *w, const char *text)
 {
-    const char *name = bh_tree_str(w->obj, "metadata.name");
-    struct bh_sim_error *e = w->error;
-
-    snprintf(e->details_kind, sizeof(e->details_kind), "%s", w->type->plural);
-    snprintf(e->details_group, sizeof(e->details_group), "%s", w->type->group);
-    snprintf(e->details_name, sizeof(e->details_name), "%s", name ? name : "");
+    bh_sim_error_about(w->error, w->type, w->type->plural,
+                       bh_json_get_text(bh_json_get(w->obj, "metadata"), "name"));
     return bh_adm_forbid(w, "%s", text);
 }
 
@@ -294,7 +273,7 @@ static int must_specify(struct bh_sim_write *w, const char *quota, const struct 
 static void list_amount(struct bh_buf *b, const char *name, bh_nano v)
 {
     bh_buf_addf(b, "%s%s=", b->n ? "," : "", name);
-    bh_quantity_format(b, v, strstr(name, "memory") || strstr(name, "storage"));
+    bh_quantity_format(b, v, is_binary(name));
 }
 
 /* Adds u to the tree's status.used; 403 when that is too much. */
@@ -304,7 +283,7 @@ static int charge(struct bh_sim_write *w, struct bh_json *quota, const struct us
     const struct bh_json *hard = bh_tree_obj(quota, "spec.hard");
     struct bh_json *used =
         bh_json_obj_at(w->arena, bh_json_obj_at(w->arena, quota, "status"), "used");
-    struct bh_buf want = {0}, have = {0}, limit = {0}, text = {0};
+    struct bh_buf want = {0}, have = {0}, limit = {0};
     int rc = 0;
 
     for (size_t i = 0; i < u->n; i++) {
@@ -317,10 +296,8 @@ static int charge(struct bh_sim_write *w, struct bh_json *quota, const struct us
             list_amount(&have, u->u[i].name, now);
             list_amount(&limit, u->u[i].name, max);
         }
-        bh_buf_reset(&text);
-        bh_quantity_format(&text, now + u->u[i].v,
-                           strstr(u->u[i].name, "memory") || strstr(u->u[i].name, "storage"));
-        bh_json_set_str(w->arena, used, u->u[i].name, bh_buf_str(&text));
+        bh_tree_set_quantity(w->arena, used, u->u[i].name, now + u->u[i].v,
+                             is_binary(u->u[i].name));
     }
     if (want.n)
         rc = forbidden(
@@ -329,7 +306,6 @@ static int charge(struct bh_sim_write *w, struct bh_json *quota, const struct us
     bh_buf_fini(&want);
     bh_buf_fini(&have);
     bh_buf_fini(&limit);
-    bh_buf_fini(&text);
     return rc;
 }
 

@@ -8,22 +8,6 @@
  */
 #include "simulator/admission/admission.h"
 
-static int overhead(struct bh_sim_write *w, struct bh_json *spec, struct bh_json *class)
-{
-    const struct bh_json *fixed = bh_tree_obj(class, "overhead.podFixed");
-    const struct bh_json *given = bh_tree_obj(spec, "overhead");
-
-    if (bh_adm_quantities_at(w, class, "overhead.podFixed") ||
-        bh_adm_quantities_at(w, spec, "overhead"))
-        return w->error->code;
-    if (given && (!fixed || !bh_json_equal(given, fixed)))
-        return bh_adm_forbid(
-            w, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
-    if (fixed && !given)
-        bh_json_set(w->arena, spec, "overhead", bh_json_clone(w->arena, fixed));
-    return 0;
-}
-
 static int place(struct bh_sim_write *w, struct bh_json *spec, const struct bh_json *class)
 {
     bh_json_each(m, bh_tree_obj(class, "scheduling.nodeSelector")) {
@@ -50,14 +34,23 @@ static int place(struct bh_sim_write *w, struct bh_json *spec, const struct bh_j
 int bh_adm_pod_runtime_class(struct bh_sim_write *w, struct bh_json *spec)
 {
     const char *name = bh_tree_str(spec, "runtimeClassName");
-    const struct bh_sim_obj *o;
-    struct bh_json *class;
 
     if (!name)
         return 0;
-    o = bh_sim_get(w->sim, BH_SIM_TYPE("node.k8s.io", "v1", "runtimeclasses"), "", name);
+    const struct bh_sim_obj *o =
+        bh_sim_get(w->sim, BH_SIM_TYPE("node.k8s.io", "v1", "runtimeclasses"), "", name);
     if (!o)
         return 0;
-    class = bh_sim_obj_tree(w->arena, o);
-    return overhead(w, spec, class) ? w->error->code : place(w, spec, class);
+    struct bh_json *class = bh_sim_obj_tree(w->arena, o);
+    const struct bh_json *fixed = bh_tree_obj(class, "overhead.podFixed");
+    const struct bh_json *given = bh_tree_obj(spec, "overhead");
+    if (bh_adm_quantities_at(w, class, "overhead.podFixed") ||
+        bh_adm_quantities_at(w, spec, "overhead"))
+        return w->error->code;
+    if (given && (!fixed || !bh_json_equal(given, fixed)))
+        return bh_adm_forbid(
+            w, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
+    if (fixed && !given)
+        bh_json_set(w->arena, spec, "overhead", bh_json_clone(w->arena, fixed));
+    return place(w, spec, class);
 }

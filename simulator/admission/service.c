@@ -24,15 +24,6 @@ static const struct bh_sim_type *services_type(void)
 
 /* ---- allocation ------------------------------------------------------------------------------ */
 
-static void mark_ip(uint8_t *used, const char *json)
-{
-    const char *at = strstr(json, "\"clusterIP\":\"10.96.");
-    unsigned x, y;
-
-    if (at && sscanf(at, "\"clusterIP\":\"10.96.%3u.%3u\"", &x, &y) == 2 && x < 256 && y < 256)
-        used[x * 256 + y] = 1;
-}
-
 static const char *next_ip(struct bh_sim_write *w)
 {
     uint8_t *used = bh_calloc(CLUSTER_IPS, 1);
@@ -40,8 +31,12 @@ static const char *next_ip(struct bh_sim_write *w)
     const char *ip = NULL;
 
     bh_sim_list(w->sim, services_type(), NULL, &l);
-    for (size_t i = 0; i < l.n; i++)
-        mark_ip(used, l.v[i]->json);
+    for (size_t i = 0; i < l.n; i++) {
+        const char *at = strstr(l.v[i]->json, "\"clusterIP\":\"10.96.");
+        unsigned x, y;
+        if (at && sscanf(at, "\"clusterIP\":\"10.96.%3u.%3u\"", &x, &y) == 2 && x < 256 && y < 256)
+            used[x * 256 + y] = 1;
+    }
     bh_sim_objs_fini(&l);
     for (unsigned i = FIRST_CLUSTER_IP; i < CLUSTER_IPS - 1 && !ip; i++) {
         if (!used[i])
@@ -88,13 +83,6 @@ static void allocate_node_ports(struct bh_sim_write *w, struct bh_json *spec)
     }
 }
 
-static void set_strings(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v)
-{
-    struct bh_json *l = bh_json_set(a, obj, key, bh_json_new(a, BH_JSON_ARRAY));
-
-    bh_json_push(l, bh_json_new_cstr(a, v));
-}
-
 /* On update an empty address means "keep it". */
 static void cluster_ip(struct bh_sim_write *w, struct bh_json *spec)
 {
@@ -104,54 +92,44 @@ static void cluster_ip(struct bh_sim_write *w, struct bh_json *spec)
         ip = old && *old ? old : next_ip(w);
     if (!ip)
         return;
-    bh_json_set_str(w->arena, spec, "clusterIP", ip);
-    set_strings(w->arena, spec, "clusterIPs", ip);
+    bh_json_add(w->arena, spec, "clusterIP: %s, clusterIPs: [%s]", ip, ip);
     if (bh_streq(ip, "None") && !bh_tree_len(bh_tree_obj(spec, "selector")))
         return;
-    if (!bh_tree_has(spec, "ipFamilies"))
-        set_strings(w->arena, spec, "ipFamilies", "IPv4");
-    bh_tree_dflt_str(w->arena, spec, "ipFamilyPolicy", "SingleStack");
+    bh_tree_dflt(w->arena, spec, "ipFamilies: [IPv4], ipFamilyPolicy: SingleStack");
 }
 
 /* ---- defaults -------------------------------------------------------------------------------- */
-
-static void default_ports(struct bh_arena *a, struct bh_json *spec)
-{
-    bh_json_each(p, bh_tree_arr(spec, "ports")) {
-        const struct bh_json *target = bh_json_get(p, "targetPort"), *port = bh_json_get(p, "port");
-        int64_t n;
-        if (p->type != BH_JSON_OBJECT)
-            continue;
-        bh_tree_dflt_str(a, p, "protocol", "TCP");
-        if (port &&
-            (!target || target->type == BH_JSON_NULL || (bh_json_i64(target, &n) && n == 0)))
-            bh_json_set(a, p, "targetPort", bh_json_clone(a, port));
-    }
-}
 
 int bh_adm_default_service(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
     struct bh_json *spec = bh_json_obj_at(a, w->obj, "spec");
-    bool node_ports, lb;
 
     if (w->op == BH_SIM_OP_UPDATE_STATUS)
         return 0;
-    bh_tree_dflt_str(a, spec, "sessionAffinity", "None");
-    bh_tree_dflt_str(a, spec, "type", "ClusterIP");
-    default_ports(a, spec);
+    bh_tree_dflt(a, spec, "sessionAffinity: None, type: ClusterIP");
+    bh_json_each(p, bh_tree_arr(spec, "ports")) {
+        const struct bh_json *target = bh_json_get(p, "targetPort"), *port = bh_json_get(p, "port");
+        int64_t n;
+        if (p->type != BH_JSON_OBJECT)
+            continue;
+        bh_tree_dflt(a, p, "protocol: TCP");
+        if (port &&
+            (!target || target->type == BH_JSON_NULL || (bh_json_i64(target, &n) && n == 0)))
+            bh_json_set(a, p, "targetPort", bh_json_clone(a, port));
+    }
     if (!bh_tree_is(spec, "type", "ExternalName")) {
         cluster_ip(w, spec);
-        bh_tree_dflt_str(a, spec, "internalTrafficPolicy", "Cluster");
+        bh_tree_dflt(a, spec, "internalTrafficPolicy: Cluster");
     }
-    lb = bh_tree_is(spec, "type", "LoadBalancer");
-    node_ports = bh_tree_is(spec, "type", "NodePort");
+    bool lb = bh_tree_is(spec, "type", "LoadBalancer");
+    bool node_ports = bh_tree_is(spec, "type", "NodePort");
     if (lb) {
-        bh_tree_dflt_bool(a, spec, "allocateLoadBalancerNodePorts", true);
+        bh_tree_dflt(a, spec, "allocateLoadBalancerNodePorts: true");
         node_ports = bh_tree_bool(spec, "allocateLoadBalancerNodePorts", true);
     }
     if (lb || node_ports)
-        bh_tree_dflt_str(a, spec, "externalTrafficPolicy", "Cluster");
+        bh_tree_dflt(a, spec, "externalTrafficPolicy: Cluster");
     if (node_ports)
         allocate_node_ports(w, spec);
     if (w->op == BH_SIM_OP_CREATE && !bh_tree_has(w->obj, "status"))
@@ -191,23 +169,6 @@ static void validate_port(struct bh_sim_write *w, const char *at, const struct b
     bh_adm_one_of(w, at, p, "protocol", "SCTP TCP UDP", true);
 }
 
-static void validate_address(struct bh_sim_write *w)
-{
-    const char *ip = bh_tree_str(w->obj, "spec.clusterIP");
-    const char *old = bh_tree_str(w->old, "spec.clusterIP");
-
-    if (bh_tree_is(w->obj, "spec.type", "ExternalName")) {
-        if (!bh_tree_has(w->obj, "spec.externalName"))
-            bh_adm_required(w, "spec", "externalName", "");
-    } else if (old && *old && ip && !bh_streq(ip, old) &&
-               !bh_tree_is(w->old, "spec.type", "ExternalName")) {
-        bh_adm_invalid_text(w, "spec.clusterIPs[0]", ip, "may not change once set");
-    } else if (!w->old && ip && !bh_streq(ip, "None") && ip_taken(w, ip)) {
-        bh_adm_invalid_text(w, "spec.clusterIPs", ip,
-                            "failed to allocate IP: provided IP is already allocated");
-    }
-}
-
 void bh_adm_validate_service(struct bh_sim_write *w)
 {
     if (!bh_tree_len(bh_tree_arr(w->obj, "spec.ports")) &&
@@ -218,5 +179,16 @@ void bh_adm_validate_service(struct bh_sim_write *w)
     bh_adm_one_of(w, "", w->obj, "spec.type", "ClusterIP ExternalName LoadBalancer NodePort", true);
     bh_adm_one_of(w, "", w->obj, "spec.sessionAffinity", "ClientIP None", true);
     bh_adm_label_map(w, "spec.selector", bh_tree_obj(w->obj, "spec.selector"));
-    validate_address(w);
+    const char *ip = bh_tree_str(w->obj, "spec.clusterIP");
+    const char *old = bh_tree_str(w->old, "spec.clusterIP");
+    if (bh_tree_is(w->obj, "spec.type", "ExternalName")) {
+        if (!bh_tree_has(w->obj, "spec.externalName"))
+            bh_adm_required(w, "spec", "externalName", "");
+    } else if (old && *old && ip && !bh_streq(ip, old) &&
+               !bh_tree_is(w->old, "spec.type", "ExternalName")) {
+        bh_adm_invalid_text(w, "spec.clusterIPs[0]", ip, "may not change once set");
+    } else if (!w->old && ip && !bh_streq(ip, "None") && ip_taken(w, ip)) {
+        bh_adm_invalid_text(w, "spec.clusterIPs", ip,
+                            "failed to allocate IP: provided IP is already allocated");
+    }
 }

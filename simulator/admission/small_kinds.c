@@ -13,19 +13,18 @@
 
 int bh_adm_default_namespace(struct bh_sim_write *w)
 {
-    struct bh_json *meta = bh_tree_obj(w->obj, "metadata"), *spec, *list;
+    struct bh_json *meta = bh_tree_obj(w->obj, "metadata");
     const char *name = bh_tree_str(meta, "name");
 
     if (meta && name && *name)
-        bh_json_set_str(w->arena, bh_json_obj_at(w->arena, meta, "labels"),
-                        "kubernetes.io/metadata.name", name);
+        bh_json_add(w->arena, meta, "labels: {kubernetes.io/metadata.name: %s}", name);
     if (w->op != BH_SIM_OP_CREATE)
         return 0;
-    spec = bh_json_obj_at(w->arena, w->obj, "spec");
-    list = bh_tree_dflt_arr(w->arena, spec, "finalizers");
+    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec");
+    struct bh_json *list = bh_tree_dflt_arr(w->arena, spec, "finalizers");
     if (list && !list->c.n)
         bh_json_push(list, bh_json_new_cstr(w->arena, "kubernetes"));
-    bh_json_set_str(w->arena, bh_json_obj_at(w->arena, w->obj, "status"), "phase", "Active");
+    bh_json_add(w->arena, w->obj, "status: {phase: Active}");
     return 0;
 }
 
@@ -34,16 +33,10 @@ int bh_adm_default_namespace(struct bh_sim_write *w)
 /* A status that says nothing until the controller has counted: no disruptions are allowed. */
 int bh_adm_default_pdb(struct bh_sim_write *w)
 {
-    static const char *const counts[] = {"currentHealthy", "desiredHealthy", "disruptionsAllowed",
-                                         "expectedPods"};
-    struct bh_json *st;
-
-    if (w->op != BH_SIM_OP_CREATE)
-        return 0;
-    st = bh_json_new(w->arena, BH_JSON_OBJECT);
-    for (size_t i = 0; i < BH_ARRAY_LEN(counts); i++)
-        bh_json_set_i64(w->arena, st, counts[i], 0);
-    bh_json_set(w->arena, w->obj, "status", st);
+    if (w->op == BH_SIM_OP_CREATE)
+        bh_json_set(w->arena, w->obj, "status",
+                    bh_json_make(w->arena, "currentHealthy: 0, desiredHealthy: 0, "
+                                           "disruptionsAllowed: 0, expectedPods: 0"));
     return 0;
 }
 
@@ -66,7 +59,7 @@ void bh_adm_validate_pdb(struct bh_sim_write *w)
 
 int bh_adm_default_priorityclass(struct bh_sim_write *w)
 {
-    bh_tree_dflt_str(w->arena, w->obj, "preemptionPolicy", "PreemptLowerPriority");
+    bh_tree_dflt(w->arena, w->obj, "preemptionPolicy: PreemptLowerPriority");
     return 0;
 }
 
@@ -104,14 +97,14 @@ void bh_adm_validate_priorityclass(struct bh_sim_write *w)
 
 int bh_adm_default_secret(struct bh_sim_write *w)
 {
-    struct bh_json *plain = bh_tree_obj(w->obj, "stringData"), *data;
+    struct bh_json *plain = bh_tree_obj(w->obj, "stringData");
     struct bh_buf b = {0};
 
-    bh_tree_dflt_str(w->arena, w->obj, "type", "Opaque");
+    bh_tree_dflt(w->arena, w->obj, "type: Opaque");
     if (!plain)
         return 0;
     /* stringData is write-only: it is folded into data. */
-    data = bh_json_obj_at(w->arena, w->obj, "data");
+    struct bh_json *data = bh_json_obj_at(w->arena, w->obj, "data");
     bh_json_each(m, plain) {
         struct bh_str text = m->type == BH_JSON_STRING ? m->s : BH_STR("");
         bh_buf_reset(&b);
@@ -180,9 +173,9 @@ int bh_adm_default_limitrange(struct bh_sim_write *w)
 
 static void device_request(struct bh_arena *a, struct bh_json *r)
 {
-    bh_tree_dflt_str(a, r, "allocationMode", "ExactCount");
+    bh_tree_dflt(a, r, "allocationMode: ExactCount");
     if (bh_tree_is(r, "allocationMode", "ExactCount"))
-        bh_tree_dflt_i64(a, r, "count", 1);
+        bh_tree_dflt(a, r, "count: 1");
 }
 
 static void claim_spec(struct bh_arena *a, struct bh_json *spec)
@@ -212,6 +205,6 @@ int bh_adm_default_claimtemplate(struct bh_sim_write *w)
 
 int bh_adm_default_hpa(struct bh_sim_write *w)
 {
-    bh_tree_dflt_i64(w->arena, bh_json_obj_at(w->arena, w->obj, "spec"), "minReplicas", 1);
+    bh_tree_dflt(w->arena, bh_json_obj_at(w->arena, w->obj, "spec"), "minReplicas: 1");
     return 0;
 }

@@ -18,28 +18,12 @@ int bh_adm_default_pv(struct bh_sim_write *w)
 
     if (w->op == BH_SIM_OP_UPDATE_STATUS)
         return 0;
-    bh_tree_dflt_str(w->arena, spec, "persistentVolumeReclaimPolicy", "Retain");
-    bh_tree_dflt_str(w->arena, spec, "volumeMode", "Filesystem");
-    if (w->op == BH_SIM_OP_CREATE) {
-        struct bh_json *st = bh_json_new(w->arena, BH_JSON_OBJECT);
-        bh_json_set_str(w->arena, st, "phase", "Pending");
-        bh_json_set_str(w->arena, st, "lastPhaseTransitionTime", bh_adm_now(w));
-        bh_json_set(w->arena, w->obj, "status", st);
-    }
+    bh_tree_dflt(w->arena, spec, "persistentVolumeReclaimPolicy: Retain, volumeMode: Filesystem");
+    if (w->op == BH_SIM_OP_CREATE)
+        bh_json_set(
+            w->arena, w->obj, "status",
+            bh_json_make(w->arena, "phase: Pending, lastPhaseTransitionTime: %s", bh_adm_now(w)));
     return bh_adm_quantities_at(w, spec, "capacity");
-}
-
-static bool is_default(const struct bh_json *class)
-{
-    static const char *const keys[] = {"storageclass.kubernetes.io/is-default-class",
-                                       "storageclass.beta.kubernetes.io/is-default-class"};
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
-        const char *v = bh_tree_annotation(class, keys[i]);
-        if (v && bh_streq(v, "true"))
-            return true;
-    }
-    return false;
 }
 
 /* The newest default class, then the lowest name (the list is in name order). */
@@ -52,7 +36,8 @@ static const char *default_class(struct bh_sim_write *w)
     for (size_t i = 0; i < l.n; i++) {
         const struct bh_json *c = bh_sim_obj_tree(w->arena, l.v[i]);
         const char *created = bh_tree_str(c, "metadata.creationTimestamp");
-        if (!is_default(c) || (best && strcmp(created ? created : "", best_time) <= 0))
+        if (!bh_tree_is_default_class(c) ||
+            (best && strcmp(created ? created : "", best_time) <= 0))
             continue;
         best = bh_tree_str(c, "metadata.name");
         best_time = created ? created : "";
@@ -63,42 +48,35 @@ static const char *default_class(struct bh_sim_write *w)
 
 int bh_adm_default_pvc(struct bh_sim_write *w)
 {
-    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec"), *st;
-    const char *class;
+    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec");
 
     if (w->op == BH_SIM_OP_UPDATE_STATUS)
         return bh_adm_quantities_at(w, w->obj, "status.capacity");
-    bh_tree_dflt_str(w->arena, spec, "volumeMode", "Filesystem");
+    bh_tree_dflt(w->arena, spec, "volumeMode: Filesystem");
     bh_json_obj_at(w->arena, spec, "resources");
     if (w->op == BH_SIM_OP_CREATE) {
-        st = bh_json_new(w->arena, BH_JSON_OBJECT);
-        bh_json_set_str(w->arena, st, "phase", "Pending");
-        bh_json_set(w->arena, w->obj, "status", st);
+        bh_json_set(w->arena, w->obj, "status", bh_json_make(w->arena, "phase: Pending"));
         if (!bh_tree_has(spec, "storageClassName") &&
-            !bh_tree_annotation(w->obj, "volume.beta.kubernetes.io/storage-class") &&
-            (class = default_class(w)))
-            bh_json_set_str(w->arena, spec, "storageClassName", class);
+            !bh_tree_annotation(w->obj, "volume.beta.kubernetes.io/storage-class"))
+            bh_json_set_text(w->arena, spec, "storageClassName", default_class(w));
     }
     return bh_adm_quantities_at(w, spec, "resources.requests");
 }
 
 int bh_adm_default_storageclass(struct bh_sim_write *w)
 {
-    bh_tree_dflt_str(w->arena, w->obj, "reclaimPolicy", "Delete");
-    bh_tree_dflt_str(w->arena, w->obj, "volumeBindingMode", "Immediate");
+    bh_tree_dflt(w->arena, w->obj, "reclaimPolicy: Delete, volumeBindingMode: Immediate");
     return 0;
 }
 
 int bh_adm_default_csidriver(struct bh_sim_write *w)
 {
-    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec"), *modes;
+    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec");
 
-    bh_tree_dflt_bool(w->arena, spec, "attachRequired", true);
-    bh_tree_dflt_bool(w->arena, spec, "podInfoOnMount", false);
-    bh_tree_dflt_bool(w->arena, spec, "storageCapacity", false);
-    bh_tree_dflt_bool(w->arena, spec, "requiresRepublish", false);
-    bh_tree_dflt_str(w->arena, spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
-    modes = bh_tree_dflt_arr(w->arena, spec, "volumeLifecycleModes");
+    bh_tree_dflt(w->arena, spec,
+                 "attachRequired: true, podInfoOnMount: false, storageCapacity: false, "
+                 "requiresRepublish: false, fsGroupPolicy: ReadWriteOnceWithFSType");
+    struct bh_json *modes = bh_tree_dflt_arr(w->arena, spec, "volumeLifecycleModes");
     if (modes && !modes->c.n)
         bh_json_push(modes, bh_json_new_cstr(w->arena, "Persistent"));
     return 0;
@@ -147,18 +125,6 @@ void bh_adm_validate_pv(struct bh_sim_write *w)
     bh_adm_node_selector(w, "", w->obj, "spec.nodeAffinity.required");
 }
 
-/* What is bound stays where it is; else the volume may still be chosen. */
-static void claim_frozen(struct bh_sim_write *w)
-{
-    const char *volume = bh_tree_str(w->old, "spec.volumeName");
-    const char *may_change[] = {"resources", "volumeAttributesClassName", "storageClassName",
-                                volume && *volume ? NULL : "volumeName", NULL};
-
-    bh_adm_frozen_spec(w, may_change,
-                       "spec is immutable after creation except resources.requests and "
-                       "volumeAttributesClassName for bound claims");
-}
-
 void bh_adm_validate_pvc(struct bh_sim_write *w)
 {
     access_modes(w);
@@ -166,8 +132,16 @@ void bh_adm_validate_pvc(struct bh_sim_write *w)
                      bh_json_path(w->obj, "spec.resources.requests.storage"));
     bh_adm_label_selector(w, "", w->obj, "spec.selector");
     bh_adm_one_of(w, "", w->obj, "spec.volumeMode", "Block Filesystem", true);
-    if (w->old)
-        claim_frozen(w);
+    if (w->old) {
+        /* What is bound stays where it is; else the volume may still be chosen. */
+        const char *volume = bh_tree_str(w->old, "spec.volumeName");
+        bh_adm_frozen_spec(w,
+                           volume && *volume
+                               ? "resources volumeAttributesClassName storageClassName"
+                               : "resources volumeAttributesClassName storageClassName volumeName",
+                           "spec is immutable after creation except resources.requests and "
+                           "volumeAttributesClassName for bound claims");
+    }
 }
 
 void bh_adm_validate_storageclass(struct bh_sim_write *w)

@@ -17,7 +17,7 @@ static struct bh_json *rolling_update(struct bh_arena *a, struct bh_json *spec, 
 {
     struct bh_json *strategy = bh_tree_dflt_obj(a, spec, member);
 
-    bh_tree_dflt_str(a, strategy, "type", "RollingUpdate");
+    bh_tree_dflt(a, strategy, "type: RollingUpdate");
     return bh_tree_is(strategy, "type", "RollingUpdate")
                ? bh_tree_dflt_obj(a, strategy, "rollingUpdate")
                : NULL;
@@ -28,14 +28,12 @@ static struct bh_json *rolling_update(struct bh_arena *a, struct bh_json *spec, 
 int bh_adm_default_deployment(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *rolling;
+    struct bh_json *spec = spec_of(w);
 
-    bh_tree_dflt_i64(a, spec, "replicas", 1);
-    rolling = rolling_update(a, spec, "strategy");
-    bh_tree_dflt_str(a, rolling, "maxUnavailable", "25%");
-    bh_tree_dflt_str(a, rolling, "maxSurge", "25%");
-    bh_tree_dflt_i64(a, spec, "revisionHistoryLimit", 10);
-    bh_tree_dflt_i64(a, spec, "progressDeadlineSeconds", 600);
+    bh_tree_dflt(a, spec, "replicas: 1");
+    bh_tree_dflt(a, rolling_update(a, spec, "strategy"), "maxUnavailable: %s, maxSurge: %s", "25%",
+                 "25%");
+    bh_tree_dflt(a, spec, "revisionHistoryLimit: 10, progressDeadlineSeconds: 600");
     return bh_adm_default_template(w, spec);
 }
 
@@ -43,111 +41,90 @@ int bh_adm_default_replicaset(struct bh_sim_write *w)
 {
     struct bh_json *spec = spec_of(w);
 
-    bh_tree_dflt_i64(w->arena, spec, "replicas", 1);
+    bh_tree_dflt(w->arena, spec, "replicas: 1");
     return bh_adm_default_template(w, spec);
+}
+
+/* obj's map is the template's labels, unless it has one of its own. */
+static void labels_of_template(struct bh_sim_write *w, struct bh_json *obj, const char *map)
+{
+    const struct bh_json *labels = bh_tree_obj(w->obj, "spec.template.metadata.labels");
+
+    if (obj && bh_tree_len(labels) && !bh_tree_len(bh_tree_obj(obj, map)))
+        bh_json_set(w->arena, obj, map, bh_json_clone(w->arena, labels));
 }
 
 int bh_adm_default_replicationcontroller(struct bh_sim_write *w)
 {
-    struct bh_json *spec = spec_of(w), *labels, *meta;
+    struct bh_json *spec = spec_of(w);
 
-    bh_tree_dflt_i64(w->arena, spec, "replicas", 1);
-    labels = bh_tree_obj(spec, "template.metadata.labels");
-    meta = bh_tree_obj(w->obj, "metadata");
-    if (bh_tree_len(labels)) {
-        if (!bh_tree_len(bh_tree_obj(spec, "selector")))
-            bh_json_set(w->arena, spec, "selector", bh_json_clone(w->arena, labels));
-        if (meta && !bh_tree_len(bh_tree_obj(meta, "labels")))
-            bh_json_set(w->arena, meta, "labels", bh_json_clone(w->arena, labels));
-    }
+    bh_tree_dflt(w->arena, spec, "replicas: 1");
+    labels_of_template(w, spec, "selector");
+    labels_of_template(w, bh_tree_obj(w->obj, "metadata"), "labels");
     return bh_adm_default_template(w, spec);
 }
 
 int bh_adm_default_statefulset(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *retention;
+    struct bh_json *spec = spec_of(w);
 
-    bh_tree_dflt_str(a, spec, "podManagementPolicy", "OrderedReady");
-    bh_tree_dflt_i64(a, rolling_update(a, spec, "updateStrategy"), "partition", 0);
-    retention = bh_tree_dflt_obj(a, spec, "persistentVolumeClaimRetentionPolicy");
-    bh_tree_dflt_str(a, retention, "whenDeleted", "Retain");
-    bh_tree_dflt_str(a, retention, "whenScaled", "Retain");
-    bh_tree_dflt_i64(a, spec, "replicas", 1);
-    bh_tree_dflt_i64(a, spec, "revisionHistoryLimit", 10);
+    bh_tree_dflt(a, spec, "podManagementPolicy: OrderedReady");
+    bh_tree_dflt(a, rolling_update(a, spec, "updateStrategy"), "partition: 0");
+    bh_tree_dflt(a, spec,
+                 "persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}, "
+                 "replicas: 1, revisionHistoryLimit: 10");
     return bh_adm_default_template(w, spec);
 }
 
 int bh_adm_default_daemonset(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *rolling;
+    struct bh_json *spec = spec_of(w);
 
-    rolling = rolling_update(a, spec, "updateStrategy");
-    bh_tree_dflt_i64(a, rolling, "maxUnavailable", 1);
-    bh_tree_dflt_i64(a, rolling, "maxSurge", 0);
-    bh_tree_dflt_i64(a, spec, "revisionHistoryLimit", 10);
+    bh_tree_dflt(a, rolling_update(a, spec, "updateStrategy"), "maxUnavailable: 1, maxSurge: 0");
+    bh_tree_dflt(a, spec, "revisionHistoryLimit: 10");
     return bh_adm_default_template(w, spec);
 }
 
 /* ---- batch ----------------------------------------------------------------------------------- */
 
-/* The labels that tie a job's pods to it, and the selector over them; once, at creation. */
-static void job_selector(struct bh_sim_write *w, struct bh_json *spec)
-{
-    struct bh_arena *a = w->arena;
-    const char *uid = bh_tree_str(w->obj, "metadata.uid");
-    const char *name = bh_tree_str(w->obj, "metadata.name");
-    struct bh_json *template = bh_tree_obj(spec, "template"), *labels;
-
-    if (bh_tree_bool(spec, "manualSelector", false) || !template || !uid || !name)
-        return;
-    labels = bh_json_obj_at(a, bh_json_obj_at(a, template, "metadata"), "labels");
-    bh_json_set_str(a, labels, "batch.kubernetes.io/controller-uid", uid);
-    bh_json_set_str(a, labels, "batch.kubernetes.io/job-name", name);
-    bh_json_set_str(a, labels, "controller-uid", uid);
-    bh_json_set_str(a, labels, "job-name", name);
-    if (!bh_tree_has(spec, "selector"))
-        bh_json_set_str(a, bh_json_obj_at(a, bh_json_obj_at(a, spec, "selector"), "matchLabels"),
-                        "batch.kubernetes.io/controller-uid", uid);
-}
-
-static void job_spec(struct bh_arena *a, struct bh_json *spec)
-{
-    if (!bh_tree_has(spec, "completions") && !bh_tree_has(spec, "parallelism"))
-        bh_json_set_i64(a, spec, "completions", 1);
-    bh_tree_dflt_i64(a, spec, "parallelism", 1);
-    bh_tree_dflt_i64(a, spec, "backoffLimit", 6);
-    bh_tree_dflt_str(a, spec, "completionMode", "NonIndexed");
-    bh_tree_dflt_bool(a, spec, "suspend", false);
-    bh_tree_dflt_str(a, spec, "podReplacementPolicy",
-                     bh_tree_has(spec, "podFailurePolicy") ? "Failed" : "TerminatingOrFailed");
-}
-
 int bh_adm_default_job(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *meta = bh_tree_obj(w->obj, "metadata"), *labels;
+    struct bh_json *spec = spec_of(w);
 
-    job_spec(a, spec);
-    bh_tree_dflt_bool(a, spec, "manualSelector", false);
-    if (w->op == BH_SIM_OP_CREATE) {
-        job_selector(w, spec);
-        labels = bh_tree_obj(spec, "template.metadata.labels");
-        if (meta && !bh_tree_len(bh_tree_obj(meta, "labels")) && bh_tree_len(labels))
-            bh_json_set(a, meta, "labels", bh_json_clone(a, labels));
+    if (!bh_tree_has(spec, "completions") && !bh_tree_has(spec, "parallelism"))
+        bh_json_set_i64(a, spec, "completions", 1);
+    bh_tree_dflt(a, spec,
+                 "parallelism: 1, backoffLimit: 6, completionMode: NonIndexed, suspend: false, "
+                 "podReplacementPolicy: %s, manualSelector: false",
+                 bh_tree_has(spec, "podFailurePolicy") ? "Failed" : "TerminatingOrFailed");
+    if (w->op != BH_SIM_OP_CREATE)
+        return bh_adm_default_template(w, spec);
+    /* The labels that tie a job's pods to it, and the selector over them. */
+    const char *uid = bh_tree_str(w->obj, "metadata.uid");
+    const char *name = bh_tree_str(w->obj, "metadata.name");
+    struct bh_json *template = bh_tree_obj(spec, "template");
+    if (!bh_tree_bool(spec, "manualSelector", false) && template && uid && name) {
+        bh_json_add(a, template,
+                    "metadata: {labels: {batch.kubernetes.io/controller-uid: %s, "
+                    "batch.kubernetes.io/job-name: %s, controller-uid: %s, job-name: %s}}",
+                    uid, name, uid, name);
+        if (!bh_tree_has(spec, "selector"))
+            bh_json_add(a, spec,
+                        "selector: {matchLabels: {batch.kubernetes.io/controller-uid: %s}}", uid);
     }
+    labels_of_template(w, bh_tree_obj(w->obj, "metadata"), "labels");
     return bh_adm_default_template(w, spec);
 }
 
 int bh_adm_default_cronjob(struct bh_sim_write *w)
 {
-    struct bh_arena *a = w->arena;
     struct bh_json *spec = spec_of(w);
 
-    bh_tree_dflt_str(a, spec, "concurrencyPolicy", "Allow");
-    bh_tree_dflt_bool(a, spec, "suspend", false);
-    bh_tree_dflt_i64(a, spec, "successfulJobsHistoryLimit", 3);
-    bh_tree_dflt_i64(a, spec, "failedJobsHistoryLimit", 1);
+    bh_tree_dflt(w->arena, spec,
+                 "concurrencyPolicy: Allow, suspend: false, successfulJobsHistoryLimit: 3, "
+                 "failedJobsHistoryLimit: 1");
     return bh_adm_default_template(w, bh_tree_obj(spec, "jobTemplate.spec"));
 }

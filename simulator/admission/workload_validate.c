@@ -32,21 +32,12 @@ static bool selects(const struct bh_json *selector, const struct bh_json *labels
 {
     struct bh_selector *s;
     struct bh_err err;
-    bool yes;
 
     if (bh_selector_from_json(selector, &s, &err) < 0)
         return true; /* reported as a selector already */
-    yes = bh_selector_match_json(s, labels);
+    bool yes = bh_selector_match_json(s, labels);
     bh_selector_free(s);
     return yes;
-}
-
-static void does_not_select(struct bh_sim_write *w, const char *at, const struct bh_json *labels)
-{
-    const struct bh_json none = {.type = BH_JSON_OBJECT};
-
-    bh_adm_invalid_value(w, bh_adm_member(w, at, "metadata.labels"), labels ? labels : &none,
-                         "`selector` does not match template `labels`");
 }
 
 /* The "template" of what stands at `at`. */
@@ -61,8 +52,11 @@ static void validate_template(struct bh_sim_write *w, const char *at,
         return;
     }
     at = bh_adm_member(w, at, "template");
-    if (selector && !selects(selector, labels))
-        does_not_select(w, at, labels);
+    if (selector && !selects(selector, labels)) {
+        const struct bh_json none = {.type = BH_JSON_OBJECT};
+        bh_adm_invalid_value(w, bh_adm_member(w, at, "metadata.labels"), labels ? labels : &none,
+                             "`selector` does not match template `labels`");
+    }
     bh_adm_label_map(w, bh_adm_member(w, at, "labels"), labels);
     bh_adm_pod_spec(w, bh_adm_member(w, at, "spec"), bh_tree_obj(template, "spec"));
 }
@@ -175,29 +169,19 @@ void bh_adm_validate_replicationcontroller(struct bh_sim_write *w)
     always(w);
 }
 
-void bh_adm_frozen_spec(struct bh_sim_write *w, const char *const *may_change, const char *text)
+void bh_adm_frozen_spec(struct bh_sim_write *w, const char *may_change, const char *text)
 {
     struct bh_json *now = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec"));
     struct bh_json *old = bh_json_clone(w->arena, bh_tree_obj(w->old, "spec"));
 
-    for (size_t i = 0; now && old && may_change[i]; i++) {
-        bh_json_unset(now, may_change[i]);
-        bh_json_unset(old, may_change[i]);
-    }
+    bh_json_drop(now, may_change);
+    bh_json_drop(old, may_change);
     if (now && old && !bh_json_equal(now, old))
         bh_adm_forbidden(w, "", "spec", text);
 }
 
 void bh_adm_validate_statefulset(struct bh_sim_write *w)
 {
-    static const char *const may_change[] = {"replicas",
-                                             "ordinals",
-                                             "template",
-                                             "updateStrategy",
-                                             "revisionHistoryLimit",
-                                             "persistentVolumeClaimRetentionPolicy",
-                                             "minReadySeconds",
-                                             NULL};
     const struct bh_json *sel = bh_tree_obj(w->obj, "spec.selector");
 
     counts(w);
@@ -208,7 +192,9 @@ void bh_adm_validate_statefulset(struct bh_sim_write *w)
     validate_template(w, "spec", sel);
     always(w);
     if (w->old)
-        bh_adm_frozen_spec(w, may_change,
+        bh_adm_frozen_spec(w,
+                           "replicas ordinals template updateStrategy revisionHistoryLimit "
+                           "persistentVolumeClaimRetentionPolicy minReadySeconds",
                            "updates to statefulset spec for fields other than 'replicas', "
                            "'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
                            "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are "
@@ -242,7 +228,6 @@ static void job_spec(struct bh_sim_write *w, const char *at)
 void bh_adm_validate_job(struct bh_sim_write *w)
 {
     const struct bh_json *sel = bh_tree_obj(w->obj, "spec.selector");
-    bool startable;
 
     if (!sel)
         bh_adm_required(w, "spec", "selector", "");
@@ -251,11 +236,9 @@ void bh_adm_validate_job(struct bh_sim_write *w)
     validate_template(w, "spec", sel);
     if (!w->old)
         return;
-    startable =
-        bh_tree_bool(w->old, "spec.suspend", false) && !bh_tree_has(w->old, "status.startTime");
     bh_adm_immutable(w, "spec.selector");
     bh_adm_immutable(w, "spec.completionMode");
-    if (!startable)
+    if (!bh_tree_bool(w->old, "spec.suspend", false) || bh_tree_has(w->old, "status.startTime"))
         bh_adm_immutable(w, "spec.template");
     if (!bh_tree_is(w->obj, "spec.completionMode", "Indexed"))
         bh_adm_immutable(w, "spec.completions");

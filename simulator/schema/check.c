@@ -40,11 +40,12 @@ void bh_oas_unknown(struct bh_oas_report *rep, const char *what, const char *pat
                     name);
 }
 
-static void unknown(struct bh_oas_report *rep, const struct frame *at, const char *name)
+static void unknown(struct bh_oas_report *rep, const char *what, const struct frame *at,
+                    const char *name)
 {
     struct bh_buf path = {0};
     put_path(&path, at);
-    bh_oas_unknown(rep, "unknown", bh_buf_str(&path), name);
+    bh_oas_unknown(rep, what, bh_buf_str(&path), name);
     bh_buf_fini(&path);
 }
 
@@ -148,7 +149,7 @@ static void check_object(const struct bh_oas_type *t, struct bh_json *v, const s
         if (f) {
             check_value(f, f->form, m, &here, rep);
         } else {
-            unknown(rep, at, m->key.p);
+            unknown(rep, "unknown", at, m->key.p);
             bh_json_remove(v, m);
         }
     }
@@ -170,10 +171,7 @@ static void repeats(const struct bh_json *v, const struct frame *at, struct bh_o
              o = o->next) {
             if (!bh_streq(o->key.p, m->key.p))
                 continue;
-            struct bh_buf path = {0};
-            put_path(&path, at);
-            bh_oas_unknown(rep, "duplicate", bh_buf_str(&path), m->key.p);
-            bh_buf_fini(&path);
+            unknown(rep, "duplicate", at, m->key.p);
             break;
         }
         repeats(m, &here, rep);

@@ -96,9 +96,17 @@ static void read_type(const char *package, const char *line, size_t n)
     }
 }
 
-static void read_tables(void)
+static const struct bh_oas_type *find_type(const char *package, const char *name)
 {
-    char package[64] = "";
+    char full[160];
+    int n = snprintf(full, sizeof(full), "%s.%s", package, name);
+    return n < (int)sizeof(full) ? bh_map_get(&tables.types, full, (size_t)n) : NULL;
+}
+
+static void load(void)
+{
+    bh_arena_init(&tables.arena, 0);
+    char package[80] = "";
     size_t n;
     for (const char *p = word_lines; *p; p += n + 1) {
         const char *text = strstr(p, ": ") + 2;
@@ -113,30 +121,13 @@ static void read_tables(void)
         else
             read_type(package, p, n);
     }
-}
-
-static const struct bh_oas_type *find_type(const char *package, const char *name)
-{
-    char full[160];
-    int n = snprintf(full, sizeof(full), "%s.%s", package, name);
-    return n < (int)sizeof(full) ? bh_map_get(&tables.types, full, (size_t)n) : NULL;
-}
-
-static const struct bh_oas_type *find_root(const struct bh_sim_type *t)
-{
-    char package[80];
-    snprintf(package, sizeof(package), "%.*s.%s", *t->group ? (int)strcspn(t->group, ".") : 4,
-             *t->group ? t->group : "core", t->version);
-    return find_type(package, t->kind);
-}
-
-static void load(void)
-{
-    bh_arena_init(&tables.arena, 0);
-    read_tables();
     roots = bh_arena_new_array(&tables.arena, const struct bh_oas_type *, bh_sim_n_types);
-    for (size_t i = 0; i < bh_sim_n_types; i++)
-        roots[i] = find_root(&bh_sim_types[i]);
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        snprintf(package, sizeof(package), "%.*s.%s", *t->group ? (int)strcspn(t->group, ".") : 4,
+                 *t->group ? t->group : "core", t->version);
+        roots[i] = find_type(package, t->kind);
+    }
 }
 
 const struct bh_oas_type *bh_oas_find(const char *package, const char *name)
@@ -190,6 +181,8 @@ void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out)
         prefix = "io.k8s.apimachinery.pkg.apis.";
     else if (bh_streq(t->package, "apiextensions.v1"))
         prefix = "io.k8s.apiextensions-apiserver.pkg.apis.";
+    else if (bh_streq(t->package, "apiregistration.v1"))
+        prefix = "io.k8s.kube-aggregator.pkg.apis.";
     else if (bh_streq(t->package, "metrics.v1beta1"))
         prefix = "io.k8s.metrics.pkg.apis.";
     bh_buf_addf(out, "%s%s.%s", prefix, t->package, t->name);

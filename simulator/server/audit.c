@@ -22,13 +22,6 @@ int bh_sim_audit_open(const char *path, int *ret_fd, struct bh_err *err)
     return 0;
 }
 
-static void add(struct bh_buf *b, const char *key, const char *value)
-{
-    bh_tree_comma(b);
-    bh_buf_addf(b, "\"%s\":", key);
-    bh_buf_add_json_str(b, value, strlen(value));
-}
-
 const char *bh_sim_verb_of(const struct bh_sim_req *r)
 {
     if (bh_streq(r->method, "POST"))
@@ -53,16 +46,6 @@ void bh_sim_user_name(const struct bh_sim_req *r, char out[static 128])
              user.n ? user.p : "system:anonymous");
 }
 
-static void add_user(const struct bh_sim_req *r, struct bh_buf *b)
-{
-    char name[128];
-
-    bh_sim_user_name(r, name);
-    bh_buf_adds(b, ",\"user\":{");
-    add(b, "username", name);
-    bh_buf_addc(b, '}');
-}
-
 struct uri {
     struct bh_buf text;
     bool more;
@@ -79,16 +62,16 @@ static void add_query(void *arg, const char *name, const char *value)
 static void add_ref(const struct bh_sim_req *r, struct bh_buf *b)
 {
     bh_buf_adds(b, ",\"objectRef\":{");
-    add(b, "resource", bh_streq(r->sub, "binding") ? "pods" : r->type->plural);
+    bh_tree_add_str(b, "resource", bh_streq(r->sub, "binding") ? "pods" : r->type->plural);
     if (*r->ns)
-        add(b, "namespace", r->ns);
+        bh_tree_add_str(b, "namespace", r->ns);
     if (*r->name)
-        add(b, "name", r->name);
+        bh_tree_add_str(b, "name", r->name);
     if (*r->type->group)
-        add(b, "apiGroup", r->type->group);
-    add(b, "apiVersion", r->type->version);
+        bh_tree_add_str(b, "apiGroup", r->type->group);
+    bh_tree_add_str(b, "apiVersion", r->type->version);
     if (*r->sub)
-        add(b, "subresource", r->sub);
+        bh_tree_add_str(b, "subresource", r->sub);
     bh_buf_addc(b, '}');
 }
 
@@ -108,7 +91,7 @@ static void add_time(struct bh_buf *b, const char *key, int64_t wall_ns)
     char text[40];
 
     bh_time_format_micro(text, wall_ns / 1000000000, (int32_t)(wall_ns % 1000000000));
-    add(b, key, text);
+    bh_tree_add_str(b, key, text);
 }
 
 void bh_sim_audit(struct bh_sim_req *r, int code)
@@ -126,16 +109,20 @@ void bh_sim_audit(struct bh_sim_req *r, int code)
     bh_buf_adds(&u.text, r->path);
     bh_http_query_each(r->http, add_query, &u);
     bh_buf_adds(&b, "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\"");
-    add(&b, "level", writes ? "Request" : "Metadata");
-    add(&b, "auditID", id);
-    add(&b, "stage", "ResponseComplete");
-    add(&b, "requestURI", bh_buf_str(&u.text));
-    add(&b, "verb", bh_sim_verb_of(r));
-    add_user(r, &b);
+    bh_tree_add_str(&b, "level", writes ? "Request" : "Metadata");
+    bh_tree_add_str(&b, "auditID", id);
+    bh_tree_add_str(&b, "stage", "ResponseComplete");
+    bh_tree_add_str(&b, "requestURI", bh_buf_str(&u.text));
+    bh_tree_add_str(&b, "verb", bh_sim_verb_of(r));
+    char name[128];
+    bh_sim_user_name(r, name);
+    bh_buf_adds(&b, ",\"user\":{");
+    bh_tree_add_str(&b, "username", name);
+    bh_buf_addc(&b, '}');
     bh_buf_adds(&b, ",\"sourceIPs\":[");
     bh_buf_add_json_str(&b, bh_http_peer(r->http), strlen(bh_http_peer(r->http)));
     bh_buf_addc(&b, ']');
-    add(&b, "userAgent", agent ? agent : "");
+    bh_tree_add_str(&b, "userAgent", agent ? agent : "");
     if (r->type)
         add_ref(r, &b);
     bh_buf_addf(&b, ",\"responseStatus\":{\"code\":%d}", code);

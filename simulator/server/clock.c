@@ -10,6 +10,7 @@
  * Under a clock of its own (bh_sim_options.manual_clock) the simulation's timers and the listeners
  * run nowhere but in bh_sim_advance().
  */
+#include "common/base/loop.h"
 #include "simulator/server/sim_int.h"
 
 #include <errno.h>
@@ -44,35 +45,27 @@ static struct bh_sim_timer *first_of(const struct bh_heap *l)
 static void on_timer(uv_timer_t *h);
 static void on_idle(uv_idle_t *h);
 
-/* Whether something is to be done at once; *ret_ms: until the first timer, UINT64_MAX = none. */
-static bool work_now(struct bh_sim *s, uint64_t *ret_ms)
+void bh_sim_clock_wake(struct bh_sim *s)
 {
+    if (!s->idle || s->stopping)
+        return;
     uint64_t now = bh_mono_ns(), first = UINT64_MAX;
     if (s->real_timers.n)
         first = first_of(&s->real_timers)->at_ns;
     if (!s->opt.manual_clock && s->timers.n)
         first = BH_MIN(first, first_of(&s->timers)->at_ns);
-    *ret_ms = first == UINT64_MAX ? first : first > now ? (first - now + 999999) / 1000000 : 0;
-    return first <= now || (s->pending.n && !s->opt.manual_clock);
-}
-
-void bh_sim_clock_wake(struct bh_sim *s)
-{
-    uint64_t ms;
-    if (!s->idle || s->stopping)
-        return;
-    if (work_now(s, &ms)) {
+    if (first <= now || (s->pending.n && !s->opt.manual_clock)) {
         uv_idle_start(s->idle, on_idle);
         uv_timer_stop(s->alarm);
         return;
     }
     uv_idle_stop(s->idle);
-    if (ms == UINT64_MAX) {
+    if (first == UINT64_MAX) {
         uv_timer_stop(s->alarm);
         return;
     }
     uv_update_time(s->loop);
-    uv_timer_start(s->alarm, on_timer, ms, 0);
+    uv_timer_start(s->alarm, on_timer, (first - now + 999999) / 1000000, 0);
 }
 
 static void fire(struct bh_sim_timer *t)
@@ -225,11 +218,6 @@ int bh_sim_advance(struct bh_sim *s, int64_t to_ns)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void handle_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
 void bh_sim_clock_init(struct bh_sim *s)
 {
     bh_heap_init(&s->timers, offsetof(struct bh_sim_timer, pos), before);
@@ -256,10 +244,9 @@ static void line_fini(struct bh_heap *l)
 
 void bh_sim_clock_fini(struct bh_sim *s)
 {
-    uv_close((uv_handle_t *)s->idle, handle_closed);
-    uv_close((uv_handle_t *)s->alarm, handle_closed);
-    uv_close((uv_handle_t *)s->turn_end, handle_closed);
-    s->idle = NULL;
+    bh_loop_close_free(bh_take_ptr(s->idle));
+    bh_loop_close_free(s->alarm);
+    bh_loop_close_free(s->turn_end);
     line_fini(&s->timers);
     line_fini(&s->real_timers);
 }

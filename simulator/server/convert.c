@@ -37,45 +37,6 @@ static void rename_members(struct bh_arena *a, struct bh_json *obj, bool out)
     }
 }
 
-static struct bh_json *cpu_metric(struct bh_arena *a, const struct bh_json *percent)
-{
-    struct bh_json *m = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_set_str(a, m, "type", "Resource");
-    struct bh_json *res = bh_json_obj_at(a, m, "resource");
-    bh_json_set_str(a, res, "name", "cpu");
-    struct bh_json *target = bh_json_obj_at(a, res, "target");
-    bh_json_set_str(a, target, "type", "Utilization");
-    bh_json_set(a, target, "averageUtilization", bh_json_clone(a, percent));
-    return m;
-}
-
-static void hpa_in(struct bh_arena *a, struct bh_json *obj)
-{
-    struct bh_json *spec = bh_json_get(obj, "spec");
-    const struct bh_json *percent = bh_json_get(spec, "targetCPUUtilizationPercentage");
-    if (!percent || percent->type != BH_JSON_NUMBER)
-        return;
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-    bh_json_push(list, cpu_metric(a, percent));
-    bh_json_unset(spec, "targetCPUUtilizationPercentage");
-    bh_json_set(a, spec, "metrics", list);
-}
-
-static void hpa_out(struct bh_arena *a, struct bh_json *obj)
-{
-    struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
-    bh_json_each(m, bh_json_get(spec, "metrics")) {
-        const char *name = bh_json_get_str(bh_json_get(m, "resource"), "name");
-        const struct bh_json *v = bh_json_path(m, "resource.target.averageUtilization");
-        if (name && bh_streq(name, "cpu") && v)
-            bh_json_set(a, spec, "targetCPUUtilizationPercentage", bh_json_clone(a, v));
-    }
-    bh_json_unset(spec, "metrics");
-    bh_json_unset(spec, "behavior");
-    bh_json_unset(status, "conditions");
-    bh_json_unset(status, "currentMetrics");
-}
-
 static bool is_event(const struct bh_sim_type *t)
 {
     return bh_streq(t->kind, "Event");
@@ -97,8 +58,17 @@ void bh_sim_convert_out(struct bh_arena *a, const struct bh_sim_type *t, struct 
         return;
     if (is_event(t))
         rename_members(a, obj, true);
-    else
-        hpa_out(a, obj);
+    else {
+        struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
+        bh_json_each(m, bh_json_get(spec, "metrics")) {
+            const char *name = bh_json_get_str(bh_json_get(m, "resource"), "name");
+            const struct bh_json *v = bh_json_path(m, "resource.target.averageUtilization");
+            if (name && bh_streq(name, "cpu") && v)
+                bh_json_set(a, spec, "targetCPUUtilizationPercentage", bh_json_clone(a, v));
+        }
+        bh_json_drop(spec, "metrics behavior");
+        bh_json_drop(status, "conditions currentMetrics");
+    }
 }
 
 void bh_sim_convert_in(struct bh_arena *a, const struct bh_sim_type *t, struct bh_json *obj)
@@ -108,8 +78,15 @@ void bh_sim_convert_in(struct bh_arena *a, const struct bh_sim_type *t, struct b
     set_version(a, bh_sim_type_stored(t), obj);
     if (t->custom)
         return;
-    if (is_event(t))
+    struct bh_json *spec = bh_json_get(obj, "spec");
+    const struct bh_json *percent = bh_json_get(spec, "targetCPUUtilizationPercentage");
+    if (is_event(t)) {
         rename_members(a, obj, false);
-    else
-        hpa_in(a, obj);
+    } else if (percent && percent->type == BH_JSON_NUMBER) {
+        bh_json_add(a, spec,
+                    "metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, "
+                    "averageUtilization: %p}}}]",
+                    bh_json_clone(a, percent));
+        bh_json_unset(spec, "targetCPUUtilizationPercentage");
+    }
 }

@@ -136,19 +136,6 @@ static struct definition *find_definition(struct bh_sim *s, const char *name)
     return NULL;
 }
 
-static struct definition *add_definition(struct bh_sim *s, const char *name)
-{
-    struct definition *d = bh_calloc(1, sizeof(*d));
-    if (!s->customs)
-        s->customs = bh_calloc(1, sizeof(*s->customs));
-    d->sim = s;
-    d->name = bh_strdup(name);
-    d->bucket.evicted_rv = d->bucket.last_rv = s->rv;
-    s->customs->d = bh_reallocarray(s->customs->d, s->customs->n + 1, sizeof(*s->customs->d));
-    s->customs->d[s->customs->n++] = d;
-    return d;
-}
-
 static struct version *version_at(struct definition *d, const char *name)
 {
     struct bh_sim_customs *all = d->sim->customs;
@@ -197,23 +184,6 @@ static void fill_names(struct definition *d, struct bh_sim_type *t, const struct
         t->flags |= BH_SIM_NAMESPACED;
 }
 
-static void fill_version(struct definition *d, struct version *v, const struct bh_json *spec,
-                         const struct bh_json *ver)
-{
-    const struct bh_json *subs = bh_json_get(ver, "subresources");
-    fill_names(d, &v->type, spec);
-    v->type.version = bh_json_get_text(ver, "name");
-    v->type.fields = csv(&d->arena, bh_json_get(ver, "selectableFields"), "jsonPath", "");
-    if (bh_json_get(subs, "status"))
-        v->type.flags |= BH_SIM_HAS_STATUS;
-    if (bh_json_get(subs, "scale"))
-        v->type.flags |= BH_SIM_HAS_SCALE;
-    v->custom.schema = bh_json_path(ver, "schema.openAPIV3Schema");
-    v->custom.columns = bh_json_get_list(ver, "additionalPrinterColumns");
-    v->custom.scale = bh_json_get(subs, "scale");
-    v->custom.served = bh_json_get_bool(ver, "served", false);
-}
-
 /* The store belongs to the first storage version for good; all others are seen through it. */
 static void settle_storage(struct definition *d, const struct bh_sim_type *stored)
 {
@@ -246,7 +216,18 @@ static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
     }
     bh_json_each(ver, versions) {
         struct version *v = version_at(d, bh_json_get_text(ver, "name"));
-        fill_version(d, v, spec, ver);
+        const struct bh_json *subs = bh_json_get(ver, "subresources");
+        fill_names(d, &v->type, spec);
+        v->type.version = bh_json_get_text(ver, "name");
+        v->type.fields = csv(&d->arena, bh_json_get(ver, "selectableFields"), "jsonPath", "");
+        if (bh_json_get(subs, "status"))
+            v->type.flags |= BH_SIM_HAS_STATUS;
+        if (bh_json_get(subs, "scale"))
+            v->type.flags |= BH_SIM_HAS_SCALE;
+        v->custom.schema = bh_json_path(ver, "schema.openAPIV3Schema");
+        v->custom.columns = bh_json_get_list(ver, "additionalPrinterColumns");
+        v->custom.scale = bh_json_get(subs, "scale");
+        v->custom.served = bh_json_get_bool(ver, "served", false);
         v->custom.served = v->custom.served && good;
         v->custom.terminating = obj->deleting;
         if (!stored &&
@@ -316,26 +297,30 @@ void bh_sim_custom_empty(struct bh_sim *s, const struct bh_sim_obj *obj)
     bh_sim_objs_fini(&l);
 }
 
-static void withdraw(struct definition *d)
-{
-    d->gone = true;
-    for (size_t i = 0; i < d->n; i++)
-        d->v[i]->custom.served = d->v[i]->custom.live = false;
-    bh_sim_watch_end_all(&d->bucket);
-    bh_sim_bucket_clear(d->sim, &d->bucket);
-}
-
 void bh_sim_custom_commit(struct bh_sim *s, const struct bh_sim_obj *obj, bool gone)
 {
     struct definition *d = find_definition(s, obj->name);
     bh_sim_docs_drop(s);
     if (gone) {
-        if (d)
-            withdraw(d);
+        if (d) {
+            d->gone = true;
+            for (size_t i = 0; i < d->n; i++)
+                d->v[i]->custom.served = d->v[i]->custom.live = false;
+            bh_sim_watch_end_all(&d->bucket);
+            bh_sim_bucket_clear(d->sim, &d->bucket);
+        }
         return;
     }
-    if (!d)
-        d = add_definition(s, obj->name);
+    if (!d) {
+        if (!s->customs)
+            s->customs = bh_calloc(1, sizeof(*s->customs));
+        d = bh_calloc(1, sizeof(*d));
+        d->sim = s;
+        d->name = bh_strdup(obj->name);
+        d->bucket.evicted_rv = d->bucket.last_rv = s->rv;
+        s->customs->d = bh_reallocarray(s->customs->d, s->customs->n + 1, sizeof(*s->customs->d));
+        s->customs->d[s->customs->n++] = d;
+    }
     read_definition(d, obj);
     if (obj->deleting && !d->cleaning) {
         d->cleaning = true;

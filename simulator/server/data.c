@@ -10,6 +10,7 @@
 #include "simulator/server/data.h"
 
 #include "common/base/log.h"
+#include "common/base/loop.h"
 #include "simulator/server/data_file.h"
 
 #include <errno.h>
@@ -143,12 +144,6 @@ static void changes_clear(struct changes *c)
     c->n = c->bytes = 0;
 }
 
-/* The limit to claim with the next batch, early enough that it is there when it is needed. */
-static uint64_t next_limit(const struct bh_sim_data *d)
-{
-    return d->sim->rv + BH_DATA_RESERVE / 2 > d->limit ? d->sim->rv + BH_DATA_RESERVE : d->limit;
-}
-
 static void submit(void *arg)
 {
     struct bh_sim_data *d = arg;
@@ -161,7 +156,9 @@ static void submit(void *arg)
     }
     d->begun_ns = bh_mono_ns();
     uv_mutex_lock(&d->lock);
-    d->want_limit = next_limit(d);
+    /* The limit to claim with the next batch, early enough that it is there when it is needed. */
+    d->want_limit =
+        d->sim->rv + BH_DATA_RESERVE / 2 > d->limit ? d->sim->rv + BH_DATA_RESERVE : d->limit;
     d->busy = true;
     uv_cond_signal(&d->wake);
     uv_mutex_unlock(&d->lock);
@@ -171,18 +168,6 @@ static void arm(struct bh_sim_data *d, int64_t delay_ns)
 {
     if (!d->timer && !d->batch.n)
         d->timer = bh_sim_after_real(d->sim, delay_ns, submit, d);
-}
-
-static void failed(struct bh_sim_data *d)
-{
-    if (!d->failing)
-        bh_log_error("The data file cannot be written; it is tried again each second, and what "
-                     "changes meanwhile is only in memory",
-                     bh_kv_s("err", d->err.msg));
-    d->failing = true;
-    bh_cell_add(d->m_errors, 1);
-    release(d, false, 0);
-    d->timer = bh_sim_after_real(d->sim, BH_DATA_RETRY_NS, submit, d);
 }
 
 static void on_done(uv_async_t *h)
@@ -195,7 +180,14 @@ static void on_done(uv_async_t *h)
     if (busy || !d->batch.n || d->timer)
         return;
     if (d->rc < 0) {
-        failed(d);
+        if (!d->failing)
+            bh_log_error("The data file cannot be written; it is tried again each second, and what "
+                         "changes meanwhile is only in memory",
+                         bh_kv_s("err", d->err.msg));
+        d->failing = true;
+        bh_cell_add(d->m_errors, 1);
+        release(d, false, 0);
+        d->timer = bh_sim_after_real(d->sim, BH_DATA_RETRY_NS, submit, d);
         return;
     }
     if (d->failing)
@@ -214,15 +206,11 @@ static void on_done(uv_async_t *h)
 void bh_sim_data_add(struct bh_sim *s, enum bh_sim_change c, struct bh_sim_obj *obj)
 {
     struct bh_sim_data *d = s->data;
-    struct changes *q;
 
     if (!d)
         return;
-    q = &d->queue;
-    if (q->n == q->cap) {
-        q->cap = q->cap ? q->cap * 2 : 256;
-        q->v = bh_reallocarray(q->v, q->cap, sizeof(*q->v));
-    }
+    struct changes *q = &d->queue;
+    BH_GROW(q->v, q->n, q->cap);
     q->v[q->n++] = (struct bh_data_change){bh_sim_obj_ref(obj), c == BH_SIM_DELETED};
     q->bytes += obj->json_n;
     arm(d, d->full ? 0 : BH_DATA_EVERY_NS);
@@ -348,28 +336,6 @@ int bh_sim_data_open(struct bh_sim *s, const char *path, bool full, uint64_t *re
     return 0;
 }
 
-static void async_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
-/* The rest, and the versions that were claimed and not used. */
-static void write_rest(struct bh_sim_data *d)
-{
-    struct bh_err err = {{0}};
-    bool again = d->rc < 0; /* the batch under way was not written */
-    int rc = 0;
-
-    if (d->batch.n && again)
-        rc = bh_data_file_write(d->file, d->batch.v, d->batch.n, d->limit, &err);
-    if (rc == 0)
-        rc = bh_data_file_write(d->file, d->queue.v, d->queue.n, d->sim->rv, &err);
-    if (rc < 0)
-        bh_log_error("The last changes are lost: the data file cannot be written",
-                     bh_kv_u("changes", d->queue.n + (again ? d->batch.n : 0)),
-                     bh_kv_s("err", err.msg));
-}
-
 void bh_sim_data_close(struct bh_sim *s)
 {
     struct bh_sim_data *d = s->data;
@@ -382,14 +348,25 @@ void bh_sim_data_close(struct bh_sim *s)
     uv_mutex_unlock(&d->lock);
     uv_thread_join(&d->thread); /* after the batch it has */
     bh_sim_cancel(d->timer);
-    write_rest(d);
+    /* The rest, and the versions that were claimed and not used. */
+    struct bh_err err = {{0}};
+    bool again = d->rc < 0; /* the batch under way was not written */
+    int rc = 0;
+    if (d->batch.n && again)
+        rc = bh_data_file_write(d->file, d->batch.v, d->batch.n, d->limit, &err);
+    if (rc == 0)
+        rc = bh_data_file_write(d->file, d->queue.v, d->queue.n, d->sim->rv, &err);
+    if (rc < 0)
+        bh_log_error("The last changes are lost: the data file cannot be written",
+                     bh_kv_u("changes", d->queue.n + (again ? d->batch.n : 0)),
+                     bh_kv_s("err", err.msg));
     changes_clear(&d->batch);
     changes_clear(&d->queue);
     free(d->batch.v);
     free(d->queue.v);
     while (!TAILQ_EMPTY(&d->held))
         held_free(TAILQ_FIRST(&d->held));
-    uv_close((uv_handle_t *)d->done, async_closed);
+    bh_loop_close_free(d->done);
     uv_mutex_destroy(&d->lock);
     uv_cond_destroy(&d->wake);
     bh_data_file_close(d->file);

@@ -13,6 +13,8 @@
 
 #include <stdio.h>
 
+#define JSON_TYPE "application/json"
+
 static const char *const verb_names[] = {"create", "delete", "deletecollection", "get",
                                          "list",   "patch",  "update",           "watch"};
 
@@ -126,20 +128,6 @@ static void aggregated_version(const struct bh_sim *s, struct bh_buf *b, size_t 
     bh_buf_adds(b, "]}");
 }
 
-static void aggregated_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
-{
-    const char *group = at(s, i)->group;
-    bh_buf_addf(b, "{\"metadata\":{\"name\":\"%s\",\"creationTimestamp\":null},\"versions\":[",
-                group);
-    for (size_t k = i; k < bh_sim_type_count(s); k++) {
-        if (!first_of(s, k, true) || !bh_streq(at(s, k)->group, group))
-            continue;
-        bh_tree_comma(b);
-        aggregated_version(s, b, k);
-    }
-    bh_buf_adds(b, "]}");
-}
-
 static void aggregated(const struct bh_sim *s, struct bh_buf *b, bool core, const char *version)
 {
     bh_buf_addf(b,
@@ -150,7 +138,16 @@ static void aggregated(const struct bh_sim *s, struct bh_buf *b, bool core, cons
         if (!first_of(s, i, false) || (*at(s, i)->group == 0) != core)
             continue;
         bh_tree_comma(b);
-        aggregated_group(s, b, i);
+        const char *group = at(s, i)->group;
+        bh_buf_addf(b, "{\"metadata\":{\"name\":\"%s\",\"creationTimestamp\":null},\"versions\":[",
+                    group);
+        for (size_t k = i; k < bh_sim_type_count(s); k++) {
+            if (!first_of(s, k, true) || !bh_streq(at(s, k)->group, group))
+                continue;
+            bh_tree_comma(b);
+            aggregated_version(s, b, k);
+        }
+        bh_buf_adds(b, "]}");
     }
     bh_buf_adds(b, "]}\n");
 }
@@ -170,19 +167,6 @@ static void legacy_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
     }
     bh_buf_addf(b, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}",
                 g->group, g->version, g->version);
-}
-
-static void legacy_groups(const struct bh_sim *s, struct bh_buf *b)
-{
-    bh_buf_adds(b, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
-    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
-        if (!first_of(s, i, false) || !*at(s, i)->group)
-            continue;
-        bh_tree_comma(b);
-        legacy_group(s, b, i);
-        bh_buf_addc(b, '}');
-    }
-    bh_buf_adds(b, "]}\n");
 }
 
 static void legacy_type(struct bh_buf *b, const struct bh_sim_type *t)
@@ -208,29 +192,30 @@ static void legacy_type(struct bh_buf *b, const struct bh_sim_type *t)
 }
 
 /* false: no such group and version. */
-static bool legacy_resources(const struct bh_sim *s, struct bh_buf *b, const char *group,
-                             const char *version)
+static bool reply_version(struct bh_sim_req *r, const char *group, const char *version)
 {
+    struct bh_buf b = {0};
     bool any = false;
-    bh_buf_addf(b,
+    bh_buf_addf(&b,
                 "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s%s%s\","
                 "\"resources\":[",
                 group, *group ? "/" : "", version);
-    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
-        const struct bh_sim_type *t = at(s, i);
+    for (size_t i = 0; i < bh_sim_type_count(r->sim); i++) {
+        const struct bh_sim_type *t = at(r->sim, i);
         if (!t || !bh_streq(t->group, group) || !bh_streq(t->version, version))
             continue;
-        bh_tree_comma(b);
+        bh_tree_comma(&b);
         any = true;
-        legacy_type(b, t);
+        legacy_type(&b, t);
     }
-    bh_buf_adds(b, "]}\n");
+    bh_buf_adds(&b, "]}\n");
+    if (any)
+        bh_sim_reply_raw(r, 200, JSON_TYPE, b.p, b.n);
+    bh_buf_fini(&b);
     return any;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
-
-#define JSON_TYPE "application/json"
 
 static const char *aggregated_version_of(const struct bh_sim_req *r)
 {
@@ -246,47 +231,19 @@ static void build(const struct bh_sim *s, const char *key, struct bh_buf *b)
         aggregated(s, b, true, key + 5);
     else if (bh_streq(key, "/apis+v2") || bh_streq(key, "/apis+v2beta1"))
         aggregated(s, b, false, key + 6);
-    else if (bh_streq(key, "/apis"))
-        legacy_groups(s, b);
-    else
+    else if (bh_streq(key, "/apis")) {
+        bh_buf_adds(b, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
+        for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+            if (!first_of(s, i, false) || !*at(s, i)->group)
+                continue;
+            bh_tree_comma(b);
+            legacy_group(s, b, i);
+            bh_buf_addc(b, '}');
+        }
+        bh_buf_adds(b, "]}\n");
+    } else
         bh_buf_adds(b, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
                        "\"serverAddressByClientCIDRs\":[]}\n");
-}
-
-static void reply_root(struct bh_sim_req *r)
-{
-    char key[32], type[128];
-    const char *v = aggregated_version_of(r);
-    snprintf(key, sizeof(key), "%s%s%s", r->path, v ? "+" : "", v ? v : "");
-    snprintf(type, sizeof(type), JSON_TYPE "%s%s%s", v ? ";g=apidiscovery.k8s.io;v=" : "",
-             v ? v : "", v ? ";as=APIGroupDiscoveryList" : "");
-    bh_sim_doc_reply(r, bh_sim_doc(r->sim, key, build), type);
-}
-
-static bool reply_group(struct bh_sim_req *r, const char *group)
-{
-    struct bh_buf b = {0};
-    for (size_t i = 0; i < bh_sim_type_count(r->sim) && !b.n; i++) {
-        if (!*group || !at(r->sim, i) || !bh_streq(at(r->sim, i)->group, group))
-            continue;
-        legacy_group(r->sim, &b, i);
-        bh_buf_adds(&b, ",\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"}\n");
-    }
-    bool found = b.n > 0;
-    if (found)
-        bh_sim_reply_raw(r, 200, JSON_TYPE, b.p, b.n);
-    bh_buf_fini(&b);
-    return found;
-}
-
-static bool reply_version(struct bh_sim_req *r, const char *group, const char *version)
-{
-    struct bh_buf b = {0};
-    bool found = legacy_resources(r->sim, &b, group, version);
-    if (found)
-        bh_sim_reply_raw(r, 200, JSON_TYPE, b.p, b.n);
-    bh_buf_fini(&b);
-    return found;
 }
 
 bool bh_sim_do_discovery(struct bh_sim_req *r)
@@ -297,7 +254,12 @@ bool bh_sim_do_discovery(struct bh_sim_req *r)
     snprintf(path, sizeof(path), "%s", r->path);
     r->verb = "discovery";
     if (bh_streq(path, "/api") || bh_streq(path, "/apis")) {
-        reply_root(r);
+        char key[32], type[128];
+        const char *v = aggregated_version_of(r);
+        snprintf(key, sizeof(key), "%s%s%s", r->path, v ? "+" : "", v ? v : "");
+        snprintf(type, sizeof(type), JSON_TYPE "%s%s%s", v ? ";g=apidiscovery.k8s.io;v=" : "",
+                 v ? v : "", v ? ";as=APIGroupDiscoveryList" : "");
+        bh_sim_doc_reply(r, bh_sim_doc(r->sim, key, build), type);
         return true;
     }
     if (bh_streq(path, "/api/v1"))
@@ -305,8 +267,20 @@ bool bh_sim_do_discovery(struct bh_sim_req *r)
     if (strncmp(path, "/apis/", 6) != 0)
         return false;
     char *group = path + 6, *slash = strchr(group, '/');
-    if (!slash)
-        return reply_group(r, group);
+    if (!slash) {
+        struct bh_buf b = {0};
+        for (size_t i = 0; i < bh_sim_type_count(r->sim) && !b.n; i++) {
+            if (!*group || !at(r->sim, i) || !bh_streq(at(r->sim, i)->group, group))
+                continue;
+            legacy_group(r->sim, &b, i);
+            bh_buf_adds(&b, ",\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"}\n");
+        }
+        bool found = b.n > 0;
+        if (found)
+            bh_sim_reply_raw(r, 200, JSON_TYPE, b.p, b.n);
+        bh_buf_fini(&b);
+        return found;
+    }
     if (strchr(slash + 1, '/'))
         return false;
     *slash = 0;

@@ -4,6 +4,8 @@
  */
 #include "simulator/server/req.h"
 
+#include <stdio.h>
+
 bool bh_sim_encode_pb(struct bh_sim *s, const struct bh_sim_type *t, const struct bh_json *tree,
                       bool envelope, struct bh_buf *out)
 {
@@ -20,9 +22,10 @@ bool bh_sim_encode_pb(struct bh_sim *s, const struct bh_sim_type *t, const struc
     return true;
 }
 
-void bh_sim_encode_partial(const struct bh_json *tree, const char *kind, struct bh_buf *out)
+void bh_sim_encode_partial(const struct bh_json *tree, struct bh_buf *out)
 {
-    bh_buf_addf(out, "{\"kind\":\"%s\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":", kind);
+    bh_buf_adds(
+        out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
     bh_json_write(out, bh_json_get(tree, "metadata"));
     bh_buf_addc(out, '}');
 }
@@ -66,7 +69,7 @@ void bh_sim_table_row(const struct bh_sim_type *t, const struct bh_json *tree, i
         bh_json_write(out, tree);
     } else if (inc == BH_SIM_INCLUDE_METADATA) {
         bh_buf_adds(out, ",\"object\":");
-        bh_sim_encode_partial(tree, "PartialObjectMetadata", out);
+        bh_sim_encode_partial(tree, out);
     }
     bh_buf_addc(out, '}');
 }
@@ -74,4 +77,14 @@ void bh_sim_table_row(const struct bh_sim_type *t, const struct bh_json *tree, i
 void bh_sim_table_end(struct bh_buf *out)
 {
     bh_buf_adds(out, "]}");
+}
+
+void bh_sim_table_of(const struct bh_sim_type *t, uint64_t rv, const struct bh_json *tree,
+                     int64_t now_ns, enum bh_sim_include inc, bool columns, struct bh_buf *out)
+{
+    char meta[64];
+    snprintf(meta, sizeof(meta), "\"resourceVersion\":\"%llu\"", (unsigned long long)rv);
+    bh_sim_table_begin(bh_sim_table_type(t), meta, columns, out);
+    bh_sim_table_row(bh_sim_table_type(t), tree, now_ns, inc, true, out);
+    bh_sim_table_end(out);
 }

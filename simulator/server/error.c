@@ -22,7 +22,8 @@ int bh_sim_fail(struct bh_sim_error *e, int code, const char *reason, const char
     return code;
 }
 
-static const char *cause_type(const char *kind)
+void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *kind,
+                        const char *value, const char *fmt, ...)
 {
     static const struct {
         const char *kind, *type;
@@ -36,34 +37,45 @@ static const char *cause_type(const char *kind)
         {"Too long", "FieldValueTooLong"},
         {"Too many", "FieldValueTooMany"},
     };
-    for (size_t i = 0; i < BH_ARRAY_LEN(table); i++) {
-        if (bh_streq(table[i].kind, kind))
-            return table[i].type;
-    }
-    return "FieldValueInvalid";
-}
-
-void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *kind,
-                        const char *value, const char *fmt, ...)
-{
     if (e->n_causes == BH_SIM_MAX_CAUSES)
         return;
-    struct bh_sim_cause *c = &e->causes[e->n_causes++];
-    char text[sizeof(c->message)];
+    char text[sizeof(e->causes->message)];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    snprintf(c->type, sizeof(c->type), "%s", cause_type(kind));
-    snprintf(c->field, sizeof(c->field), "%s", field);
+    const char *type = "FieldValueInvalid";
+    for (size_t i = 0; i < BH_ARRAY_LEN(table); i++) {
+        if (bh_streq(table[i].kind, kind))
+            type = table[i].type;
+    }
     struct bh_buf b = {0};
     bh_buf_adds(&b, kind);
     if (value)
         bh_buf_addf(&b, ": %s", value);
     if (*text)
         bh_buf_addf(&b, ": %s", text);
-    snprintf(c->message, sizeof(c->message), "%s", bh_buf_str(&b));
+    bh_sim_error_cause(e, type, field, bh_buf_str(&b));
     bh_buf_fini(&b);
+}
+
+void bh_sim_error_cause(struct bh_sim_error *e, const char *type, const char *field,
+                        const char *message)
+{
+    if (e->n_causes == BH_SIM_MAX_CAUSES)
+        return;
+    struct bh_sim_cause *c = &e->causes[e->n_causes++];
+    snprintf(c->type, sizeof(c->type), "%s", type);
+    snprintf(c->field, sizeof(c->field), "%s", field);
+    snprintf(c->message, sizeof(c->message), "%s", message);
+}
+
+void bh_sim_error_about(struct bh_sim_error *e, const struct bh_sim_type *t, const char *kind,
+                        const char *name)
+{
+    snprintf(e->details_group, sizeof(e->details_group), "%s", t->group);
+    snprintf(e->details_kind, sizeof(e->details_kind), "%s", kind);
+    snprintf(e->details_name, sizeof(e->details_name), "%s", name);
 }
 
 int bh_sim_error_close(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
@@ -77,48 +89,26 @@ int bh_sim_error_close(struct bh_sim_error *e, const struct bh_sim_type *t, cons
         bh_buf_addf(&b, "%s%s: %s", i ? ", " : "", e->causes[i].field, e->causes[i].message);
     if (e->n_causes > 1)
         bh_buf_addc(&b, ']');
-    snprintf(e->details_group, sizeof(e->details_group), "%s", t->group);
-    snprintf(e->details_kind, sizeof(e->details_kind), "%s", t->kind);
-    snprintf(e->details_name, sizeof(e->details_name), "%s", name);
+    bh_sim_error_about(e, t, t->kind, name);
     bh_sim_fail(e, 422, "Invalid", "%s", bh_buf_str(&b));
     bh_buf_fini(&b);
     return e->code;
 }
 
-static void set_if(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v)
-{
-    if (*v)
-        bh_json_set_str(a, obj, key, v);
-}
-
 struct bh_json *bh_sim_status_tree(struct bh_arena *a, const struct bh_sim_error *e)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_set_str(a, o, "kind", "Status");
-    bh_json_set_str(a, o, "apiVersion", "v1");
-    bh_json_obj_at(a, o, "metadata");
-    bh_json_set_str(a, o, "status", e->code >= 200 && e->code < 300 ? "Success" : "Failure");
-    set_if(a, o, "message", e->message);
-    set_if(a, o, "reason", e->reason);
+    struct bh_json *o = bh_json_make(
+        a, "kind: Status, apiVersion: v1, metadata: {}, status: %s, message?: %s, reason?: %s",
+        e->code >= 200 && e->code < 300 ? "Success" : "Failure", e->message, e->reason);
     if (*e->details_kind || *e->details_name || e->n_causes || e->retry_after_s) {
         struct bh_json *d = bh_json_obj_at(a, o, "details");
-        set_if(a, d, "name", e->details_name);
-        set_if(a, d, "group", e->details_group);
-        set_if(a, d, "kind", e->details_kind);
-        set_if(a, d, "uid", e->details_uid);
-        struct bh_json *l = NULL;
-        for (unsigned i = 0; i < e->n_causes; i++) {
-            if (!l)
-                l = bh_json_set(a, d, "causes", bh_json_new(a, BH_JSON_ARRAY));
-            struct bh_json *c = bh_json_new(a, BH_JSON_OBJECT);
-            set_if(a, c, "reason", e->causes[i].type);
-            set_if(a, c, "message", e->causes[i].message);
-            set_if(a, c, "field", e->causes[i].field);
-            bh_json_push(l, c);
-        }
-        if (e->retry_after_s)
-            bh_json_set_i64(a, d, "retryAfterSeconds", e->retry_after_s);
+        bh_json_add(a, d, "name?: %s, group?: %s, kind?: %s, uid?: %s", e->details_name,
+                    e->details_group, e->details_kind, e->details_uid);
+        for (unsigned i = 0; i < e->n_causes; i++)
+            bh_json_append(a, bh_json_list_at(a, d, "causes"),
+                           "reason?: %s, message?: %s, field?: %s", e->causes[i].type,
+                           e->causes[i].message, e->causes[i].field);
+        bh_json_add(a, d, "retryAfterSeconds?: %d", e->retry_after_s);
     }
-    bh_json_set_i64(a, o, "code", e->code);
-    return o;
+    return bh_json_add(a, o, "code: %d", e->code);
 }

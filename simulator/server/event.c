@@ -13,44 +13,11 @@
 
 #define MINUTE_NS ((uint64_t)60 * 1000000000)
 
-struct text {
-    const char *type, *reason, *component, *message;
-};
-
 static bool count_up(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
     bh_json_set_i64(a, obj, "count", bh_json_get_i64(obj, "count", 1) + 1);
     bh_json_set_str(a, obj, "lastTimestamp", arg);
     return true;
-}
-
-static struct bh_json *event_tree(struct bh_arena *a, const struct bh_sim_obj *o,
-                                  const struct text *t, const char *name, const char *now)
-{
-    char api_version[80], rv[24];
-    bh_sim_type_api_version(o->type, api_version);
-    snprintf(rv, sizeof(rv), "%llu", (unsigned long long)o->rv);
-    struct bh_json *ev = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_set_str(a, bh_json_obj_at(a, ev, "metadata"), "name", name);
-    struct bh_json *r = bh_json_obj_at(a, ev, "involvedObject");
-    bh_json_set_str(a, r, "kind", o->type->kind);
-    if (*o->ns)
-        bh_json_set_str(a, r, "namespace", o->ns);
-    bh_json_set_str(a, r, "name", o->name);
-    bh_json_set_str(a, r, "uid", o->uid);
-    bh_json_set_str(a, r, "apiVersion", api_version);
-    bh_json_set_str(a, r, "resourceVersion", rv);
-    bh_json_set_str(a, ev, "reason", t->reason);
-    bh_json_set_str(a, ev, "message", t->message);
-    bh_json_set_str(a, bh_json_obj_at(a, ev, "source"), "component", t->component);
-    bh_json_set_str(a, ev, "firstTimestamp", now);
-    bh_json_set_str(a, ev, "lastTimestamp", now);
-    bh_json_set_i64(a, ev, "count", 1);
-    bh_json_set_str(a, ev, "type", t->type);
-    bh_json_set(a, ev, "eventTime", bh_json_new(a, BH_JSON_NULL));
-    bh_json_set_str(a, ev, "reportingComponent", t->component);
-    bh_json_set_str(a, ev, "reportingInstance", "");
-    return ev;
 }
 
 void bh_sim_event(struct bh_sim *s, const struct bh_sim_obj *regarding, const char *type,
@@ -61,7 +28,6 @@ void bh_sim_event(struct bh_sim *s, const struct bh_sim_obj *regarding, const ch
     va_start(ap, fmt);
     vsnprintf(message, sizeof(message), fmt, ap);
     va_end(ap);
-    const struct text t = {type, reason, component, message};
     const char *ns = *regarding->ns ? regarding->ns : "default";
     const struct bh_sim_type *events = bh_sim_type_find("", "v1", "events");
     uint64_t key = bh_hash(message, strlen(message), 0) ^ bh_hash(reason, strlen(reason), 1) ^
@@ -72,9 +38,20 @@ void bh_sim_event(struct bh_sim *s, const struct bh_sim_obj *regarding, const ch
         bh_sim_edit(s, events, ns, name, NULL, BH_SIM_STATUS, count_up, now, NULL, NULL);
         return;
     }
+    char api_version[80], rv[21];
+    bh_sim_type_api_version(regarding->type, api_version);
+    bh_dec_u64(rv, regarding->rv);
     struct bh_arena a;
     bh_arena_init(&a, 0);
-    bh_sim_create(s, events, ns, &a, event_tree(&a, regarding, &t, name, now), NULL, NULL);
+    struct bh_json *ev = bh_json_make(
+        &a,
+        "metadata: {name: %s}, involvedObject: {kind: %s, namespace?: %s, name: %s, uid: %s, "
+        "apiVersion: %s, resourceVersion: %s}, reason: %s, message: %s, source: {component: %s}, "
+        "firstTimestamp: %s, lastTimestamp: %s, count: 1, type: %s, eventTime: null, "
+        "reportingComponent: %s, reportingInstance: ''",
+        name, regarding->type->kind, regarding->ns, regarding->name, regarding->uid, api_version,
+        rv, reason, message, component, now, now, type, component);
+    bh_sim_create(s, events, ns, &a, ev, NULL, NULL);
     bh_arena_fini(&a);
 }
 
@@ -133,9 +110,4 @@ void bh_sim_events_tick(struct bh_sim *s)
     }
     if (old)
         bh_sim_events_expire(s, old);
-}
-
-void bh_sim_events_fini(struct bh_sim *s)
-{
-    bh_sim_objs_fini(&s->expired);
 }

@@ -115,18 +115,30 @@ struct bh_sim_hold {
     char *body; /* n bytes: the Binding, or the answer */
 };
 
-static struct bh_sim_hold *hold(struct bh_sim_req *r, const char *pod, const void *p, size_t n)
+static void client_left(void *arg)
 {
+    struct bh_sim_hold *h = arg;
+    h->http = NULL;
+}
+
+/* then() comes after what the fault asks for; what: it waits for. */
+static struct bh_sim_hold *hold(struct bh_sim_req *r, const void *p, size_t n, enum fault f,
+                                void (*then)(void *), const char *what)
+{
+    uint64_t ms = r->sim->faults->every[f];
     struct bh_sim_hold *h = bh_calloc(1, sizeof(*h));
 
     *h = (struct bh_sim_hold){.sim = r->sim,
                               .http = r->http,
                               .start_ns = r->start_ns,
                               .ns = bh_strdup(r->ns),
-                              .pod = bh_strdup(pod),
+                              .pod = bh_strdup(r->name),
                               .n = n,
                               .body = bh_memdup(p, n ? n : 1)};
     LIST_INSERT_HEAD(&r->sim->holds, h, other);
+    h->timer = bh_sim_after_real(r->sim, (int64_t)ms * 1000000, then, h);
+    bh_http_on_abort(r->http, client_left, h);
+    bh_log_info(what, bh_kv_s("namespace", r->ns), bh_kv_s("pod", r->name), bh_kv_u("ms", ms));
     return h;
 }
 
@@ -147,30 +159,6 @@ void bh_sim_faults_drop_holds(struct bh_sim *s)
     }
 }
 
-static void client_left(void *arg)
-{
-    struct bh_sim_hold *h = arg;
-    h->http = NULL;
-}
-
-/* As the commit of an API server whose client went while etcd was slow. */
-static void bind_for_nobody(struct bh_sim_hold *h)
-{
-    struct bh_arena a;
-    struct bh_json *binding = NULL;
-    struct bh_sim_error e;
-
-    bh_arena_init(&a, 0);
-    bh_sim_error_init(&e);
-    if (bh_json_parse(&a, h->body, h->n, 0, &binding, NULL) < 0)
-        e.code = 400;
-    else
-        bh_sim_pod_bind(h->sim, h->ns, h->pod, binding, false, &e);
-    bh_log_info("Fault: a binding took effect without its client", bh_kv_s("namespace", h->ns),
-                bh_kv_s("pod", h->pod), bh_kv_i("code", e.code ? e.code : 201));
-    bh_arena_fini(&a);
-}
-
 static void effect_now(void *arg)
 {
     struct bh_sim_hold *h = arg;
@@ -178,9 +166,21 @@ static void effect_now(void *arg)
     struct bh_http_req *http = h->http;
     uint64_t start_ns = h->start_ns;
 
-    if (!http)
-        bind_for_nobody(h);
-    else
+    if (!http) {
+        /* As the commit of an API server whose client went while etcd was slow. */
+        struct bh_arena a;
+        struct bh_json *binding = NULL;
+        struct bh_sim_error e;
+        bh_arena_init(&a, 0);
+        bh_sim_error_init(&e);
+        if (bh_json_parse(&a, h->body, h->n, 0, &binding, NULL) < 0)
+            e.code = 400;
+        else
+            bh_sim_pod_bind(h->sim, h->ns, h->pod, binding, false, &e);
+        bh_log_info("Fault: a binding took effect without its client", bh_kv_s("namespace", h->ns),
+                    bh_kv_s("pod", h->pod), bh_kv_i("code", e.code ? e.code : 201));
+        bh_arena_fini(&a);
+    } else
         bh_http_on_abort(http, NULL, NULL);
     hold_free(h);
     if (http)
@@ -198,57 +198,12 @@ static void answer_now(void *arg)
     hold_free(h);
 }
 
-static void hold_effect(struct bh_sim_req *r)
-{
-    uint64_t ms = r->sim->faults->every[F_BIND_LATE];
-    struct bh_str body = bh_http_body(r->http);
-    struct bh_sim_hold *h = hold(r, r->name, body.p, body.n);
-
-    h->timer = bh_sim_after_real(r->sim, (int64_t)ms * 1000000, effect_now, h);
-    bh_http_on_abort(r->http, client_left, h);
-    r->done = true;
-    bh_log_info("Fault: a binding waits for its effect", bh_kv_s("namespace", r->ns),
-                bh_kv_s("pod", r->name), bh_kv_u("ms", ms));
-}
-
-static void hold_answer(struct bh_sim_req *r, int code, const char *content_type, const void *p,
-                        size_t n)
-{
-    uint64_t ms = r->sim->faults->every[F_BIND_ANSWER];
-    struct bh_sim_hold *h = hold(r, r->name, p, n);
-
-    h->code = code;
-    snprintf(h->content_type, sizeof(h->content_type), "%s", content_type);
-    h->timer = bh_sim_after_real(r->sim, (int64_t)ms * 1000000, answer_now, h);
-    bh_http_on_abort(r->http, client_left, h);
-    bh_log_info("Fault: a binding waits for its answer", bh_kv_s("namespace", r->ns),
-                bh_kv_s("pod", r->name), bh_kv_u("ms", ms));
-}
-
-/* POST pods/NAME/binding, the way schedulers take; the other one (POST bindings) is left alone. */
-static bool binds(const struct bh_sim_req *r)
-{
-    return bh_streq(r->sub, "binding") && bh_streq(r->method, "POST");
-}
-
-/* Answers as if something had happened, or could not; nothing did. */
-static void lie(struct bh_sim_req *r, int code, const char *reason, const char *text)
-{
-    static const char done[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-                               "\"status\":\"Success\",\"code\":201}\n";
-
-    bh_log_info("Fault: a binding is answered falsely", bh_kv_s("namespace", r->ns),
-                bh_kv_s("pod", r->name), bh_kv_i("code", code));
-    if (code == 201) {
-        bh_sim_reply_raw(r, code, "application/json", done, sizeof(done) - 1);
-        return;
-    }
-    bh_sim_fail(&r->e, code, reason, "pods \"%s\": %s", r->name, text);
-}
-
 /* True: the binding was answered or waits. */
 static bool before_bind(struct bh_sim_req *r)
 {
+    static const char done[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                               "\"status\":\"Success\",\"code\":201}\n";
+    /* Answers as if something had happened, or could not; nothing did. */
     static const struct {
         enum fault f;
         int code;
@@ -260,42 +215,55 @@ static bool before_bind(struct bh_sim_req *r)
                 {F_BIND_422, 422, "Invalid", "is invalid"}};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(lies); i++) {
-        if (hit(r->sim, lies[i].f)) {
-            lie(r, lies[i].code, lies[i].reason, lies[i].text);
-            return true;
-        }
+        if (!hit(r->sim, lies[i].f))
+            continue;
+        bh_log_info("Fault: a binding is answered falsely", bh_kv_s("namespace", r->ns),
+                    bh_kv_s("pod", r->name), bh_kv_i("code", lies[i].code));
+        if (lies[i].code == 201)
+            bh_sim_reply_raw(r, 201, "application/json", done, sizeof(done) - 1);
+        else
+            bh_sim_fail(&r->e, lies[i].code, lies[i].reason, "pods \"%s\": %s", r->name,
+                        lies[i].text);
+        return true;
     }
     if (!r->sim->faults->every[F_BIND_LATE])
         return false;
-    hold_effect(r);
+    struct bh_str body = bh_http_body(r->http);
+    (void)hold(r, body.p, body.n, F_BIND_LATE, effect_now, "Fault: a binding waits for its effect");
+    r->done = true;
     return true;
 }
 
 bool bh_sim_fault_before(struct bh_sim_req *r)
 {
+    static const struct {
+        enum fault f;
+        int code;
+        const char *reason, *text;
+    } refusals[] = {
+        {F_429, 429, "TooManyRequests",
+         "the server has received too many requests and has asked us to try again later"},
+        {F_500, 500, "InternalError", "Internal error occurred: injected fault"},
+        {F_503, 503, "ServiceUnavailable", "the server is currently unable to handle the request"}};
     struct bh_sim *s = r->sim;
-    if (!r->waited && binds(r) && before_bind(r))
+    /* The way schedulers take; the other one (POST bindings) is left alone. */
+    bool binds = bh_streq(r->sub, "binding") && bh_streq(r->method, "POST");
+    if (!r->waited && binds && before_bind(r))
         return true;
     if (s->faults->every[F_DELAY] && !r->waited) {
         bh_sim_wait(r, (int64_t)s->faults->every[F_DELAY] * 1000000);
         return true;
     }
-    if (hit(s, F_429)) {
-        r->e.retry_after_s = 1;
-        bh_sim_fail(
-            &r->e, 429, "TooManyRequests",
-            "the server has received too many requests and has asked us to try again later");
-    } else if (hit(s, F_500)) {
-        bh_sim_fail(&r->e, 500, "InternalError", "Internal error occurred: injected fault");
-    } else if (hit(s, F_503)) {
-        bh_sim_fail(&r->e, 503, "ServiceUnavailable",
-                    "the server is currently unable to handle the request");
-    } else if (hit(s, F_CUT)) {
-        cut_off(r);
+    for (size_t i = 0; i < BH_ARRAY_LEN(refusals); i++) {
+        if (!hit(s, refusals[i].f))
+            continue;
+        r->e.retry_after_s = refusals[i].code == 429;
+        bh_sim_fail(&r->e, refusals[i].code, refusals[i].reason, "%s", refusals[i].text);
         return true;
-    } else {
-        return false;
     }
+    if (!hit(s, F_CUT))
+        return false;
+    cut_off(r);
     return true;
 }
 
@@ -325,7 +293,10 @@ bool bh_sim_fault_reply(struct bh_sim_req *r, int code, const char *content_type
                         size_t n)
 {
     if (code == 201 && r->sim->faults->every[F_BIND_ANSWER] && bh_streq(r->verb, "bind")) {
-        hold_answer(r, code, content_type, p, n);
+        struct bh_sim_hold *h =
+            hold(r, p, n, F_BIND_ANSWER, answer_now, "Fault: a binding waits for its answer");
+        h->code = code;
+        snprintf(h->content_type, sizeof(h->content_type), "%s", content_type);
         return true;
     }
     bool writes = !bh_streq(r->method, "GET") && !bh_streq(r->method, "HEAD");
@@ -337,9 +308,7 @@ bool bh_sim_fault_reply(struct bh_sim_req *r, int code, const char *content_type
         return lose;
     struct cut *c = bh_calloc(1, sizeof(*c));
     c->stream = bh_http_stream_start(r->http, content_type, cut_closed, c);
-    struct bh_http_chunk *chunk = bh_http_chunk_new(p, n / 2);
-    bh_http_stream_add(c->stream, chunk);
-    bh_http_chunk_unref(chunk);
+    bh_http_stream_copy(c->stream, p, n / 2);
     c->timer = bh_sim_after_real(r->sim, CUT_AFTER_NS, cut_now, c);
     return true;
 }

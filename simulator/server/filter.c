@@ -106,14 +106,9 @@ void bh_sim_filter_fini(struct bh_sim_filter *f)
     *f = (struct bh_sim_filter){0};
 }
 
-bool bh_sim_filter_selects(const struct bh_sim_filter *f)
+const char *bh_sim_get_label(void *obj, const char *key)
 {
-    return f->labels || f->n_terms;
-}
-
-static const char *get_label(void *arg, const char *key)
-{
-    return bh_sim_obj_label(arg, key);
+    return bh_sim_obj_label(obj, key);
 }
 
 static bool path_equal(const struct bh_sim_obj *o, const char *path, const char *value)
@@ -141,24 +136,12 @@ static bool path_equal(const struct bh_sim_obj *o, const char *path, const char 
 
 static bool term_holds(const struct bh_sim_field_term *t, const struct bh_sim_obj *o)
 {
-    bool equal = false;
-    switch (t->what) {
-    case BH_SIM_F_NAME:
-        equal = bh_streq(o->name, t->value);
-        break;
-    case BH_SIM_F_NS:
-        equal = bh_streq(o->ns, t->value);
-        break;
-    case BH_SIM_F_NODE:
-        equal = bh_streq(o->node_name, t->value);
-        break;
-    case BH_SIM_F_PHASE:
-        equal = bh_streq(o->phase, t->value);
-        break;
-    case BH_SIM_F_PATH:
-        equal = path_equal(o, t->path, t->value);
-        break;
-    }
+    const char *const hot[] = {[BH_SIM_F_NAME] = o->name,
+                               [BH_SIM_F_NS] = o->ns,
+                               [BH_SIM_F_NODE] = o->node_name,
+                               [BH_SIM_F_PHASE] = o->phase};
+    bool equal = t->what == BH_SIM_F_PATH ? path_equal(o, t->path, t->value)
+                                          : bh_streq(hot[t->what], t->value);
     return equal == t->equal;
 }
 
@@ -172,5 +155,5 @@ bool bh_sim_filter_match(const struct bh_sim_filter *f, const struct bh_sim_obj 
         if (!term_holds(&f->terms[i], o))
             return false;
     }
-    return !f->labels || bh_selector_match(f->labels, get_label, (void *)o);
+    return !f->labels || bh_selector_match(f->labels, bh_sim_get_label, (void *)o);
 }

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "simulator/server/audit.h"
 #include "simulator/server/req.h"
+#include "simulator/server/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +16,6 @@
 #define FILE_MAX ((size_t)1 << 30)
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-static void add_str(struct bh_buf *b, const char *key, const char *value)
-{
-    bh_buf_addf(b, ",\"%s\":", key);
-    bh_buf_add_json_str(b, value, strlen(value));
-}
 
 void bh_sim_history_add(struct bh_sim *s, enum bh_sim_change c, const struct bh_sim_obj *obj)
 {
@@ -39,10 +34,10 @@ void bh_sim_history_add(struct bh_sim *s, enum bh_sim_change c, const struct bh_
     bh_buf_addf(b, "{\"rv\":%llu,\"change\":\"%s\",\"boot_ns\":%llu,\"received_ns\":%llu",
                 (unsigned long long)obj->rv, changes[c], (unsigned long long)now,
                 (unsigned long long)received);
-    add_str(b, "verb", r ? bh_sim_verb_of(r) : "");
-    add_str(b, "subresource", r ? r->sub : "");
-    add_str(b, "user", user);
-    add_str(b, "agent", agent ? agent : "");
+    bh_tree_add_str(b, "verb", r ? bh_sim_verb_of(r) : "");
+    bh_tree_add_str(b, "subresource", r ? r->sub : "");
+    bh_tree_add_str(b, "user", user);
+    bh_tree_add_str(b, "agent", agent ? agent : "");
     bh_buf_adds(b, ",\"object\":");
     bh_buf_add(b, obj->json, obj->json_n);
     bh_buf_adds(b, "}\n");
@@ -60,14 +55,12 @@ void bh_sim_history_add(struct bh_sim *s, enum bh_sim_change c, const struct bh_
 static int restore_line(struct bh_sim *s, const char *p, size_t n, struct bh_err *err)
 {
     struct bh_json *line = NULL;
-    const char *change;
-    int64_t rv;
     int rc = bh_json_parse(&s->arena, p, n, 0, &line, err);
 
     if (rc < 0)
         return rc;
-    rv = bh_json_get_i64(line, "rv", 0);
-    change = bh_json_get_str(line, "change");
+    int64_t rv = bh_json_get_i64(line, "rv", 0);
+    const char *change = bh_json_get_str(line, "change");
     if (!change)
         return bh_err_set(err, -EINVAL, "want change and object");
     if (rv <= 0 || (uint64_t)rv <= s->restored_rv)
@@ -99,13 +92,12 @@ int bh_sim_history_open(struct bh_sim *s, const char *path, uint64_t *ret_n, str
 {
     char *text = NULL;
     size_t n = 0, whole = 0;
-    int rc;
 
     *ret_n = 0;
     s->history_fd = -1;
     if (!path)
         return 0;
-    rc = bh_read_file(path, FILE_MAX, &text, &n);
+    int rc = bh_read_file(path, FILE_MAX, &text, &n);
     if (rc < 0 && rc != -ENOENT)
         return bh_err_set(err, rc, "history file %s: %s", path, strerror(-rc));
     if (rc == 0)

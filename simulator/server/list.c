@@ -36,15 +36,16 @@ struct page {
 
 static const char hex[] = "0123456789abcdef";
 
-static void token_write(struct bh_buf *out, uint64_t rv, const struct bh_sim_obj *last)
+/* out: twice what text has room for. */
+static void token_write(char *out, uint64_t rv, const struct bh_sim_obj *last)
 {
     char text[600];
-    int n =
-        snprintf(text, sizeof(text), "%llu:%s/%s", (unsigned long long)rv, last->ns, last->name);
-    for (int i = 0; i < n; i++) {
-        bh_buf_addc(out, hex[(unsigned char)text[i] >> 4]);
-        bh_buf_addc(out, hex[(unsigned char)text[i] & 15]);
+    snprintf(text, sizeof(text), "%llu:%s/%s", (unsigned long long)rv, last->ns, last->name);
+    for (const char *p = text; *p; p++) {
+        *out++ = hex[(unsigned char)*p >> 4];
+        *out++ = hex[(unsigned char)*p & 15];
     }
+    *out = '\0';
 }
 
 static int bad_token(struct bh_sim_req *r)
@@ -80,11 +81,6 @@ static int token_read(struct bh_sim_req *r, const char *token, struct page *p)
 
 /* ---- choosing what to show ------------------------------------------------------------------- */
 
-static int expired(struct bh_sim_req *r, const char *text)
-{
-    return bh_sim_fail(&r->e, 410, "Expired", "%s", text);
-}
-
 /* Reads limit, continue, resourceVersion and its match. 0, or a code; r->done when waiting. */
 static int read_options(struct bh_sim_req *r, struct page *p)
 {
@@ -103,7 +99,7 @@ static int read_options(struct bh_sim_req *r, struct page *p)
         if (token_read(r, token, p))
             return r->e.code;
         p->frozen = bh_sim_page_get(r->sim, b, p->rv);
-        return p->frozen ? 0 : expired(r, TOO_OLD_CONTINUE);
+        return p->frozen ? 0 : bh_sim_fail(&r->e, 410, "Expired", TOO_OLD_CONTINUE);
     }
     if (match && *match && !(rv && *rv))
         return bh_sim_fail(&r->e, 400, "BadRequest",
@@ -113,38 +109,14 @@ static int read_options(struct bh_sim_req *r, struct page *p)
     if (match && bh_streq(match, "Exact")) {
         p->rv = wanted;
         p->frozen = bh_sim_page_get(r->sim, b, wanted);
-        return p->frozen ? 0 : expired(r, TOO_OLD_LIST);
+        return p->frozen ? 0 : bh_sim_fail(&r->e, 410, "Expired", TOO_OLD_LIST);
     }
     return 0;
 }
 
-static struct bh_sim_obj *at(const struct page *p, const struct bh_sim_bucket *b, size_t i)
-{
-    return p->frozen ? p->frozen->v[i] : b->order[i]->cur;
-}
-
-/* First index whose key is behind (ns, name); name "" = the first of the namespace. */
-static size_t seek(const struct page *p, const struct bh_sim_bucket *b, size_t n, const char *ns,
-                   const char *name)
-{
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const struct bh_sim_obj *o = at(p, b, mid);
-        if (bh_sim_key_cmp(o->ns, o->name, ns, name) <= 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static void append_object(struct page *p, struct bh_sim_obj *o)
 {
-    if (p->n == p->cap) {
-        p->cap = p->cap ? p->cap * 2 : 64;
-        p->v = bh_reallocarray(p->v, p->cap, sizeof(struct bh_sim_obj *));
-    }
+    BH_GROW(p->v, p->n, p->cap);
     p->v[p->n++] = o;
 }
 
@@ -188,13 +160,13 @@ static void collect(struct bh_sim_req *r, struct page *p)
         bh_sim_sort(b);
     size_t n = p->frozen ? p->frozen->n : b->n_order, i = 0;
     if (*p->after)
-        i = seek(p, b, n, p->after_ns, p->after);
+        i = bh_sim_seek(b, p->frozen, p->after_ns, p->after);
     else if (p->filter.ns)
-        i = seek(p, b, n, p->filter.ns, "");
+        i = bh_sim_seek(b, p->frozen, p->filter.ns, "");
     if (p->filter.ns) /* the end of the namespace: no text goes behind this */
-        n = seek(p, b, n, p->filter.ns, "\xff");
+        n = bh_sim_seek(b, p->frozen, p->filter.ns, "\xff");
     for (; i < n && !p->more; i++) {
-        struct bh_sim_obj *o = at(p, b, i);
+        struct bh_sim_obj *o = p->frozen ? p->frozen->v[i] : b->order[i]->cur;
         if (!bh_sim_filter_match(&p->filter, o))
             continue;
         if (p->limit && p->n == p->limit) {
@@ -210,18 +182,6 @@ static void collect(struct bh_sim_req *r, struct page *p)
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-static void list_meta(const struct page *p, struct bh_buf *out)
-{
-    bh_buf_addf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)p->rv);
-    if (!p->more)
-        return;
-    bh_buf_adds(out, ",\"continue\":\"");
-    token_write(out, p->rv, p->v[p->n - 1]);
-    bh_buf_addc(out, '"');
-    if (!bh_sim_filter_selects(&p->filter))
-        bh_buf_addf(out, ",\"remainingItemCount\":%zu", p->remaining);
-}
 
 void bh_sim_list_head_pb(const struct bh_sim_list_out *o, size_t items_n, struct bh_buf *out)
 {
@@ -245,33 +205,11 @@ void bh_sim_list_head_pb(const struct bh_sim_list_out *o, size_t items_n, struct
     bh_buf_fini(&field);
 }
 
-/* What the writers of list_out.c have to know of this page. */
-static struct bh_sim_list_out out_of(struct bh_sim_req *r, const struct page *p)
-{
-    struct bh_sim_list_out o = {.sim = r->sim,
-                                .type = r->type,
-                                .table_type = bh_sim_table_type(r->type),
-                                .format = r->format,
-                                .include = bh_sim_include_of(r),
-                                .now_ns = bh_sim_now_ns(r->sim),
-                                .a = r->a,
-                                .rv = p->rv,
-                                .remaining = bh_sim_filter_selects(&p->filter) ? 0 : p->remaining};
-    struct bh_buf token = {0};
-    if (p->more) {
-        token_write(&token, p->rv, p->v[p->n - 1]);
-        snprintf(o.token, sizeof(o.token), "%s", bh_buf_str(&token));
-        bh_buf_fini(&token);
-    }
-    return o;
-}
-
-static void write_list(struct bh_sim_list_out *o, const char *meta, const struct page *p,
-                       struct bh_buf *out)
+static void write_list(struct bh_sim_list_out *o, const struct page *p, struct bh_buf *out)
 {
     struct bh_buf items = {0};
     bool pb = o->format == BH_SIM_FMT_PB;
-    bh_sim_list_begin(o, meta, out);
+    bh_sim_list_begin(o, out);
     for (size_t i = 0; i < p->n; i++)
         bh_sim_list_item(o, p->v[i], pb ? &items : out);
     if (pb) {
@@ -302,22 +240,32 @@ static void reply_yaml(struct bh_sim_req *r, const struct bh_buf *text)
 void bh_sim_do_list(struct bh_sim_req *r)
 {
     struct page p = {0};
-    struct bh_buf meta = {0};
     r->verb = "list";
     if (bh_sim_negotiate(r, true) || bh_sim_filter_init(r, &p.filter) || read_options(r, &p))
         goto out;
     if (r->done || r->e.code)
         goto out;
     collect(r, &p);
-    struct bh_sim_list_out o = out_of(r, &p);
-    list_meta(&p, &meta);
+    /* What the writers of list_out.c have to know of this page. */
+    struct bh_sim_list_out o = {.sim = r->sim,
+                                .type = r->type,
+                                .table_type = bh_sim_table_type(r->type),
+                                .format = r->format,
+                                .include = bh_sim_include_of(r),
+                                .now_ns = bh_sim_now_ns(r->sim),
+                                .a = r->a,
+                                .rv = p.rv,
+                                /* not known of what selectors choose */
+                                .remaining = p.filter.labels || p.filter.n_terms ? 0 : p.remaining};
+    if (p.more)
+        token_write(o.token, p.rv, p.v[p.n - 1]);
     if (p.n > AT_ONCE && r->format != BH_SIM_FMT_YAML && !r->sim->faults) {
-        bh_sim_list_slowly(r, &o, bh_buf_str(&meta), p.v, p.n);
+        bh_sim_list_slowly(r, &o, p.v, p.n);
         goto out;
     }
     struct bh_buf *b = &r->sim->reply;
     bh_buf_reset(b);
-    write_list(&o, bh_buf_str(&meta), &p, b);
+    write_list(&o, &p, b);
     if (r->format == BH_SIM_FMT_YAML)
         reply_yaml(r, b);
     else
@@ -328,7 +276,6 @@ void bh_sim_do_list(struct bh_sim_req *r)
     if (b->cap > ((size_t)8 << 20))
         bh_buf_fini(b);
 out:
-    bh_buf_fini(&meta);
     bh_sim_filter_fini(&p.filter);
     free(p.v);
 }

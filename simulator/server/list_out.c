@@ -18,34 +18,26 @@
 
 /* ---- pieces of a list ------------------------------------------------------------------------ */
 
-static bool plain(const struct bh_sim_list_out *o)
-{
-    return (o->format == BH_SIM_FMT_JSON || o->format == BH_SIM_FMT_YAML) && !o->type->stored_as;
-}
-
-void bh_sim_list_begin(struct bh_sim_list_out *o, const char *meta, struct bh_buf *out)
+void bh_sim_list_begin(struct bh_sim_list_out *o, struct bh_buf *out)
 {
     char api_version[80];
     bool partial = o->format == BH_SIM_FMT_PARTIAL;
-    if (o->format == BH_SIM_FMT_TABLE) {
-        bh_sim_table_begin(o->table_type, meta, true, out);
-        return;
-    }
+    struct bh_buf meta = {0};
     if (o->format == BH_SIM_FMT_PB)
         return;
+    bh_buf_addf(&meta, "\"resourceVersion\":\"%llu\"", (unsigned long long)o->rv);
+    if (*o->token)
+        bh_buf_addf(&meta, ",\"continue\":\"%s\"", o->token);
+    if (o->remaining)
+        bh_buf_addf(&meta, ",\"remainingItemCount\":%zu", o->remaining);
     bh_sim_type_api_version(o->type, api_version);
-    bh_buf_addf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{%s},\"items\":[",
-                partial ? "PartialObjectMetadata" : o->type->kind,
-                partial ? "meta.k8s.io/v1" : api_version, meta);
-}
-
-/* An item whose content does not fit the schema is left out, as a watch leaves it out: the typed
- * client that asked for protobuf could not have read it either. */
-static void item_pb(struct bh_sim_list_out *o, struct bh_json *tree, struct bh_buf *out)
-{
-    bh_buf_reset(&o->item);
-    if (bh_sim_encode_pb(o->sim, o->type, tree, false, &o->item))
-        bh_wire_add_bytes(out, 2, o->item.p, o->item.n);
+    if (o->format == BH_SIM_FMT_TABLE)
+        bh_sim_table_begin(o->table_type, meta.p, true, out);
+    else
+        bh_buf_addf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{%s},\"items\":[",
+                    partial ? "PartialObjectMetadata" : o->type->kind,
+                    partial ? "meta.k8s.io/v1" : api_version, meta.p);
+    bh_buf_fini(&meta);
 }
 
 void bh_sim_list_item(struct bh_sim_list_out *o, const struct bh_sim_obj *obj, struct bh_buf *out)
@@ -53,7 +45,7 @@ void bh_sim_list_item(struct bh_sim_list_out *o, const struct bh_sim_obj *obj, s
     bool first = o->n++ == 0;
     if (!first && o->format != BH_SIM_FMT_TABLE && o->format != BH_SIM_FMT_PB)
         bh_buf_addc(out, ',');
-    if (plain(o)) {
+    if ((o->format == BH_SIM_FMT_JSON || o->format == BH_SIM_FMT_YAML) && !o->type->stored_as) {
         bh_buf_add(out, obj->json, obj->json_n);
         return;
     }
@@ -64,10 +56,15 @@ void bh_sim_list_item(struct bh_sim_list_out *o, const struct bh_sim_obj *obj, s
     } else {
         bh_sim_convert_out(o->a, o->type, tree);
         if (o->format == BH_SIM_FMT_PARTIAL)
-            bh_sim_encode_partial(tree, "PartialObjectMetadata", out);
-        else if (o->format == BH_SIM_FMT_PB)
-            item_pb(o, tree, out);
-        else
+            bh_sim_encode_partial(tree, out);
+        else if (o->format == BH_SIM_FMT_PB) {
+            /* An item whose content does not fit the schema is left out, as a watch leaves
+                 * it out: the typed client that asked for protobuf could not have read it
+                 * either. */
+            bh_buf_reset(&o->item);
+            if (bh_sim_encode_pb(o->sim, o->type, tree, false, &o->item))
+                bh_wire_add_bytes(out, 2, o->item.p, o->item.n);
+        } else
             bh_json_write(out, tree);
     }
     bh_arena_rewind(o->a, m);
@@ -109,22 +106,6 @@ static void on_close(void *arg)
     free(w);
 }
 
-static void send_piece(struct slow *w, const char *p, size_t n)
-{
-    struct bh_http_chunk *c = bh_http_chunk_new(p, n);
-    bh_http_stream_add(w->stream, c);
-    bh_http_chunk_unref(c);
-}
-
-/* Protobuf: the items are together; now their length is known. */
-static void send_head_pb(struct slow *w)
-{
-    struct bh_buf head = {0};
-    bh_sim_list_head_pb(&w->out, w->text.n, &head);
-    send_piece(w, head.p, head.n);
-    bh_buf_fini(&head);
-}
-
 static bool full(const struct slow *w)
 {
     return bh_http_stream_pending(w->stream) > PENDING_MAX;
@@ -140,20 +121,25 @@ static bool go_on(struct slow *w)
         if (w->at == w->objs.n)
             break;
         if (!pb && w->text.n >= PIECE_BYTES) {
-            send_piece(w, w->text.p, w->text.n);
+            bh_http_stream_copy(w->stream, w->text.p, w->text.n);
             bh_buf_reset(&w->text);
         }
     }
     if (w->at < w->objs.n)
         return false;
-    if (!w->whole && pb)
-        send_head_pb(w);
+    if (!w->whole && pb) {
+        /* Protobuf: the items are together; now their length is known. */
+        struct bh_buf head = {0};
+        bh_sim_list_head_pb(&w->out, w->text.n, &head);
+        bh_http_stream_copy(w->stream, head.p, head.n);
+        bh_buf_fini(&head);
+    }
     if (!w->whole)
         bh_sim_list_end(&w->out, &w->text);
     w->whole = true;
     while (w->sent < w->text.n && !full(w)) {
         size_t n = BH_MIN(w->text.n - w->sent, PIECE_BYTES);
-        send_piece(w, w->text.p + w->sent, n);
+        bh_http_stream_copy(w->stream, w->text.p + w->sent, n);
         w->sent += n;
     }
     return w->sent == w->text.n;
@@ -169,7 +155,7 @@ static void step(void *arg)
         w->timer = bh_sim_after_real(w->sim, full(w) ? PAUSE_NS : 0, step, w);
 }
 
-void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o, const char *meta,
+void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o,
                         struct bh_sim_obj *const *v, size_t n)
 {
     struct slow *w = bh_calloc(1, sizeof(*w));
@@ -179,7 +165,7 @@ void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o, c
     w->objs.v = bh_reallocarray(NULL, n, sizeof(struct bh_sim_obj *));
     for (; w->objs.n < n; w->objs.n++)
         w->objs.v[w->objs.n] = bh_sim_obj_ref(v[w->objs.n]);
-    bh_sim_list_begin(&w->out, meta, &w->text);
+    bh_sim_list_begin(&w->out, &w->text);
     bh_sim_reply_begin(r, 200);
     w->stream = bh_http_stream_start(
         r->http,

@@ -7,14 +7,6 @@
  */
 #include "simulator/server/sim_int.h"
 
-static void tell(struct bh_sim *s, const struct bh_sim_event *e)
-{
-    for (size_t i = 0; i < s->n_listen; i++) {
-        if (!s->listen[i].type || s->listen[i].type == e->obj->type)
-            s->listen[i].fn(s->listen[i].arg, e->change, e->old, e->obj);
-    }
-}
-
 void bh_sim_listen_burst(struct bh_sim *s, size_t burst)
 {
     if (s->draining)
@@ -22,7 +14,10 @@ void bh_sim_listen_burst(struct bh_sim *s, size_t burst)
     s->draining = true;
     while (s->pending.n && burst--) {
         struct bh_sim_event e = bh_sim_ring_take(&s->pending);
-        tell(s, &e);
+        for (size_t i = 0; i < s->n_listen; i++) {
+            if (!s->listen[i].type || s->listen[i].type == e.obj->type)
+                s->listen[i].fn(s->listen[i].arg, e.change, e.old, e.obj);
+        }
         bh_sim_event_fini(&e);
     }
     s->draining = false;

@@ -32,32 +32,29 @@ static bool is_string_map(const struct bh_json *v)
 /* Absent and null are the same; types are checked here because everything later relies on them. */
 static int check_types(struct bh_json *meta, struct bh_sim_error *e)
 {
-    static const char *const strings[] = {"name", "generateName", "namespace", "uid",
-                                          "resourceVersion"};
-    static const char *const maps[] = {"labels", "annotations"};
-    static const char *const lists[] = {"ownerReferences", "finalizers", "managedFields"};
+    enum { STRING, MAP, LIST };
+    static const char *const wanted[] = {"a string", "a map of strings", "a list"};
+    static const struct {
+        const char *name;
+        int type;
+    } members[] = {{"name", STRING},       {"generateName", STRING},    {"namespace", STRING},
+                   {"uid", STRING},        {"resourceVersion", STRING}, {"labels", MAP},
+                   {"annotations", MAP},   {"ownerReferences", LIST},   {"finalizers", LIST},
+                   {"managedFields", LIST}};
     for (struct bh_json *m = meta->c.first, *next; m; m = next) {
         next = m->next;
         if (m->type == BH_JSON_NULL)
             bh_json_remove(meta, m);
     }
-    for (size_t i = 0; i < BH_ARRAY_LEN(strings); i++) {
-        const struct bh_json *v = bh_json_get(meta, strings[i]);
-        if (v && v->type != BH_JSON_STRING)
-            return bad_type(e, strings[i], "a string");
-    }
-    for (size_t i = 0; i < BH_ARRAY_LEN(maps); i++) {
-        struct bh_json *v = bh_json_get(meta, maps[i]);
-        if (v && !is_string_map(v))
-            return bad_type(e, maps[i], "a map of strings");
-        if (v && !v->c.n)
-            bh_json_remove(meta, v);
-    }
-    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        struct bh_json *v = bh_json_get(meta, lists[i]);
-        if (v && v->type != BH_JSON_ARRAY)
-            return bad_type(e, lists[i], "a list");
-        if (v && !v->c.n)
+    for (size_t i = 0; i < BH_ARRAY_LEN(members); i++) {
+        struct bh_json *v = bh_json_get(meta, members[i].name);
+        int type = members[i].type;
+        if (!v)
+            continue;
+        if (type == MAP ? !is_string_map(v)
+                        : v->type != (type == LIST ? BH_JSON_ARRAY : BH_JSON_STRING))
+            return bad_type(e, members[i].name, wanted[type]);
+        if (type != STRING && !v->c.n)
             bh_json_remove(meta, v);
     }
     return 0;
@@ -117,57 +114,33 @@ struct bh_json *bh_sim_meta_begin(const struct bh_sim_type *t, const char *ns, s
 
 /* ---- validation ------------------------------------------------------------------------------ */
 
-static const char *quoted(struct bh_buf *b, const char *s, size_t n)
+static void invalid(struct bh_sim_error *e, const char *field, const char *s, size_t n,
+                    const char *text)
 {
-    bh_buf_reset(b);
-    bh_buf_add_json_str(b, s, BH_MIN(n, (size_t)120));
-    return bh_buf_str(b);
+    struct bh_buf b = {0};
+    bh_buf_add_json_str(&b, s, BH_MIN(n, (size_t)120));
+    bh_sim_field_error(e, field, "Invalid value", bh_buf_str(&b), "%s", text);
+    bh_buf_fini(&b);
 }
 
-static bool valid_segment(const char *s)
-{
-    return !bh_streq(s, ".") && !bh_streq(s, "..") && !strpbrk(s, "/%");
-}
-
-static void check_name(const struct bh_sim_type *t, const char *name, struct bh_buf *b,
-                       struct bh_sim_error *e)
+static void check_name(const struct bh_sim_type *t, const char *name, struct bh_sim_error *e)
 {
     size_t n = strlen(name);
     if (!n) {
         bh_sim_field_error(e, "metadata.name", "Required value", NULL,
                            "name or generateName is required");
     } else if (n > 253) {
-        bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
-                           "must be no more than 253 characters");
+        invalid(e, "metadata.name", name, n, "must be no more than 253 characters");
     } else if (t->flags & BH_SIM_NAME_FREE) {
-        if (!valid_segment(name))
-            bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
-                               "may not contain '/' or '%%'");
+        if (bh_streq(name, ".") || bh_streq(name, "..") || strpbrk(name, "/%"))
+            invalid(e, "metadata.name", name, n, "may not contain '/' or '%'");
     } else if (t->flags & BH_SIM_NAME_LABEL) {
         if (n > 63)
-            bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
-                               "must be no more than 63 characters");
+            invalid(e, "metadata.name", name, n, "must be no more than 63 characters");
         else if (!bh_valid_dns1123_label(name, n))
-            bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
-                               BH_SIM_LABEL_TEXT);
+            invalid(e, "metadata.name", name, n, BH_SIM_LABEL_TEXT);
     } else if (!bh_valid_dns1123_subdomain(name, n)) {
-        bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
-                           BH_SIM_SUBDOMAIN_TEXT);
-    }
-}
-
-static void check_labels(const struct bh_json *labels, struct bh_buf *b, struct bh_sim_error *e)
-{
-    bh_json_each(l, labels) {
-        if (!bh_valid_label_key(l->key.p, l->key.n))
-            bh_sim_field_error(e, "metadata.labels", "Invalid value", quoted(b, l->key.p, l->key.n),
-                               BH_SIM_KEY_TEXT);
-        if (l->s.n > 63)
-            bh_sim_field_error(e, "metadata.labels", "Invalid value", quoted(b, l->s.p, l->s.n),
-                               "must be no more than 63 bytes");
-        else if (!bh_valid_label_value(l->s.p, l->s.n))
-            bh_sim_field_error(e, "metadata.labels", "Invalid value", quoted(b, l->s.p, l->s.n),
-                               BH_SIM_VALUE_TEXT);
+        invalid(e, "metadata.name", name, n, BH_SIM_SUBDOMAIN_TEXT);
     }
 }
 
@@ -176,24 +149,9 @@ static bool valid_annotation_key(const char *s, size_t n)
     char lower[320];
     if (n >= sizeof(lower))
         return false;
-    for (size_t i = 0; i < n; i++)
-        lower[i] = (char)(s[i] >= 'A' && s[i] <= 'Z' ? s[i] + 32 : s[i]);
+    memcpy(lower, s, n + 1);
+    bh_lower(lower);
     return bh_valid_label_key(lower, n);
-}
-
-static void check_annotations(const struct bh_json *annotations, struct bh_buf *b,
-                              struct bh_sim_error *e)
-{
-    size_t total = 0;
-    bh_json_each(m, annotations) {
-        total += m->key.n + m->s.n;
-        if (!valid_annotation_key(m->key.p, m->key.n))
-            bh_sim_field_error(e, "metadata.annotations", "Invalid value",
-                               quoted(b, m->key.p, m->key.n), BH_SIM_KEY_TEXT);
-    }
-    if (total > ANNOTATION_BYTES_MAX)
-        bh_sim_field_error(e, "metadata.annotations", "Too long", NULL,
-                           "must have at most %zu bytes", ANNOTATION_BYTES_MAX);
 }
 
 static void check_owners(const struct bh_json *refs, struct bh_sim_error *e)
@@ -221,18 +179,30 @@ static void check_owners(const struct bh_json *refs, struct bh_sim_error *e)
 void bh_sim_meta_validate(const struct bh_sim_type *t, const char *name, const struct bh_json *meta,
                           struct bh_sim_error *e)
 {
-    struct bh_buf b = {0};
-    check_name(t, name, &b, e);
-    check_labels(bh_json_get(meta, "labels"), &b, e);
-    check_annotations(bh_json_get(meta, "annotations"), &b, e);
+    check_name(t, name, e);
+    bh_json_each(l, bh_json_get(meta, "labels")) {
+        if (!bh_valid_label_key(l->key.p, l->key.n))
+            invalid(e, "metadata.labels", l->key.p, l->key.n, BH_SIM_KEY_TEXT);
+        if (l->s.n > 63)
+            invalid(e, "metadata.labels", l->s.p, l->s.n, "must be no more than 63 bytes");
+        else if (!bh_valid_label_value(l->s.p, l->s.n))
+            invalid(e, "metadata.labels", l->s.p, l->s.n, BH_SIM_VALUE_TEXT);
+    }
+    size_t total = 0;
+    bh_json_each(m, bh_json_get(meta, "annotations")) {
+        total += m->key.n + m->s.n;
+        if (!valid_annotation_key(m->key.p, m->key.n))
+            invalid(e, "metadata.annotations", m->key.p, m->key.n, BH_SIM_KEY_TEXT);
+    }
+    if (total > ANNOTATION_BYTES_MAX)
+        bh_sim_field_error(e, "metadata.annotations", "Too long", NULL,
+                           "must have at most %zu bytes", ANNOTATION_BYTES_MAX);
     check_owners(bh_json_get(meta, "ownerReferences"), e);
     bh_json_each(f, bh_json_get(meta, "finalizers")) {
-        const char *s = bh_json_cstr(f);
-        if (!s || !bh_valid_label_key(s, strlen(s)))
-            bh_sim_field_error(e, "metadata.finalizers", "Invalid value",
-                               quoted(&b, s ? s : "", s ? strlen(s) : 0), BH_SIM_KEY_TEXT);
+        const char *s = bh_json_cstr(f) ? bh_json_cstr(f) : "";
+        if (!bh_valid_label_key(s, strlen(s)))
+            invalid(e, "metadata.finalizers", s, strlen(s), BH_SIM_KEY_TEXT);
     }
-    bh_buf_fini(&b);
 }
 
 /* ---- update ---------------------------------------------------------------------------------- */

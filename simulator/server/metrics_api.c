@@ -9,6 +9,7 @@
  * Upstream: kubernetes-sigs/metrics-server (pkg/api); the annotations are kwok's.
  */
 #include "simulator/server/req.h"
+#include "simulator/server/tree.h"
 
 #include "common/k8s/quantity.h"
 #include <stdio.h>
@@ -48,24 +49,19 @@ static void add(struct usage *sum, struct usage u)
         sum->v[i] = u.v[i] > BH_NANO_MAX - sum->v[i] ? BH_NANO_MAX : sum->v[i] + u.v[i];
 }
 
-static struct usage of_pod(const struct bh_json *pod)
-{
-    struct usage sum = {{0}};
-    const struct bh_json *l = bh_json_get_list(bh_json_get(pod, "spec"), "containers");
-    bh_json_each(c, l)
-        add(&sum, of_container(pod, c, l->c.n));
-    return sum;
-}
-
 static struct usage of_node(struct bh_sim_req *r, const struct bh_json *node, const char *name)
 {
     struct usage sum = {{0}}, own;
     struct bh_sim_objs l;
     bh_sim_pods_on_node(r->sim, name, &l);
     for (size_t i = 0; i < l.n; i++) {
+        if (!bh_streq(l.v[i]->phase, "Running"))
+            continue;
         struct bh_arena_mark m = bh_arena_mark(r->a);
-        if (bh_streq(l.v[i]->phase, "Running"))
-            add(&sum, of_pod(bh_sim_obj_tree(r->a, l.v[i])));
+        const struct bh_json *pod = bh_sim_obj_tree(r->a, l.v[i]);
+        const struct bh_json *all = bh_json_get_list(bh_json_get(pod, "spec"), "containers");
+        bh_json_each(c, all)
+            add(&sum, of_container(pod, c, all->c.n));
         bh_arena_rewind(r->a, m);
     }
     bh_sim_objs_fini(&l);
@@ -78,14 +74,9 @@ static struct usage of_node(struct bh_sim_req *r, const struct bh_json *node, co
 
 static void set_usage(struct bh_arena *a, struct bh_json *to, struct usage u)
 {
-    struct bh_buf b = {0};
     struct bh_json *o = bh_json_obj_at(a, to, "usage");
-    for (size_t i = 0; i < 2; i++) {
-        bh_buf_reset(&b);
-        bh_quantity_format(&b, u.v[i], i == 1);
-        bh_json_set_str(a, o, names[i], bh_buf_str(&b));
-    }
-    bh_buf_fini(&b);
+    for (size_t i = 0; i < 2; i++)
+        bh_tree_set_quantity(a, o, names[i], u.v[i], i == 1);
 }
 
 /* The metrics of one pod or node; in a list, items need no apiVersion and kind. */
@@ -95,30 +86,21 @@ static struct bh_json *metrics_of(struct bh_sim_req *r, const struct bh_sim_obj 
     struct bh_arena *a = r->a;
     const struct bh_json *tree = bh_sim_obj_tree(a, o);
     const struct bh_json *labels = bh_json_path(tree, "metadata.labels");
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
     bh_time_format_ns(now, bh_sim_now_ns(r->sim));
-    bh_json_set_str(a, v, "kind", r->type->kind);
-    bh_json_set_str(a, v, "apiVersion", "metrics.k8s.io/v1beta1");
-    struct bh_json *meta = bh_json_obj_at(a, v, "metadata");
-    bh_json_set_str(a, meta, "name", o->name);
-    bh_json_set_text(a, meta, "namespace", o->ns);
-    bh_json_set_str(a, meta, "creationTimestamp", now);
-    if (labels)
-        bh_json_set(a, meta, "labels", bh_json_clone(a, labels));
-    bh_json_set_str(a, v, "timestamp", now);
-    bh_json_set_str(a, v, "window", "30s");
+    struct bh_json *v = bh_json_make(
+        a,
+        "kind: %s, apiVersion: metrics.k8s.io/v1beta1, metadata: {name: %s, namespace?: %s, "
+        "creationTimestamp: %s, labels?: %p}, timestamp: %s, window: 30s",
+        r->type->kind, o->name, o->ns, now, labels ? bh_json_clone(a, labels) : NULL, now);
     if (!(r->type->flags & BH_SIM_NAMESPACED)) {
         set_usage(a, v, of_node(r, tree, o->name));
         return v;
     }
-    struct bh_json *l = bh_json_set(a, v, "containers", bh_json_new(a, BH_JSON_ARRAY));
+    struct bh_json *l = bh_json_list_at(a, v, "containers");
     const struct bh_json *all = bh_json_get_list(bh_json_get(tree, "spec"), "containers");
-    bh_json_each(c, all) {
-        struct bh_json *m = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, m, "name", bh_json_get_text(c, "name"));
-        set_usage(a, m, of_container(tree, c, all->c.n));
-        bh_json_push(l, m);
-    }
+    bh_json_each(c, all)
+        set_usage(a, bh_json_append(a, l, "name: %s", bh_json_get_text(c, "name")),
+                  of_container(tree, c, all->c.n));
     return v;
 }
 
@@ -137,11 +119,10 @@ static void list(struct bh_sim_req *r, const struct bh_sim_type *source)
     r->type = t;
     if (rc)
         return;
-    struct bh_json *v = bh_json_new(r->a, BH_JSON_OBJECT);
-    bh_json_set_str(r->a, v, "kind", bh_arena_printf(r->a, "%sList", t->kind));
-    bh_json_set_str(r->a, v, "apiVersion", "metrics.k8s.io/v1beta1");
-    bh_json_obj_at(r->a, v, "metadata");
-    struct bh_json *items = bh_json_set(r->a, v, "items", bh_json_new(r->a, BH_JSON_ARRAY));
+    struct bh_json *v =
+        bh_json_make(r->a, "kind: %s, apiVersion: metrics.k8s.io/v1beta1, metadata: {}, items: []",
+                     bh_arena_printf(r->a, "%sList", t->kind));
+    struct bh_json *items = bh_json_get(v, "items");
     bh_sim_list(r->sim, source, f.ns, &l);
     for (size_t i = 0; i < l.n; i++) {
         if (has_metrics(r, l.v[i]) && bh_sim_filter_match(&f, l.v[i]))

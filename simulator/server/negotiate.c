@@ -33,28 +33,6 @@ static struct bh_str trim(struct bh_str s)
     return s;
 }
 
-struct clause {
-    bool json, yaml, pb, table, partial, other_as;
-};
-
-static struct clause read_clause(struct bh_str s)
-{
-    struct clause c = {0};
-    const char *semi = memchr(s.p, ';', s.n);
-    struct bh_str media = trim((struct bh_str){s.p, semi ? (size_t)(semi - s.p) : s.n});
-    c.json = bh_str_eqc(media, "application/json") || bh_str_eqc(media, "*/*") ||
-             bh_str_eqc(media, "application/*");
-    c.yaml = bh_str_eqc(media, YAML_TYPE) || bh_str_eqc(media, "application/x-yaml");
-    c.pb = bh_str_eqc(media, PB_TYPE);
-    if (str_has(s, "as=PartialObjectMetadata"))
-        c.partial = true;
-    else if (str_has(s, "as=Table"))
-        c.table = str_has(s, "v=v1;") || str_has(s, "v=v1,") ||
-                  (s.n > 4 && memcmp(s.p + s.n - 4, "v=v1", 4) == 0);
-    c.other_as = str_has(s, "as=") && !c.table && !c.partial;
-    return c;
-}
-
 static int choose(const struct bh_sim_req *r, const char *accept, bool tables)
 {
     const char *projection = bh_http_header(r->http, "Berth-Projection");
@@ -63,21 +41,30 @@ static int choose(const struct bh_sim_req *r, const char *accept, bool tables)
     bool stream = r->verb && bh_streq(r->verb, "watch");
     for (const char *p = accept; *p;) {
         const char *comma = strchrnul(p, ',');
-        struct clause c = read_clause(trim((struct bh_str){p, (size_t)(comma - p)}));
+        struct bh_str s = trim((struct bh_str){p, (size_t)(comma - p)});
+        const char *semi = memchr(s.p, ';', s.n);
+        struct bh_str media = trim((struct bh_str){s.p, semi ? (size_t)(semi - s.p) : s.n});
+        bool json = bh_str_eqc(media, "application/json") || bh_str_eqc(media, "*/*") ||
+                    bh_str_eqc(media, "application/*");
+        bool yaml = bh_str_eqc(media, YAML_TYPE) || bh_str_eqc(media, "application/x-yaml");
+        bool pb = bh_str_eqc(media, PB_TYPE);
         p = *comma ? comma + 1 : comma;
-        if (c.json && c.table && tables)
-            return BH_SIM_FMT_TABLE;
-        if (c.json && c.partial && tables)
-            return BH_SIM_FMT_PARTIAL;
-        if (c.other_as || c.table || c.partial)
+        if (str_has(s, "as=")) {
+            if (json && tables && str_has(s, "as=PartialObjectMetadata"))
+                return BH_SIM_FMT_PARTIAL;
+            if (json && tables && str_has(s, "as=Table") &&
+                (str_has(s, "v=v1;") || str_has(s, "v=v1,") ||
+                 (s.n > 4 && memcmp(s.p + s.n - 4, "v=v1", 4) == 0)))
+                return BH_SIM_FMT_TABLE;
             continue;
-        if (c.pb && pb_possible && wants_pb)
+        }
+        if (pb && pb_possible && wants_pb)
             return BH_SIM_FMT_PB;
-        if (c.json)
+        if (json)
             return BH_SIM_FMT_JSON;
-        if (c.yaml && !stream)
+        if (yaml && !stream)
             return BH_SIM_FMT_YAML;
-        saw_pb |= c.pb;
+        saw_pb |= pb;
     }
     return saw_pb && pb_possible ? BH_SIM_FMT_PB : -1;
 }
@@ -145,20 +132,14 @@ enum validation { IGNORE, WARN, STRICT };
 /* ?fieldValidation=; a client that does not say gets warnings. */
 static int validation_of(struct bh_sim_req *r, enum validation *ret)
 {
-    static const char *const names[] = {"Ignore", "Warn", "Strict"};
     const char *v = bh_http_query(r->http, "fieldValidation");
-    *ret = WARN;
-    for (size_t i = 0; v && *v && i < BH_ARRAY_LEN(names); i++) {
-        if (bh_streq(v, names[i])) {
-            *ret = (enum validation)i;
-            return 0;
-        }
-    }
-    return v && *v ? bh_sim_fail(&r->e, 400, "BadRequest",
+    int at = v && *v ? bh_word_at("Ignore Warn Strict", v) : WARN;
+    *ret = (enum validation)at;
+    return at >= 0 ? 0
+                   : bh_sim_fail(&r->e, 400, "BadRequest",
                                  "fieldValidation: Unsupported value: \"%.40s\": supported values: "
                                  "\"Ignore\", \"Strict\", \"Warn\"",
-                                 v)
-                   : 0;
+                                 v);
 }
 
 /* Unknown and repeated members: an error, warnings, or nothing. */
@@ -228,11 +209,11 @@ static int check_kind(struct bh_sim_req *r, const struct bh_sim_type *t, const c
 {
     char want[80];
     bh_sim_type_api_version(t, want);
-    if (kind && *kind && !bh_streq(kind, t->kind))
+    if (*kind && !bh_streq(kind, t->kind))
         return bh_sim_fail(&r->e, 400, "BadRequest",
-                           "%s in version \"%s\" cannot be handled as a %s", kind,
-                           api_version ? api_version : "", t->kind);
-    if (api_version && *api_version && !bh_streq(api_version, want))
+                           "%s in version \"%s\" cannot be handled as a %s", kind, api_version,
+                           t->kind);
+    if (*api_version && !bh_streq(api_version, want))
         return bh_sim_fail(&r->e, 400, "BadRequest",
                            "the API version in the data (%s) does not match the expected API "
                            "version (%s)",
@@ -285,10 +266,17 @@ int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
         return r->e.code;
     if ((*ret_v)->type != BH_JSON_OBJECT)
         return bad_body(r, "it is not an object");
-    if (t &&
-        check_kind(r, t, bh_json_get_str(*ret_v, "apiVersion"), bh_json_get_str(*ret_v, "kind")))
+    return t ? check_kind(r, t, bh_json_get_text(*ret_v, "apiVersion"),
+                          bh_json_get_text(*ret_v, "kind"))
+             : 0;
+}
+
+int bh_sim_need_body(struct bh_sim_req *r, const struct bh_sim_type *t,
+                     const ProtobufCMessageDescriptor *desc, struct bh_json **ret_v)
+{
+    if (bh_sim_body(r, t, desc, ret_v))
         return r->e.code;
-    return 0;
+    return *ret_v ? 0 : bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body");
 }
 
 static void name_kind(const struct bh_sim_req *r, char out[static 400])
@@ -386,9 +374,7 @@ bool bh_sim_rv_future(struct bh_sim_req *r, uint64_t rv)
         bh_sim_wait(r, (int64_t)500 * 1000000);
         return true;
     }
-    bh_sim_field_error(&r->e, "", "Invalid value", NULL, "%s", "");
-    snprintf(r->e.causes[0].type, sizeof(r->e.causes[0].type), "ResourceVersionTooLarge");
-    snprintf(r->e.causes[0].message, sizeof(r->e.causes[0].message), "Too large resource version");
+    bh_sim_error_cause(&r->e, "ResourceVersionTooLarge", "", "Too large resource version");
     r->e.retry_after_s = 1;
     bh_sim_fail(&r->e, 504, "Timeout", "Timeout: Too large resource version: %llu, current: %llu",
                 (unsigned long long)rv, (unsigned long long)r->sim->rv);

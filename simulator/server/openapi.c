@@ -60,22 +60,6 @@ static void v3_path(const struct bh_sim_type *t, char *out, size_t n)
              t->group, t->version);
 }
 
-static void emit(const struct bh_sim_type *t, struct bh_map *done, struct bh_buf *out)
-{
-    if (!t->custom) {
-        bh_oas_emit(t, done, out);
-        return;
-    }
-    bh_oas_emit_named("meta.v1", "ObjectMeta", done, out);
-    bh_buf_addc(out, ',');
-    bh_crd_emit(t, out);
-}
-
-static bool same_version(const struct bh_sim_type *a, const struct bh_sim_type *b)
-{
-    return bh_streq(a->group, b->group) && bh_streq(a->version, b->version);
-}
-
 /* key: "/openapi/v3/apis/apps/v1". Unknown group: empty text. */
 static void build_v3(const struct bh_sim *s, const char *key, struct bh_buf *b)
 {
@@ -90,7 +74,13 @@ static void build_v3(const struct bh_sim *s, const char *key, struct bh_buf *b)
         v3_path(t, mine, sizeof(mine));
         if (!bh_streq(mine, key))
             continue;
-        emit(t, &done, &schemas);
+        if (t->custom) {
+            bh_oas_emit_named("meta.v1", "ObjectMeta", &done, &schemas);
+            bh_buf_addc(&schemas, ',');
+            bh_crd_emit(t, &schemas);
+        } else {
+            bh_oas_emit(t, &done, &schemas);
+        }
         bh_buf_adds(b, any ? ","
                            : "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\","
                              "\"version\":\"v1.36.0\"},\"paths\":{");
@@ -111,8 +101,10 @@ static void reply_v3_index(struct bh_sim_req *r)
         const struct bh_sim_type *t = at(r->sim, i);
         char path[400];
         bool seen = !t;
-        for (size_t k = 0; k < i && !seen; k++)
-            seen = at(r->sim, k) && same_version(at(r->sim, k), t);
+        for (size_t k = 0; k < i && !seen; k++) {
+            const struct bh_sim_type *o = at(r->sim, k);
+            seen = o && bh_streq(o->group, t->group) && bh_streq(o->version, t->version);
+        }
         if (seen)
             continue;
         v3_path(t, path, sizeof(path));
@@ -157,30 +149,25 @@ static void reply_v3(struct bh_sim_req *r)
 
 /* ---- v2, protobuf ---------------------------------------------------------------------------- */
 
-/* Operation { 8 parameters, 13 vendor_extension }: ParametersItem{1 parameter{2 non_body{3 query{
- * 1 required, 2 in, 4 name, 6 type}}}}. */
-static void v2_operation(const struct bh_sim_type *t, struct bh_buf *op)
-{
-    struct bh_buf a = {0}, b = {0}, c = {0}, d = {0};
-    char yaml[500];
-    bh_oas_put_str(&a, 2, "query");
-    bh_oas_put_str(&a, 4, "dryRun");
-    bh_oas_put_str(&a, 6, "string");
-    bh_oas_put_msg(&b, 3, &a); /* NonBodyParameter.query_parameter_sub_schema */
-    bh_oas_put_msg(&c, 2, &b); /* Parameter.non_body_parameter */
-    bh_oas_put_msg(&d, 1, &c); /* ParametersItem.parameter */
-    bh_oas_put_msg(op, 8, &d); /* Operation.parameters */
-    snprintf(yaml, sizeof(yaml), "group: \"%s\"\nkind: %s\nversion: %s\n", t->group, t->kind,
-             t->version);
-    bh_oas_put_extension(op, 13, "x-kubernetes-group-version-kind", yaml);
-}
-
 static void v2_path(const struct bh_sim_type *t, struct bh_buf *paths)
 {
     struct bh_buf op = {0}, item = {0}, named = {0};
     char path[600];
     type_path(t, path, sizeof(path));
-    v2_operation(t, &op);
+    /* Operation { 8 parameters, 13 vendor_extension }: ParametersItem{1 parameter{2 non_body{3
+     * query{ 1 required, 2 in, 4 name, 6 type}}}}. */
+    struct bh_buf a = {0}, b = {0}, c = {0}, d = {0};
+    char yaml[500];
+    bh_oas_put_str(&a, 2, "query");
+    bh_oas_put_str(&a, 4, "dryRun");
+    bh_oas_put_str(&a, 6, "string");
+    bh_oas_put_msg(&b, 3, &a);  /* NonBodyParameter.query_parameter_sub_schema */
+    bh_oas_put_msg(&c, 2, &b);  /* Parameter.non_body_parameter */
+    bh_oas_put_msg(&d, 1, &c);  /* ParametersItem.parameter */
+    bh_oas_put_msg(&op, 8, &d); /* Operation.parameters */
+    snprintf(yaml, sizeof(yaml), "group: \"%s\"\nkind: %s\nversion: %s\n", t->group, t->kind,
+             t->version);
+    bh_oas_put_extension(&op, 13, "x-kubernetes-group-version-kind", yaml);
     bh_oas_put_msg(&item, 8, &op); /* PathItem.patch */
     bh_oas_put_str(&named, 1, path);
     bh_oas_put_msg(&named, 2, &item);

@@ -18,14 +18,6 @@ static const struct bh_sim_type *pods_type(void)
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-static int refuse_bind(struct bh_sim_error *e, const char *pod, const char *why)
-{
-    snprintf(e->details_kind, sizeof(e->details_kind), "pods/binding");
-    snprintf(e->details_name, sizeof(e->details_name), "%s", pod);
-    return bh_sim_fail(e, 409, "Conflict",
-                       "Operation cannot be fulfilled on pods/binding \"%s\": %s", pod, why);
-}
-
 static void merge_map(struct bh_arena *a, struct bh_json *meta, const char *key,
                       const struct bh_json *from)
 {
@@ -43,53 +35,36 @@ static void set_scheduled(struct bh_sim *s, struct bh_arena *a, struct bh_json *
 {
     struct bh_json *status = bh_json_obj_at(a, pod, "status");
     struct bh_json *c = bh_tree_condition(pod, "PodScheduled");
-    const char *was = bh_json_get_str(c, "status");
-    if (!c) {
-        struct bh_json *list = bh_json_get(status, "conditions");
-        if (!list || list->type != BH_JSON_ARRAY)
-            list = bh_json_set(a, status, "conditions", bh_json_new(a, BH_JSON_ARRAY));
-        c = bh_tree_push_obj(a, list);
-        bh_json_set_str(a, c, "type", "PodScheduled");
-    }
-    if (!was || !bh_streq(was, "True")) {
+    if (!c)
+        c = bh_json_append(a, bh_json_list_at(a, status, "conditions"), "type: PodScheduled");
+    if (!bh_tree_is(c, "status", "True")) {
         char now[32];
         bh_time_format_ns(now, bh_sim_now_ns(s));
-        bh_json_set_str(a, c, "status", "True");
-        bh_json_set(a, c, "lastProbeTime", bh_json_new(a, BH_JSON_NULL));
-        bh_json_set_str(a, c, "lastTransitionTime", now);
+        bh_json_add(a, c, "status: 'True', lastProbeTime: null, lastTransitionTime: %s", now);
     }
-    bh_json_unset(c, "reason");
-    bh_json_unset(c, "message");
+    bh_json_drop(c, "reason message");
 }
 
 static int check_bind(const struct bh_sim_obj *o, const struct bh_json *tree, const char *uid,
                       struct bh_sim_error *e)
 {
     char why[512];
-    if (uid && *uid && !bh_streq(uid, o->uid)) {
-        snprintf(why, sizeof(why),
-                 "StorageError: invalid object, Code: 4, Key: /registry/pods/%s/%s, "
-                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
-                 "precondition: %.40s, UID in object meta: %s",
-                 o->ns, o->name, uid, o->uid);
-        return bh_sim_conflict(e, o->type, o->name, why);
-    }
-    if (o->deleting) {
+    if (uid && *uid && !bh_streq(uid, o->uid))
+        return bh_sim_other_uid(e, o, uid);
+    if (o->deleting)
         snprintf(why, sizeof(why), "pod %s is being deleted, cannot be assigned to a host",
                  o->name);
-        return refuse_bind(e, o->name, why);
-    }
-    if (*o->node_name) {
+    else if (*o->node_name)
         snprintf(why, sizeof(why), "pod %s is already assigned to node \"%s\"", o->name,
                  o->node_name);
-        return refuse_bind(e, o->name, why);
-    }
-    const struct bh_json *gates = bh_json_get(bh_json_get(tree, "spec"), "schedulingGates");
-    if (gates && gates->type == BH_JSON_ARRAY && gates->c.n) {
+    else if (bh_tree_len(bh_tree_arr(tree, "spec.schedulingGates")))
         snprintf(why, sizeof(why), "pod %s has non-empty .spec.schedulingGates", o->name);
-        return refuse_bind(e, o->name, why);
-    }
-    return 0;
+    else
+        return 0;
+    snprintf(e->details_kind, sizeof(e->details_kind), "pods/binding");
+    snprintf(e->details_name, sizeof(e->details_name), "%s", o->name);
+    return bh_sim_fail(e, 409, "Conflict",
+                       "Operation cannot be fulfilled on pods/binding \"%s\": %s", o->name, why);
 }
 
 struct bind {
@@ -106,12 +81,8 @@ static int bind_pod(struct bh_sim *s, const char *ns, const char *name, const st
         return bh_sim_not_found(e, pods_type(), name);
     if (bh_sim_data_refuses(s, e))
         return e->code;
-    char now[21];
-    bh_dec_u64(now, slot->cur->rv);
-    if (b->rv && *b->rv && !bh_streq(b->rv, now))
-        return bh_sim_conflict(e, pods_type(), name,
-                               "the object has been modified; please apply your changes to the "
-                               "latest version and try again");
+    if (bh_sim_other_rv(e, slot->cur, b->rv))
+        return e->code;
     struct bh_arena *a = bh_sim_edit_begin(s);
     struct bh_json *tree = bh_sim_obj_tree(a, slot->cur);
     int rc = check_bind(slot->cur, tree, b->uid, e);
@@ -200,11 +171,7 @@ static size_t budgets_of(struct bh_sim *s, const struct bh_sim_obj *pod, const s
 
 static int too_many(struct bh_sim_error *e, int retry_s, const char *cause)
 {
-    if (cause) {
-        bh_sim_field_error(e, "", "Forbidden", NULL, "%s", "");
-        snprintf(e->causes[0].type, sizeof(e->causes[0].type), "DisruptionBudget");
-        snprintf(e->causes[0].message, sizeof(e->causes[0].message), "%s", cause);
-    }
+    bh_sim_error_cause(e, "DisruptionBudget", "", cause);
     e->retry_after_s = retry_s;
     return bh_sim_fail(e, 429, "TooManyRequests",
                        "Cannot evict pod as it would violate the pod's disruption budget.");

@@ -7,11 +7,11 @@
 
 #include "simulator/server/sim.h"
 
-/* POST pods/NAME/binding and POST bindings: binding is the Binding object. name: pod. 0 or code. */
-int bh_sim_pod_bind(struct bh_sim *s, const char *ns, const char *name,
-                    const struct bh_json *binding, bool dry_run, struct bh_sim_error *e);
-/* POST pods/NAME/eviction. 0 or code (429 with the disruption budget's cause). */
-int bh_sim_pod_evict(struct bh_sim *s, const char *ns, const char *name,
-                     const struct bh_json *eviction, bool dry_run, struct bh_sim_error *e);
+/* name: of the pod. body: the Binding or Eviction. 0 or code. */
+typedef int bh_sim_pod_fn(struct bh_sim *s, const char *ns, const char *name,
+                          const struct bh_json *body, bool dry_run, struct bh_sim_error *e);
+bh_sim_pod_fn bh_sim_pod_bind; /* POST pods/NAME/binding and POST bindings */
+bh_sim_pod_fn
+    bh_sim_pod_evict; /* POST pods/NAME/eviction; 429 with the disruption budget's cause */
 
 #endif

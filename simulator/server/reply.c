@@ -15,37 +15,6 @@
 #define YAML_TYPE "application/yaml"
 #define PB_TYPE   "application/vnd.kubernetes.protobuf"
 
-/* Warning: 299 - "text", where quotes and backslashes of the text are escaped (RFC 7234). */
-static void set_warning(struct bh_sim_req *r, const char *p, size_t n)
-{
-    struct bh_buf b = {0};
-    bh_buf_adds(&b, "299 - \"");
-    for (size_t i = 0; i < BH_MIN(n, (size_t)512); i++) {
-        if (p[i] == '"' || p[i] == '\\')
-            bh_buf_addc(&b, '\\');
-        bh_buf_addc(&b, p[i]);
-    }
-    bh_buf_addc(&b, '"');
-    bh_http_set_header(r->http, "Warning", b.p);
-    bh_buf_fini(&b);
-}
-
-static void set_headers(struct bh_sim_req *r)
-{
-    char v[16];
-    bh_http_set_header(r->http, "Cache-Control",
-                       r->immutable ? "public, immutable" : "no-cache, private");
-    for (const char *p = bh_buf_str(&r->warnings); *p;) {
-        size_t n = strcspn(p, "\n");
-        set_warning(r, p, n);
-        p += n + (p[n] == '\n');
-    }
-    if (r->e.code && r->e.retry_after_s) {
-        snprintf(v, sizeof(v), "%d", r->e.retry_after_s);
-        bh_http_set_header(r->http, "Retry-After", v);
-    }
-}
-
 static struct bh_sim_counts counts_of(struct bh_sim_metrics *m, const char *verb, int code)
 {
     char text[12];
@@ -61,18 +30,35 @@ static struct bh_sim_counts counts_of(struct bh_sim_metrics *m, const char *verb
     return c;
 }
 
-static void count(struct bh_sim_req *r, int code)
+void bh_sim_reply_begin(struct bh_sim_req *r, int code)
 {
+    char v[16];
+    bh_http_set_header(r->http, "Cache-Control",
+                       r->immutable ? "public, immutable" : "no-cache, private");
+    for (const char *p = bh_buf_str(&r->warnings); *p;) {
+        size_t n = strcspn(p, "\n");
+        /* Warning: 299 - "text", where quotes and backslashes of the text are escaped (RFC
+         * 7234). */
+        struct bh_buf b = {0};
+        bh_buf_adds(&b, "299 - \"");
+        for (size_t i = 0; i < BH_MIN(n, (size_t)512); i++) {
+            if (p[i] == '"' || p[i] == '\\')
+                bh_buf_addc(&b, '\\');
+            bh_buf_addc(&b, p[i]);
+        }
+        bh_buf_addc(&b, '"');
+        bh_http_set_header(r->http, "Warning", b.p);
+        bh_buf_fini(&b);
+        p += n + (p[n] == '\n');
+    }
+    if (r->e.code && r->e.retry_after_s) {
+        snprintf(v, sizeof(v), "%d", r->e.retry_after_s);
+        bh_http_set_header(r->http, "Retry-After", v);
+    }
     const char *verb = r->verb ? r->verb : "other";
     const struct bh_sim_counts c = counts_of(&r->sim->metrics, verb, code);
     bh_cell_add(c.requests, 1);
     bh_cell_observe(c.latency, (double)(bh_mono_ns() - r->start_ns) / 1e9);
-}
-
-void bh_sim_reply_begin(struct bh_sim_req *r, int code)
-{
-    set_headers(r);
-    count(r, code);
     bh_sim_audit(r, code);
     r->done = true;
 }
@@ -86,18 +72,6 @@ void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, 
     if (bh_sim_data_hold(r, code, content_type, p, n))
         return;
     bh_http_reply(r->http, code, content_type, p, n);
-}
-
-static void reply_json(struct bh_sim_req *r, int code, const struct bh_json *v)
-{
-    struct bh_buf *b = &r->sim->reply;
-    bh_buf_reset(b);
-    if (bh_sim_query_bool(r, "pretty", false))
-        bh_json_write_pretty(b, v);
-    else
-        bh_json_write(b, v);
-    bh_buf_addc(b, '\n');
-    bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
 }
 
 /* Merge sort of a list of members by name. */
@@ -151,32 +125,23 @@ void bh_sim_reply_tree(struct bh_sim_req *r, int code, const struct bh_json *v,
     }
     struct bh_buf *b = &r->sim->reply, *wire = &r->sim->wire;
     bh_buf_reset(wire);
-    if (r->format != BH_SIM_FMT_PB || !desc || bh_json_to_wire(desc, v, wire, NULL) < 0) {
-        reply_json(r, code, v);
+    bh_buf_reset(b);
+    if (r->format == BH_SIM_FMT_PB && desc && bh_json_to_wire(desc, v, wire, NULL) == 0) {
+        bh_envelope_write(b, api_version ? api_version : "v1", kind ? kind : "", wire->p, wire->n);
+        bh_sim_reply_raw(r, code, PB_TYPE, b->p, b->n);
         return;
     }
-    bh_buf_reset(b);
-    bh_envelope_write(b, api_version ? api_version : "v1", kind ? kind : "", wire->p, wire->n);
-    bh_sim_reply_raw(r, code, PB_TYPE, b->p, b->n);
+    if (bh_sim_query_bool(r, "pretty", false))
+        bh_json_write_pretty(b, v);
+    else
+        bh_json_write(b, v);
+    bh_buf_addc(b, '\n');
+    bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
 }
 
 void bh_sim_reply_error(struct bh_sim_req *r)
 {
     bh_sim_reply_tree(r, r->e.code, bh_sim_status_tree(r->a, &r->e), &k8s__status__descriptor);
-}
-
-static void reply_table(struct bh_sim_req *r, int code, const struct bh_sim_obj *o,
-                        const struct bh_json *tree)
-{
-    char meta[64];
-    struct bh_buf *b = &r->sim->reply;
-    bh_buf_reset(b);
-    snprintf(meta, sizeof(meta), "\"resourceVersion\":\"%llu\"", (unsigned long long)o->rv);
-    bh_sim_table_begin(bh_sim_table_type(r->type), meta, true, b);
-    bh_sim_table_row(bh_sim_table_type(r->type), tree, bh_sim_now_ns(r->sim), bh_sim_include_of(r),
-                     true, b);
-    bh_sim_table_end(b);
-    bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
 }
 
 void bh_sim_reply_obj(struct bh_sim_req *r, int code, const struct bh_sim_obj *o)
@@ -188,14 +153,15 @@ void bh_sim_reply_obj(struct bh_sim_req *r, int code, const struct bh_sim_obj *o
     }
     struct bh_json *tree = bh_sim_obj_tree(r->a, o);
     struct bh_buf *b = &r->sim->reply;
-    if (r->format == BH_SIM_FMT_TABLE) {
-        reply_table(r, code, o, tree);
-    } else if (r->format == BH_SIM_FMT_PARTIAL) {
-        bh_buf_reset(b);
-        bh_sim_encode_partial(tree, "PartialObjectMetadata", b);
-        bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
-    } else {
+    if (r->format != BH_SIM_FMT_TABLE && r->format != BH_SIM_FMT_PARTIAL) {
         bh_sim_convert_out(r->a, r->type, tree);
         bh_sim_reply_tree(r, code, tree, r->type->pb);
+        return;
     }
+    bh_buf_reset(b);
+    if (r->format == BH_SIM_FMT_TABLE)
+        bh_sim_table_of(r->type, o->rv, tree, bh_sim_now_ns(r->sim), bh_sim_include_of(r), true, b);
+    else
+        bh_sim_encode_partial(tree, b);
+    bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
 }

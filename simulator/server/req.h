@@ -43,6 +43,9 @@ int bh_sim_negotiate(struct bh_sim_req *r, bool tables);
  * An empty body gives NULL. 0, 400 or 415. */
 int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
                 const ProtobufCMessageDescriptor *desc, struct bh_json **ret_v);
+int bh_sim_need_body(struct bh_sim_req *r, const struct bh_sim_type *t,
+                     const ProtobufCMessageDescriptor *desc,
+                     struct bh_json **ret_v); /* never NULL */
 /* A patch: JSON, or YAML for apply. */
 int bh_sim_body_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v);
 /* What kind of content the body is, without parameters; "" when absent. */
@@ -79,18 +82,21 @@ void bh_sim_convert_in(struct bh_arena *a, const struct bh_sim_type *t, struct b
 bool bh_sim_encode_pb(struct bh_sim *s, const struct bh_sim_type *t, const struct bh_json *tree,
                       bool envelope, struct bh_buf *out);
 /* PartialObjectMetadata of a tree. */
-void bh_sim_encode_partial(const struct bh_json *tree, const char *kind, struct bh_buf *out);
+void bh_sim_encode_partial(const struct bh_json *tree, struct bh_buf *out);
 enum bh_sim_include { BH_SIM_INCLUDE_METADATA, BH_SIM_INCLUDE_OBJECT, BH_SIM_INCLUDE_NONE };
 enum bh_sim_include bh_sim_include_of(const struct bh_sim_req *r); /* ?includeObject= */
-/* Table text around rows. columns false: "columnDefinitions":null, for later watch events. meta:
- * the list's metadata members as JSON text, e.g. "\"resourceVersion\":\"5\"". */
 /* Whose columns a table of t's objects has. */
 const struct bh_sim_type *bh_sim_table_type(const struct bh_sim_type *t);
+/* Table text around rows. columns false: "columnDefinitions":null, for later watch events. meta:
+ * the list's metadata members as JSON text, e.g. "\"resourceVersion\":\"5\"". */
 void bh_sim_table_begin(const struct bh_sim_type *t, const char *meta, bool columns,
                         struct bh_buf *out);
 void bh_sim_table_row(const struct bh_sim_type *t, const struct bh_json *tree, int64_t now_ns,
                       enum bh_sim_include inc, bool first, struct bh_buf *out);
 void bh_sim_table_end(struct bh_buf *out);
+/* The table of one object of representation t. */
+void bh_sim_table_of(const struct bh_sim_type *t, uint64_t rv, const struct bh_json *tree,
+                     int64_t now_ns, enum bh_sim_include inc, bool columns, struct bh_buf *out);
 
 /* ---- list_out.c: the text of a list ---------------------------------------------------------- */
 
@@ -107,14 +113,14 @@ struct bh_sim_list_out {
     size_t n;           /* items so far */
     struct bh_buf item; /* own; freed by _end */
 };
-/* Head, items, tail. meta: members of the list's metadata as JSON. Protobuf: head and tail are
- * none; bh_sim_list_head_pb() (list.c) writes the head when the items' bytes are known. */
-void bh_sim_list_begin(struct bh_sim_list_out *o, const char *meta, struct bh_buf *out);
+/* Head, items, tail. Protobuf: head and tail are none; bh_sim_list_head_pb() (list.c) writes the
+ * head when the items' bytes are known. */
+void bh_sim_list_begin(struct bh_sim_list_out *o, struct bh_buf *out);
 void bh_sim_list_item(struct bh_sim_list_out *o, const struct bh_sim_obj *obj, struct bh_buf *out);
 void bh_sim_list_end(struct bh_sim_list_out *o, struct bh_buf *out);
 void bh_sim_list_head_pb(const struct bh_sim_list_out *o, size_t items_n, struct bh_buf *out);
 /* Answers r with v[0..n), a portion in each turn of the loop. */
-void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o, const char *meta,
+void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o,
                         struct bh_sim_obj *const *v, size_t n);
 
 /* ---- filter.c -------------------------------------------------------------------------------- */
@@ -136,7 +142,6 @@ struct bh_sim_filter {
 int bh_sim_filter_init(struct bh_sim_req *r, struct bh_sim_filter *f);
 void bh_sim_filter_fini(struct bh_sim_filter *f);
 bool bh_sim_filter_match(const struct bh_sim_filter *f, const struct bh_sim_obj *o);
-bool bh_sim_filter_selects(const struct bh_sim_filter *f); /* has label or field terms */
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 

@@ -46,24 +46,8 @@ static void listed_user(struct bh_arena *a, struct bh_json *user, char *text)
         groups += *groups == '"';
         groups[strcspn(groups, "\"")] = '\0';
     }
-    bh_json_set_str(a, user, "username", text);
-    if (uid && *uid)
-        bh_json_set_str(a, user, "uid", uid);
+    bh_json_add(a, user, "username: %s, uid?: %s", text, uid ? uid : "");
     (void)add_groups(a, user, groups ? groups : "");
-}
-
-static void review_token(struct bh_sim_req *r, const struct bh_json *v, struct bh_json *st)
-{
-    const char *token = bh_json_get_text(bh_json_get(v, "spec"), "token");
-    const char *file = r->sim->opt.tokens;
-    struct bh_str user = BH_STR("");
-    bool known = file ? bh_sim_token_find(file, token, &user) : *token;
-
-    bh_json_set_bool(r->a, st, "authenticated", known);
-    if (known && user.n)
-        listed_user(r->a, bh_json_obj_at(r->a, st, "user"), bh_arena_strndup(r->a, user.p, user.n));
-    else if (known)
-        user_info(r->a, bh_json_obj_at(r->a, st, "user"));
 }
 
 /* path is one of the list; with below, also what is below one. */
@@ -95,57 +79,47 @@ static bool path_allowed(const struct bh_json *spec)
             (path_in(path, open, 3, true) || path_in(path, watched, BH_ARRAY_LEN(watched), false)));
 }
 
-static void review_access(struct bh_sim_req *r, const struct bh_json *v, struct bh_json *st)
-{
-    const struct bh_json *spec = bh_json_get(v, "spec");
-    bool of_path = !bh_streq(r->type->kind, "SelfSubjectAccessReview") &&
-                   bh_json_get(spec, "nonResourceAttributes");
-    bool allowed = !of_path || path_allowed(spec);
-
-    bh_json_set_bool(r->a, st, "allowed", allowed);
-    if (allowed)
-        bh_json_set_str(r->a, st, "reason",
-                        of_path ? "RBAC: allowed by a bootstrap role"
-                                : "the simulator allows everything");
-}
-
-/* `kubectl auth can-i --list`: the same for every namespace, so the body is not even read. */
-static struct bh_json *review_rules(struct bh_arena *a)
-{
-    static const char text[] =
-        "{\"resourceRules\":[{\"apiGroups\":[\"*\"],\"resources\":[\"*\"],\"verbs\":[\"*\"]}],"
-        "\"nonResourceRules\":[{\"nonResourceURLs\":[\"*\"],\"verbs\":[\"*\"]}],"
-        "\"incomplete\":false}";
-    struct bh_json *v = NULL;
-
-    bh_assert(bh_json_parse(a, text, sizeof(text) - 1, 0, &v, NULL) == 0);
-    return v;
-}
-
 void bh_sim_do_review(struct bh_sim_req *r)
 {
-    struct bh_json *v;
     char api_version[80];
     bool rules = bh_streq(r->type->kind, "SelfSubjectRulesReview");
     r->verb = "review";
-    v = NULL;
+    struct bh_json *v = NULL;
     if (bh_sim_negotiate(r, false) || (!rules && bh_sim_body(r, r->type, r->type->pb, &v)))
         return;
     if (!v)
         v = bh_json_new(r->a, BH_JSON_OBJECT);
     bh_sim_type_api_version(r->type, api_version);
-    bh_json_set_str(r->a, v, "kind", r->type->kind);
-    bh_json_set_str(r->a, v, "apiVersion", api_version);
+    bh_json_add(r->a, v, "kind: %s, apiVersion: %s", r->type->kind, api_version);
     struct bh_json *st = bh_json_set(r->a, v, "status", bh_json_new(r->a, BH_JSON_OBJECT));
     if (bh_streq(r->type->kind, "SelfSubjectReview")) {
         user_info(r->a, bh_json_obj_at(r->a, st, "userInfo"));
     } else if (bh_streq(r->type->kind, "TokenReview")) {
-        review_token(r, v, st);
+        const char *token = bh_json_get_text(bh_json_get(v, "spec"), "token");
+        const char *file = r->sim->opt.tokens;
+        struct bh_str user = BH_STR("");
+        bool known = file ? bh_sim_token_find(file, token, &user) : *token;
+        bh_json_set_bool(r->a, st, "authenticated", known);
+        if (known && user.n)
+            listed_user(r->a, bh_json_obj_at(r->a, st, "user"),
+                        bh_arena_strndup(r->a, user.p, user.n));
+        else if (known)
+            user_info(r->a, bh_json_obj_at(r->a, st, "user"));
     } else if (rules) {
-        bh_json_obj_at(r->a, v, "spec");
-        bh_json_set(r->a, v, "status", review_rules(r->a));
+        /* `kubectl auth can-i --list`: the same for every namespace: the body is not even read. */
+        bh_json_add(r->a, v,
+                    "spec: {}, status: {resourceRules: [{apiGroups: [*], resources: [*], verbs: "
+                    "[*]}], nonResourceRules: [{nonResourceURLs: [*], verbs: [*]}], incomplete: "
+                    "false}");
     } else {
-        review_access(r, v, st);
+        const struct bh_json *spec = bh_json_get(v, "spec");
+        bool of_path = !bh_streq(r->type->kind, "SelfSubjectAccessReview") &&
+                       bh_json_get(spec, "nonResourceAttributes");
+        bool allowed = !of_path || path_allowed(spec);
+        bh_json_add(r->a, st, "allowed: %i, reason?: %s", allowed,
+                    !allowed  ? ""
+                    : of_path ? "RBAC: allowed by a bootstrap role"
+                              : "the simulator allows everything");
     }
     bh_sim_reply_tree(r, 201, v, r->type->pb);
 }

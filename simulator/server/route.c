@@ -25,16 +25,11 @@ static void not_allowed(struct bh_sim_req *r)
 static size_t split(char *path, const char *seg[SEGMENTS_MAX])
 {
     size_t n = 0;
-    for (char *p = path; *p;) {
-        if (n == SEGMENTS_MAX)
+    while (path && *path) {
+        char *p = strsep(&path, "/");
+        if (n == SEGMENTS_MAX || !*p)
             return 0;
-        char *end = strchrnul(p, '/');
-        bool last = *end == 0;
-        if (end == p)
-            return 0;
-        *end = 0;
         seg[n++] = p;
-        p = last ? end : end + 1;
     }
     return n;
 }
@@ -108,11 +103,8 @@ static bool is_part(const char *sub)
 static void do_subresource(struct bh_sim_req *r)
 {
     const char *m = r->method;
-    if (bh_streq(r->sub, "scale")) {
-        if (bh_streq(m, "GET") || bh_streq(m, "PUT") || bh_streq(m, "PATCH"))
-            bh_sim_do_scale(r);
-        else
-            not_allowed(r);
+    if (bh_streq(r->sub, "scale") && bh_word_at("GET PUT PATCH", m) >= 0) {
+        bh_sim_do_scale(r);
     } else if (bh_streq(r->sub, "log") && bh_streq(m, "GET")) {
         bh_sim_do_log(r);
     } else if (bh_streq(m, "POST") &&

@@ -54,14 +54,6 @@ static struct paths paths_of(const struct bh_sim_type *t)
     return (struct paths){p[0], p[1], p[2]};
 }
 
-/* Sets the number at the path, with the objects on the way. */
-static void set_at(struct bh_arena *a, struct bh_json *v, const char *path, int64_t n)
-{
-    for (const char *dot; (dot = strchr(path, '.')); path = dot + 1)
-        v = bh_json_obj_at(a, v, bh_arena_strndup(a, path, (size_t)(dot - path)));
-    bh_json_set_i64(a, v, path, n);
-}
-
 static int64_t number_at(const struct bh_json *v, const char *path, int64_t dflt)
 {
     int64_t n;
@@ -77,26 +69,21 @@ static struct bh_json *scale_of(struct bh_sim_req *r, const struct bh_sim_obj *o
     const struct bh_json *meta = bh_json_get(tree, "metadata"), *spec = bh_json_get(tree, "spec");
     struct paths p = paths_of(o->type);
     struct bh_buf sel = {0};
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_set_str(a, v, "kind", "Scale");
-    bh_json_set_str(a, v, "apiVersion", "autoscaling/v1");
-    struct bh_json *m = bh_json_obj_at(a, v, "metadata");
-    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
-        const struct bh_json *x = bh_json_get(meta, copied[i]);
-        if (x)
-            bh_json_set(a, m, copied[i], bh_json_clone(a, x));
-    }
-    bh_json_set_i64(a, bh_json_obj_at(a, v, "spec"), "replicas",
-                    number_at(tree, p.spec, o->type->custom ? 0 : 1));
-    struct bh_json *st = bh_json_obj_at(a, v, "status");
-    bh_json_set_i64(a, st, "replicas", number_at(tree, p.status, 0));
     if (p.selector && bh_json_cstr(bh_json_path(tree, p.selector)))
         bh_buf_adds(&sel, bh_json_cstr(bh_json_path(tree, p.selector)));
     else if (!o->type->custom)
         selector_text(bh_json_get(spec, "selector"), &sel);
-    if (sel.n)
-        bh_json_set_str(a, st, "selector", sel.p);
+    struct bh_json *v = bh_json_make(
+        a,
+        "kind: Scale, apiVersion: autoscaling/v1, metadata: {}, spec: {replicas: %ld}, "
+        "status: {replicas: %ld, selector?: %s}",
+        number_at(tree, p.spec, o->type->custom ? 0 : 1), number_at(tree, p.status, 0), sel.p);
     bh_buf_fini(&sel);
+    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
+        const struct bh_json *x = bh_json_get(meta, copied[i]);
+        if (x)
+            bh_json_set(a, bh_json_get(v, "metadata"), copied[i], bh_json_clone(a, x));
+    }
     return v;
 }
 
@@ -122,7 +109,11 @@ static void write_scale(struct bh_sim_req *r, const struct bh_sim_obj *o, const 
     struct bh_sim_wopt w = {.dry_run = bh_sim_dry_run(r), .warnings = &r->warnings};
     struct bh_json *tree = bh_sim_obj_tree(r->a, o);
     struct bh_sim_obj *now = NULL;
-    set_at(r->a, tree, paths_of(o->type).spec, n);
+    struct bh_json *at = tree; /* with the objects on the way */
+    const char *path = paths_of(o->type).spec;
+    for (const char *dot; (dot = strchr(path, '.')); path = dot + 1)
+        at = bh_json_obj_at(r->a, at, bh_arena_strndup(r->a, path, (size_t)(dot - path)));
+    bh_json_set_i64(r->a, at, path, n);
     if (rv && *rv)
         bh_json_set_str(r->a, bh_json_get(tree, "metadata"), "resourceVersion", rv);
     if (!r->e.code)
@@ -143,8 +134,7 @@ void bh_sim_do_scale(struct bh_sim_req *r)
     if (bh_streq(r->method, "GET")) {
         bh_sim_reply_tree(r, 200, scale_of(r, o), &k8s__scale__descriptor);
     } else if (bh_streq(r->method, "PUT")) {
-        if (!bh_sim_body(r, NULL, &k8s__scale__descriptor, &v) &&
-            (v || !bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body")))
+        if (!bh_sim_need_body(r, NULL, &k8s__scale__descriptor, &v))
             write_scale(r, o, v);
     } else if (!bh_sim_patch(r, "Scale", scale_of(r, o), &v)) {
         write_scale(r, o, v);

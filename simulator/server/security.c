@@ -12,31 +12,17 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* The host part of "host[:port]" or "[v6][:port]". */
-static struct bh_str host_part(const char *host)
-{
-    if (*host == '[') {
-        const char *end = strchr(host, ']');
-        return (struct bh_str){host, end ? (size_t)(end - host) + 1 : strlen(host)};
-    }
-    return (struct bh_str){host, strcspn(host, ":")};
-}
-
+/* host: "host[:port]" or "[v6][:port]". */
 static bool host_allowed(const struct bh_sim_req *r, const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    struct bh_str h = host_part(host);
+    size_t n = strcspn(host, *host == '[' ? "]" : ":");
+    n += host[n] == ']';
     for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
-        if (h.n == strlen(names[i]) && strncasecmp(h.p, names[i], h.n) == 0)
+        if (n == strlen(names[i]) && strncasecmp(host, names[i], n) == 0)
             return true;
     }
     return r->sim->any_host;
-}
-
-static bool same_origin(const char *origin, const char *host)
-{
-    const char *rest = strstr(origin, "://");
-    return rest && strcasecmp(rest + 3, host) == 0;
 }
 
 /* No early exit: the time must not tell how much of a guess was right. */
@@ -66,8 +52,8 @@ bool bh_sim_token_find(const char *file, const char *given, struct bh_str *ret_u
 /* The page's files hold no secrets, and it is the page that asks for the token. */
 static bool is_public(const char *path)
 {
-    return bh_streq(path, "/healthz") || bh_streq(path, "/livez") || bh_streq(path, "/readyz") ||
-           bh_streq(path, "/version") || bh_streq(path, "/ui") || strncmp(path, "/ui/", 4) == 0;
+    return bh_word_at("/healthz /livez /readyz /version /ui", path) >= 0 ||
+           strncmp(path, "/ui/", 4) == 0;
 }
 
 static bool header_is(const struct bh_sim_req *r, const char *name, const char *value)
@@ -128,9 +114,8 @@ static bool only_asks(struct bh_sim_req *r)
 /* Paths of the console that change something: --read-only refuses them to every client. */
 static bool is_console_write(const struct bh_sim_req *r)
 {
-    return strncmp(r->path, "/berth/", 7) == 0 || bh_streq(r->path, "/api/v1/reset") ||
-           bh_streq(r->path, "/api/v1/import") ||
-           bh_streq(r->path, "/api/v1/schedulerconfiguration");
+    return strncmp(r->path, "/berth/", 7) == 0 ||
+           bh_word_at("/api/v1/reset /api/v1/import /api/v1/schedulerconfiguration", r->path) >= 0;
 }
 
 int bh_sim_check_client(struct bh_sim_req *r)
@@ -143,7 +128,8 @@ int bh_sim_check_client(struct bh_sim_req *r)
     if (!host || !host_allowed(r, host))
         return bh_sim_fail(&r->e, 403, "Forbidden",
                            "forbidden: this server answers only to localhost, 127.0.0.1 and [::1]");
-    if (origin && !reads && !same_origin(origin, host))
+    const char *from = origin ? strstr(origin, "://") : NULL;
+    if (origin && !reads && (!from || strcasecmp(from + 3, host) != 0))
         return bh_sim_fail(&r->e, 403, "Forbidden",
                            "forbidden: requests of other web origins may not change anything");
     if (is_cross_site(r, reads) || (!reads && is_nameless_form(r)))

@@ -258,6 +258,11 @@ int bh_sim_set_faults(struct bh_sim *s, const char *spec, struct bh_err *err)
     return 0;
 }
 
+const char *bh_sim_ca_pem(const struct bh_sim *s)
+{
+    return s->opt.ca_pem ? s->opt.ca_pem : "";
+}
+
 uint16_t bh_sim_port(const struct bh_sim *s)
 {
     return s->http ? bh_http_server_port(s->http) : 0;
@@ -276,7 +281,7 @@ void bh_sim_free(struct bh_sim *s)
     bh_sim_data_close(s);
     bh_sim_listen_fini(s);
     bh_sim_clock_fini(s);
-    bh_sim_events_fini(s);
+    bh_sim_objs_fini(&s->expired);
     bh_sim_store_fini(s);
     bh_sim_docs_fini(s);
     bh_sim_faults_free(s->faults);

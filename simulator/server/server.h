@@ -16,6 +16,7 @@ struct bh_sim_options {
     const char *address; /* NULL = 127.0.0.1; another one needs a token file and TLS */
     uint16_t port;       /* 0 = any free one */
     const char *tls_cert_pem, *tls_key_pem, *client_ca_pem; /* contents; NULL = plain HTTP */
+    const char *ca_pem;           /* of config map kube-root-ca.crt; NULL = "" */
     const char *tokens;           /* contents of a token file, NULL = no authentication */
     const char *faults;           /* specification of faults.h, NULL = none */
     const char *audit_log;        /* file, NULL = none; see audit.h */

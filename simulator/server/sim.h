@@ -166,6 +166,12 @@ int bh_sim_fail(struct bh_sim_error *e, int code, const char *reason, const char
  * BH_SIM_MAX_CAUSES are dropped. */
 void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *kind,
                         const char *value, const char *fmt, ...) BH_PRINTF(5, 6);
+/* A cause with a type of its own. */
+void bh_sim_error_cause(struct bh_sim_error *e, const char *type, const char *field,
+                        const char *message);
+/* The Status' details: kind is t's kind, or the name of its resource. */
+void bh_sim_error_about(struct bh_sim_error *e, const struct bh_sim_type *t, const char *kind,
+                        const char *name);
 
 /* What is wrong with a name, a label's key or its value. */
 #define BH_SIM_SUBDOMAIN_TEXT                                                                      \
@@ -219,9 +225,11 @@ void bh_sim_obj_unref(struct bh_sim_obj *o); /* NULL allowed */
 /* The object as a fresh, editable tree. Never fails (stored text is valid). */
 struct bh_json *bh_sim_obj_tree(struct bh_arena *a, const struct bh_sim_obj *o);
 const char *bh_sim_obj_label(const struct bh_sim_obj *o, const char *key); /* NULL when absent */
+const char *bh_sim_get_label(void *obj, const char *key); /* the same for bh_selector_match() */
 
 /* ---- reading -----------------------------------------------------------------------------------
  * Borrowed results stay valid until the next write; take a reference to keep them. */
+const char *bh_sim_ca_pem(const struct bh_sim *s); /* "" = none */
 struct bh_sim_obj *bh_sim_get(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
                               const char *name);
 /* A set of referenced objects, in (namespace, name) order; free with bh_sim_objs_fini(). Safe
@@ -240,6 +248,30 @@ void bh_sim_pods_on_node(struct bh_sim *s, const char *node, struct bh_sim_objs 
  * Unordered. */
 void bh_sim_owned_by(struct bh_sim *s, const char *owner_uid, const struct bh_sim_type *t,
                      struct bh_sim_objs *ret);
+/* The same as values. */
+static inline struct bh_sim_objs bh_sim_listed(struct bh_sim *s, const struct bh_sim_type *t,
+                                               const char *ns)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_list(s, t, ns, &l);
+    return l;
+}
+static inline struct bh_sim_objs bh_sim_owned(struct bh_sim *s, const char *owner_uid,
+                                              const struct bh_sim_type *t)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_owned_by(s, owner_uid, t, &l);
+    return l;
+}
+static inline struct bh_sim_objs bh_sim_on_node(struct bh_sim *s, const char *node)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_pods_on_node(s, node, &l);
+    return l;
+}
 size_t bh_sim_count(struct bh_sim *s, const struct bh_sim_type *t);
 uint64_t bh_sim_revision(const struct bh_sim *s); /* resourceVersion of the last commit */
 

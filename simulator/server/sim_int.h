@@ -188,6 +188,10 @@ int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint6
 /* Brings order up to date; afterwards order[0..n_order) is sorted and alive. */
 void bh_sim_sort(struct bh_sim_bucket *b);
 int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b);
+/* First index of the sorted bucket, or of a list frozen from it, whose key is behind (ns, name);
+ * name "" = the first of the namespace. */
+size_t bh_sim_seek(const struct bh_sim_bucket *b, const struct bh_sim_objs *frozen, const char *ns,
+                   const char *name);
 /* Event i of the ring, oldest first. */
 static inline const struct bh_sim_event *bh_sim_history_at(const struct bh_sim_bucket *b, size_t i)
 {
@@ -249,8 +253,9 @@ int bh_sim_store_update(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_ar
 /* Memory for one edit of an object; edits nest, and it is all free when the outermost ends. */
 struct bh_arena *bh_sim_edit_begin(struct bh_sim *s);
 void bh_sim_edit_end(struct bh_sim *s);
-int bh_sim_conflict(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name,
-                    const char *why);
+/* 409: a client means another object of this name; or another version of it (rv NULL or "": any). */
+int bh_sim_other_uid(struct bh_sim_error *e, const struct bh_sim_obj *o, const char *uid);
+int bh_sim_other_rv(struct bh_sim_error *e, const struct bh_sim_obj *o, const char *rv);
 int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name);
 
 /* ---- pod.c ----------------------------------------------------------------------------------- */
@@ -270,7 +275,6 @@ struct bh_json *bh_sim_status_tree(struct bh_arena *a, const struct bh_sim_error
 void bh_sim_events_tick(struct bh_sim *s);
 /* Removes Events last written at revision rv or before, a portion in each turn of the loop. */
 void bh_sim_events_expire(struct bh_sim *s, uint64_t rv);
-void bh_sim_events_fini(struct bh_sim *s);
 
 /* ---- listen.c -------------------------------------------------------------------------------- */
 

@@ -38,33 +38,6 @@ static void node_unlink(struct bh_sim *s, struct bh_sim_slot *slot)
     }
 }
 
-static void node_link(struct bh_sim *s, struct bh_sim_slot *slot, const char *node)
-{
-    size_t n = strlen(node);
-    struct bh_sim_node_list *l = bh_map_get(&s->nodes, node, n);
-    if (!l) {
-        l = bh_malloc(sizeof(*l) + n + 1);
-        LIST_INIT(&l->all);
-        memcpy(l->node, node, n + 1);
-        bh_map_put(&s->nodes, node, n, l);
-    }
-    slot->node = l;
-    LIST_INSERT_HEAD(&l->all, slot, same_node);
-}
-
-static void owners_unlink(struct bh_sim *s, struct bh_sim_slot *slot)
-{
-    for (struct bh_sim_own *o; (o = SLIST_FIRST(&slot->owners));) {
-        SLIST_REMOVE_HEAD(&slot->owners, more);
-        LIST_REMOVE(o, same);
-        if (LIST_EMPTY(&o->list->all)) {
-            bh_map_del(&s->owners, o->list->uid, strlen(o->list->uid));
-            free(o->list);
-        }
-        free(o);
-    }
-}
-
 static void owner_link(struct bh_sim *s, struct bh_sim_slot *slot, const char *uid)
 {
     size_t n = strlen(uid);
@@ -100,12 +73,31 @@ static void reindex(struct bh_sim *s, struct bh_sim_slot *slot, const struct bh_
     if ((any->type->flags & BH_SIM_GRACEFUL) &&
         (!old || !now || !bh_streq(old->node_name, now->node_name))) {
         node_unlink(s, slot);
-        if (now)
-            node_link(s, slot, now->node_name);
+        if (now) {
+            const char *node = now->node_name;
+            size_t n = strlen(node);
+            struct bh_sim_node_list *l = bh_map_get(&s->nodes, node, n);
+            if (!l) {
+                l = bh_malloc(sizeof(*l) + n + 1);
+                LIST_INIT(&l->all);
+                memcpy(l->node, node, n + 1);
+                bh_map_put(&s->nodes, node, n, l);
+            }
+            slot->node = l;
+            LIST_INSERT_HEAD(&l->all, slot, same_node);
+        }
     }
     if (old && now && same_owners(old, now))
         return;
-    owners_unlink(s, slot);
+    for (struct bh_sim_own *o; (o = SLIST_FIRST(&slot->owners));) {
+        SLIST_REMOVE_HEAD(&slot->owners, more);
+        LIST_REMOVE(o, same);
+        if (LIST_EMPTY(&o->list->all)) {
+            bh_map_del(&s->owners, o->list->uid, strlen(o->list->uid));
+            free(o->list);
+        }
+        free(o);
+    }
     for (uint32_t i = 0; now && i < now->n_owners; i++)
         owner_link(s, slot, now->owner_uids[i]);
 }
@@ -140,10 +132,7 @@ static struct bh_sim_slot *slot_add(struct bh_sim_bucket *b, const struct bh_sim
         bh_sim_sort(b); /* a little each time, rather than all of it when a list asks */
     struct bh_sim_slot *slot = bh_calloc(1, sizeof(*slot));
     bh_map_put(&b->slots, key, n, slot);
-    if (b->n_order == b->cap_order) {
-        b->cap_order = b->cap_order ? b->cap_order * 2 : 64;
-        b->order = bh_reallocarray(b->order, b->cap_order, sizeof(*b->order));
-    }
+    BH_GROW(b->order, b->n_order, b->cap_order);
     b->order[b->n_order++] = slot;
     return slot;
 }
@@ -204,18 +193,6 @@ static void history_pop(struct bh_sim_bucket *b)
     bh_sim_event_fini(&e);
 }
 
-static const struct bh_sim_event *history_push(struct bh_sim *s, struct bh_sim_bucket *b,
-                                               enum bh_sim_change change, struct bh_sim_obj *old,
-                                               struct bh_sim_obj *obj)
-{
-    while (b->ring.n && (b->ring.n >= (size_t)s->opt.history_events ||
-                         b->ring_bytes + obj->json_n > HISTORY_BYTES_MAX))
-        history_pop(b);
-    b->ring_bytes += obj->json_n;
-    b->last_rv = obj->rv;
-    return bh_sim_ring_push(&b->ring, change, old, obj);
-}
-
 /* ---- commits --------------------------------------------------------------------------------- */
 
 static void publish(struct bh_sim *s, struct bh_sim_bucket *b, enum bh_sim_change c,
@@ -226,7 +203,12 @@ static void publish(struct bh_sim *s, struct bh_sim_bucket *b, enum bh_sim_chang
     bh_cell_add(s->metrics.commits, 1);
     bh_sim_history_add(s, c, obj);
     bh_sim_data_add(s, c, obj);
-    const struct bh_sim_event *e = history_push(s, b, c, old, obj);
+    while (b->ring.n && (b->ring.n >= (size_t)s->opt.history_events ||
+                         b->ring_bytes + obj->json_n > HISTORY_BYTES_MAX))
+        history_pop(b);
+    b->ring_bytes += obj->json_n;
+    b->last_rv = obj->rv;
+    const struct bh_sim_event *e = bh_sim_ring_push(&b->ring, c, old, obj);
     if (b->n_watches)
         bh_sim_watch_dispatch(s, b, e, tree);
     bh_sim_listen_queue(s, c, old, obj);
@@ -275,26 +257,6 @@ void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot)
 
 /* ---- from a file ----------------------------------------------------------------------------- */
 
-static void store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone)
-{
-    struct bh_sim_bucket *b = bh_sim_bucket(s, obj->type);
-    struct bh_sim_slot *slot = bh_sim_slot_get(s, obj->type, obj->ns, obj->name);
-    struct bh_sim_obj *old = slot ? slot->cur : NULL;
-    if (obj->type->flags & BH_SIM_DEFINES)
-        bh_sim_custom_commit(s, obj, gone);
-    if (gone) {
-        if (slot)
-            unlink_slot(s, b, slot);
-        bh_sim_obj_unref(obj);
-    } else {
-        if (!slot)
-            slot = slot_add(b, obj);
-        slot->cur = obj;
-        reindex(s, slot, old, obj);
-    }
-    bh_sim_obj_unref(old);
-}
-
 int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint64_t rv, bool gone,
                               struct bh_err *err)
 {
@@ -311,7 +273,23 @@ int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint6
                           version ? version : "none", kind ? kind : "");
     if (!name || !*name || !bh_json_get_str(meta, "resourceVersion"))
         return bh_err_set(err, -EINVAL, "want metadata with name and resourceVersion");
-    store_restore(s, bh_sim_obj_new(s, t, obj, rv), gone);
+    struct bh_sim_obj *o = bh_sim_obj_new(s, t, obj, rv);
+    struct bh_sim_bucket *b = bh_sim_bucket(s, t);
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, t, o->ns, o->name);
+    struct bh_sim_obj *old = slot ? slot->cur : NULL;
+    if (t->flags & BH_SIM_DEFINES)
+        bh_sim_custom_commit(s, o, gone);
+    if (gone) {
+        if (slot)
+            unlink_slot(s, b, slot);
+        bh_sim_obj_unref(o);
+    } else {
+        if (!slot)
+            slot = slot_add(b, o);
+        slot->cur = o;
+        reindex(s, slot, old, o);
+    }
+    bh_sim_obj_unref(old);
     return 0;
 }
 
@@ -330,6 +308,21 @@ int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const
 {
     int c = strcmp(ns_a, ns_b);
     return c ? c : strcmp(name_a, name_b);
+}
+
+size_t bh_sim_seek(const struct bh_sim_bucket *b, const struct bh_sim_objs *frozen, const char *ns,
+                   const char *name)
+{
+    size_t lo = 0, hi = frozen ? frozen->n : b->n_order;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const struct bh_sim_obj *o = frozen ? frozen->v[mid] : b->order[mid]->cur;
+        if (bh_sim_key_cmp(o->ns, o->name, ns, name) <= 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
 }
 
 static int slot_cmp(const void *x, const void *y)
@@ -408,10 +401,7 @@ struct bh_sim_obj *bh_sim_get(struct bh_sim *s, const struct bh_sim_type *t, con
 
 static void objs_add(struct bh_sim_objs *l, size_t *cap, struct bh_sim_obj *o)
 {
-    if (l->n == *cap) {
-        *cap = *cap ? *cap * 2 : 16;
-        l->v = bh_reallocarray(l->v, *cap, sizeof(struct bh_sim_obj *));
-    }
+    BH_GROW(l->v, l->n, *cap);
     l->v[l->n++] = bh_sim_obj_ref(o);
 }
 
@@ -428,19 +418,11 @@ void bh_sim_list(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
 {
     struct bh_sim_bucket *b = bh_sim_bucket(s, t);
     bool all = !ns || !*ns;
-    size_t cap = 0, lo = 0, hi = b->n_order;
+    size_t cap = 0;
     *ret = (struct bh_sim_objs){0};
     bh_sim_sort(b);
-    hi = b->n_order;
-    while (!all && lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (strcmp(b->order[mid]->cur->ns, ns) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    for (; lo < b->n_order; lo++) {
-        struct bh_sim_obj *o = b->order[lo]->cur;
+    for (size_t i = all ? 0 : bh_sim_seek(b, NULL, ns, ""); i < b->n_order; i++) {
+        struct bh_sim_obj *o = b->order[i]->cur;
         if (!all && !bh_streq(o->ns, ns))
             break;
         objs_add(ret, &cap, o);

@@ -4,6 +4,7 @@
  */
 #include "simulator/server/tree.h"
 
+#include "common/k8s/quantity.h"
 #include <openssl/evp.h>
 
 static struct bh_json *typed(const struct bh_json *v, const char *dotted, enum bh_json_type t)
@@ -105,6 +106,13 @@ void bh_tree_comma(struct bh_buf *b)
         bh_buf_addc(b, ',');
 }
 
+void bh_tree_add_str(struct bh_buf *b, const char *key, const char *value)
+{
+    bh_tree_comma(b);
+    bh_buf_addf(b, "\"%s\":", key);
+    bh_buf_add_json_str(b, value, strlen(value));
+}
+
 void bh_tree_add_base64(struct bh_buf *b, const void *p, size_t n)
 {
     bh_buf_reserve(b, n / 3 * 4 + 8);
@@ -138,6 +146,19 @@ const char *bh_tree_label(const struct bh_json *obj, const char *key)
 const char *bh_tree_annotation(const struct bh_json *obj, const char *key)
 {
     return bh_json_get_str(bh_tree_obj(obj, "metadata.annotations"), key);
+}
+
+bool bh_tree_is_default_class(const struct bh_json *storage_class)
+{
+    static const char *const keys[] = {"storageclass.kubernetes.io/is-default-class",
+                                       "storageclass.beta.kubernetes.io/is-default-class"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
+        const char *v = bh_tree_annotation(storage_class, keys[i]);
+        if (v && bh_streq(v, "true"))
+            return true;
+    }
+    return false;
 }
 
 /* ---- setting --------------------------------------------------------------------------------- */
@@ -182,14 +203,6 @@ bool bh_tree_dflt_i64(struct bh_arena *a, struct bh_json *obj, const char *key, 
     return true;
 }
 
-bool bh_tree_dflt_bool(struct bh_arena *a, struct bh_json *obj, const char *key, bool v)
-{
-    if (!absent(obj, key))
-        return false;
-    bh_json_set_bool(a, obj, key, v);
-    return true;
-}
-
 static struct bh_json *dflt_container(struct bh_arena *a, struct bh_json *obj, const char *key,
                                       enum bh_json_type t)
 {
@@ -208,6 +221,30 @@ struct bh_json *bh_tree_dflt_obj(struct bh_arena *a, struct bh_json *obj, const 
 struct bh_json *bh_tree_dflt_arr(struct bh_arena *a, struct bh_json *obj, const char *key)
 {
     return dflt_container(a, obj, key, BH_JSON_ARRAY);
+}
+
+static void add_absent(struct bh_arena *a, struct bh_json *obj, const struct bh_json *from)
+{
+    for (struct bh_json *m = from->c.first, *next; m; m = next) {
+        struct bh_json *has = bh_json_get(obj, m->key.p);
+        next = m->next;
+        if (m->type == BH_JSON_OBJECT && (has = bh_tree_dflt_obj(a, obj, m->key.p)))
+            add_absent(a, has, m);
+        else if (absent(obj, m->key.p) ||
+                 (m->type == BH_JSON_STRING && has && has->type == BH_JSON_STRING && !has->s.n))
+            bh_json_set(a, obj, m->key.p, m);
+    }
+}
+
+void bh_tree_dflt(struct bh_arena *a, struct bh_json *obj, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!obj || obj->type != BH_JSON_OBJECT)
+        return;
+    va_start(ap, fmt);
+    add_absent(a, obj, bh_json_vadd(a, bh_json_new(a, BH_JSON_OBJECT), fmt, ap));
+    va_end(ap);
 }
 
 void bh_tree_fill(struct bh_arena *a, struct bh_json *obj, const char *key,
@@ -229,6 +266,16 @@ struct bh_json *bh_tree_push_obj(struct bh_arena *a, struct bh_json *arr)
     return o;
 }
 
+void bh_tree_set_quantity(struct bh_arena *a, struct bh_json *obj, const char *key, __int128 nano,
+                          bool binary)
+{
+    struct bh_buf b = {0};
+
+    bh_quantity_format(&b, nano, binary);
+    bh_json_set_str(a, obj, key, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
 static bool differs(const struct bh_json *obj, const char *key, const char *want)
 {
     const char *s = bh_json_get_str(obj, key);
@@ -241,7 +288,6 @@ bool bh_tree_set_condition(struct bh_arena *a, struct bh_json *obj, const char *
                            const char *now)
 {
     struct bh_json *c = bh_tree_condition(obj, type), *list;
-    bool flipped, changed;
 
     if (!c) {
         list = bh_tree_dflt_arr(a, bh_json_obj_at(a, obj, "status"), "conditions");
@@ -250,8 +296,8 @@ bool bh_tree_set_condition(struct bh_arena *a, struct bh_json *obj, const char *
         c = bh_tree_push_obj(a, list);
         bh_json_set_str(a, c, "type", type);
     }
-    flipped = differs(c, "status", status);
-    changed = flipped || differs(c, "reason", reason) || differs(c, "message", message);
+    bool flipped = differs(c, "status", status);
+    bool changed = flipped || differs(c, "reason", reason) || differs(c, "message", message);
     if (flipped) {
         bh_json_set_str(a, c, "status", status);
         bh_json_set_str(a, c, "lastTransitionTime", now);

@@ -30,6 +30,8 @@ bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v);
 
 /* A comma in JSON text, unless a list or an object begins here. */
 void bh_tree_comma(struct bh_buf *b);
+/* A member that is a text, behind such a comma. */
+void bh_tree_add_str(struct bh_buf *b, const char *key, const char *value);
 /* Appends p[0..n) in base64. */
 void bh_tree_add_base64(struct bh_buf *b, const void *p, size_t n);
 
@@ -39,6 +41,7 @@ struct bh_json *bh_tree_condition(const struct bh_json *obj, const char *type);
 bool bh_tree_condition_true(const struct bh_json *obj, const char *type);
 const char *bh_tree_label(const struct bh_json *obj, const char *key);      /* or NULL */
 const char *bh_tree_annotation(const struct bh_json *obj, const char *key); /* or NULL */
+bool bh_tree_is_default_class(const struct bh_json *storage_class);
 
 /* The node that a pod's required affinity names, "" without one. */
 const char *bh_tree_pinned_to(const struct bh_json *pod);
@@ -46,7 +49,8 @@ const char *bh_tree_pinned_to(const struct bh_json *pod);
 /* Set a member of obj that is absent, null or (strings) empty. True when something was set. */
 bool bh_tree_dflt_str(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v);
 bool bh_tree_dflt_i64(struct bh_arena *a, struct bh_json *obj, const char *key, int64_t v);
-bool bh_tree_dflt_bool(struct bh_arena *a, struct bh_json *obj, const char *key, bool v);
+/* The same for all members that a template of bh_json_make() has, in objects within it, too. */
+void bh_tree_dflt(struct bh_arena *a, struct bh_json *obj, const char *fmt, ...) BH_PRINTF(3, 4);
 /* The member's object or array, created when absent or null. NULL when it is of another type. */
 struct bh_json *bh_tree_dflt_obj(struct bh_arena *a, struct bh_json *obj, const char *key);
 struct bh_json *bh_tree_dflt_arr(struct bh_arena *a, struct bh_json *obj, const char *key);
@@ -54,6 +58,8 @@ struct bh_json *bh_tree_dflt_arr(struct bh_arena *a, struct bh_json *obj, const 
 void bh_tree_fill(struct bh_arena *a, struct bh_json *obj, const char *key,
                   const struct bh_json *from);
 struct bh_json *bh_tree_push_obj(struct bh_arena *a, struct bh_json *arr); /* a new last element */
+void bh_tree_set_quantity(struct bh_arena *a, struct bh_json *obj, const char *key, __int128 nano,
+                          bool binary);
 
 /* Sets the condition in status.conditions. lastTransitionTime moves only when the status changes.
  * now: RFC 3339. True when anything but times changed. */

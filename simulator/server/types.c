@@ -24,17 +24,13 @@
 #define POD_FIELDS                                                                                 \
     "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,"                 \
     "spec.hostNetwork,status.phase,status.podIP,status.nominatedNodeName"
-#define T(g, v, k, p, s, sh, cat, fld, fl, pbd)                                                    \
-    {                                                                                              \
-        .group = g, .version = v, .kind = k, .plural = p, .singular = s, .short_names = sh,        \
-        .categories = cat, .fields = fld, .flags = (fl), .verbs = ALL, .pb = pbd                   \
-    }
 #define T_AS(stored, g, v, k, p, s, sh, cat, fld, fl, pbd)                                         \
     {                                                                                              \
         .group = g, .version = v, .kind = k, .plural = p, .singular = s, .short_names = sh,        \
         .categories = cat, .fields = fld, .flags = (fl), .verbs = ALL, .pb = pbd,                  \
         .stored_as = stored                                                                        \
     }
+#define T(...) T_AS(NULL, __VA_ARGS__)
 #define REVIEW(g, v, k, p, s, fl, pbd)                                                             \
     {                                                                                              \
         .group = g, .version = v, .kind = k, .plural = p, .singular = s, .short_names = "",        \
@@ -52,10 +48,11 @@
 const struct bh_sim_type bh_sim_types[] = {
     REVIEW("", "v1", "Binding", "bindings", "binding", NS, PB(binding)),
     T("", "v1", "ConfigMap", "configmaps", "configmap", "cm", "", "", NS, PB(config_map)),
-    T("", "v1", "Endpoints", "endpoints", "endpoints", "ep", "", "", NS | BH_SIM_UPSERT, NULL),
+    T("", "v1", "Endpoints", "endpoints", "endpoints", "ep", "", "", NS | BH_SIM_UPSERT,
+      PB(endpoints)),
     T("", "v1", "Event", "events", "event", "ev", "", EVENT_FIELDS, NS | BH_SIM_UPSERT, PB(event)),
     T("", "v1", "LimitRange", "limitranges", "limitrange", "limits", "", "", NS | BH_SIM_UPSERT,
-      NULL),
+      PB(limit_range)),
     T("", "v1", "Namespace", "namespaces", "namespace", "ns", "", "status.phase",
       ST | BH_SIM_NAME_LABEL | RET, PB(namespace)),
     T("", "v1", "Node", "nodes", "node", "no", "", "spec.unschedulable", ST | BH_SIM_KEEP_STATUS,
@@ -79,7 +76,7 @@ const struct bh_sim_type bh_sim_types[] = {
       NS | ST | BH_SIM_NAME_LABEL | RET, PB(service)),
 
     T("apps", "v1", "ControllerRevision", "controllerrevisions", "controllerrevision", "", "", "",
-      NS, NULL),
+      NS, PB(controller_revision)),
     T("apps", "v1", "DaemonSet", "daemonsets", "daemonset", "ds", "all", "", NS | ST | GEN,
       PB(daemon_set)),
     T("apps", "v1", "Deployment", "deployments", "deployment", "deploy", "all", "",
@@ -101,7 +98,7 @@ const struct bh_sim_type bh_sim_types[] = {
     REVIEW("authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews",
            "localsubjectaccessreview", NS, PB(subject_access_review)),
     REVIEW("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews",
-           "selfsubjectrulesreview", 0, NULL),
+           "selfsubjectrulesreview", 0, PB(self_subject_rules_review)),
     REVIEW("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews",
            "subjectaccessreview", 0, PB(subject_access_review)),
 
@@ -118,11 +115,12 @@ const struct bh_sim_type bh_sim_types[] = {
     T("networking.k8s.io", "v1", "Ingress", "ingresses", "ingress", "ing", "", "", NS | ST | GEN,
       PB(ingress)),
     T("networking.k8s.io", "v1", "IngressClass", "ingressclasses", "ingressclass", "", "", "", GEN,
-      NULL),
+      PB(ingress_class)),
     T("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "networkpolicy", "netpol", "",
-      "", NS | GEN, NULL),
+      "", NS | GEN, PB(network_policy)),
 
-    T("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass", "", "", "", 0, NULL),
+    T("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass", "", "", "", 0,
+      PB(runtime_class)),
 
     T("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget", "pdb",
       "", "", NS | ST | GEN, PB(pod_disruption_budget)),
@@ -154,7 +152,7 @@ const struct bh_sim_type bh_sim_types[] = {
       PB(lease)),
 
     T("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "endpointslice", "", "", "",
-      NS | GEN, NULL),
+      NS | GEN, PB(endpoint_slice)),
 
     T("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "csidriver", "", "", "", RET,
       PB(csidriver)),
@@ -166,7 +164,28 @@ const struct bh_sim_type bh_sim_types[] = {
     T("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", "volumeattachment", "", "",
       "", ST | RET, PB(volume_attachment)),
     T("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
-      "volumeattributesclass", "vac", "", "", 0, NULL),
+      "volumeattributesclass", "vac", "", "", 0, PB(volume_attributes_class)),
+
+    T("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies",
+      "mutatingadmissionpolicy", "", "api-extensions", "", GEN, PB(mutating_admission_policy)),
+    T("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding",
+      "mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding", "", "api-extensions", "",
+      GEN, PB(mutating_admission_policy_binding)),
+    T("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
+      "mutatingwebhookconfigurations", "mutatingwebhookconfiguration", "", "api-extensions", "",
+      GEN, PB(mutating_webhook_configuration)),
+    T("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
+      "validatingadmissionpolicies", "validatingadmissionpolicy", "", "api-extensions", "",
+      ST | GEN, PB(validating_admission_policy)),
+    T("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
+      "validatingadmissionpolicybindings", "validatingadmissionpolicybinding", "", "api-extensions",
+      "", GEN, PB(validating_admission_policy_binding)),
+    T("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
+      "validatingwebhookconfigurations", "validatingwebhookconfiguration", "", "api-extensions", "",
+      GEN, PB(validating_webhook_configuration)),
+
+    T("apiregistration.k8s.io", "v1", "APIService", "apiservices", "apiservice", "",
+      "api-extensions", "", ST | BH_SIM_KEEP_STATUS | BH_SIM_NAME_FREE, PB(apiservice)),
 
     T(BH_SIM_CRD_GROUP, "v1", "CustomResourceDefinition", BH_SIM_CRD_PLURAL,
       "customresourcedefinition", "crd,crds", "api-extensions", "", ST | GEN | RET | BH_SIM_DEFINES,

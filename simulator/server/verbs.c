@@ -34,19 +34,14 @@ static const struct bh_apply_op *op_of(struct bh_sim_req *r)
 
 /* Ownership of fields is recorded for writers that name themselves (kubectl always does) and for
  * objects that have a record already. All others' writes, the bulk of a benchmark, stay small; what
- * they own is "before-first-apply" when a client applies over it. */
-static const struct bh_apply_op *track_of(struct bh_sim_req *r, const struct bh_json *old)
+ * they own is "before-first-apply" when a client applies over it.
+ * old: tree of the present object, NULL when it does not exist or was not parsed. */
+static struct bh_sim_wopt options_of(struct bh_sim_req *r, const struct bh_json *old)
 {
     const char *manager = bh_http_query(r->http, "fieldManager");
     bool recorded = (manager && *manager) || bh_json_path(old, "metadata.managedFields");
-    return recorded && !r->type->stored_as ? op_of(r) : NULL;
-}
-
-/* old: tree of the present object, NULL when it does not exist or was not parsed. */
-static struct bh_sim_wopt options_of(struct bh_sim_req *r, const struct bh_json *old)
-{
     return (struct bh_sim_wopt){.dry_run = bh_sim_dry_run(r),
-                                .track = track_of(r, old),
+                                .track = recorded && !r->type->stored_as ? op_of(r) : NULL,
                                 .warnings = &r->warnings,
                                 .old = old,
                                 .as = r->type};
@@ -73,39 +68,19 @@ static void reply_success(struct bh_sim_req *r, int code)
     bh_sim_reply_tree(r, code, bh_sim_status_tree(r->a, &ok), &k8s__status__descriptor);
 }
 
-static int need_body(struct bh_sim_req *r, const struct bh_json *v)
-{
-    return v ? 0 : bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body");
-}
-
 /* ---- POST ------------------------------------------------------------------------------------ */
 
-static void post_binding(struct bh_sim_req *r)
+/* Binding and Eviction: the answer is a Status. t: what the body is, NULL = no type of ours. */
+static void post_about_pod(struct bh_sim_req *r, const struct bh_sim_type *t,
+                           const ProtobufCMessageDescriptor *desc, bh_sim_pod_fn *act)
 {
     struct bh_json *v;
-    const struct bh_sim_type *t = bh_sim_type_find("", "v1", "bindings");
-    r->verb = "bind";
-    r->type = t; /* what the body is; the answer is a Status */
-    if (bh_sim_negotiate(r, false) || bh_sim_body(r, t, t->pb, &v) || need_body(r, v))
+    if (bh_sim_negotiate(r, false) || bh_sim_need_body(r, t, desc, &v))
         return;
-    const char *name = *r->name ? r->name : bh_json_get_str(bh_json_get(v, "metadata"), "name");
+    const char *name = *r->name ? r->name : bh_json_get_text(bh_json_get(v, "metadata"), "name");
     bool dry_run = bh_sim_dry_run(r);
     if (!r->e.code)
-        bh_sim_pod_bind(r->sim, r->ns, name ? name : "", v, dry_run, &r->e);
-    if (!r->e.code)
-        reply_success(r, 201);
-}
-
-static void post_eviction(struct bh_sim_req *r)
-{
-    struct bh_json *v;
-    r->verb = "evict";
-    if (bh_sim_negotiate(r, false) || bh_sim_body(r, NULL, &k8s__eviction__descriptor, &v) ||
-        need_body(r, v))
-        return;
-    bool dry_run = bh_sim_dry_run(r);
-    if (!r->e.code)
-        bh_sim_pod_evict(r->sim, r->ns, r->name, v, dry_run, &r->e);
+        act(r->sim, r->ns, name, v, dry_run, &r->e);
     if (!r->e.code)
         reply_success(r, 201);
 }
@@ -119,8 +94,8 @@ static void post_object(struct bh_sim_req *r)
     if (r->type->custom && r->type->custom->terminating)
         bh_sim_fail(&r->e, 405, "MethodNotAllowed",
                     "create not allowed while custom resource definition is terminating");
-    if (r->e.code || bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) ||
-        need_body(r, v) || bh_sim_check_schema(r, v))
+    if (r->e.code || bh_sim_negotiate(r, true) || bh_sim_need_body(r, r->type, r->type->pb, &v) ||
+        bh_sim_check_schema(r, v))
         return;
     struct bh_sim_wopt w = options_of(r, NULL);
     bh_sim_convert_in(r->a, r->type, v);
@@ -140,9 +115,12 @@ void bh_sim_do_post(struct bh_sim_req *r)
 {
     bool pod = (r->type->flags & BH_SIM_GRACEFUL) != 0;
     if (bh_streq(r->type->plural, "bindings") || (pod && bh_streq(r->sub, "binding"))) {
-        post_binding(r);
+        r->verb = "bind";
+        r->type = bh_sim_type_find("", "v1", "bindings");
+        post_about_pod(r, r->type, r->type->pb, bh_sim_pod_bind);
     } else if (pod && bh_streq(r->sub, "eviction")) {
-        post_eviction(r);
+        r->verb = "evict";
+        post_about_pod(r, NULL, &k8s__eviction__descriptor, bh_sim_pod_evict);
     } else if (r->type->flags & BH_SIM_REVIEW) {
         bh_sim_do_review(r);
     } else if (*r->name || *r->sub || ((r->type->flags & BH_SIM_NAMESPACED) && !*r->ns)) {
@@ -173,24 +151,18 @@ static bool set_finalizers(void *arg, struct bh_arena *a, struct bh_json *obj)
     return true;
 }
 
-static void put_finalize(struct bh_sim_req *r, struct bh_json *body)
-{
-    struct bh_sim_obj *o = NULL;
-    bh_sim_edit(r->sim, r->type, "", r->name, NULL, BH_SIM_WHOLE, set_finalizers,
-                bh_json_path(body, "spec.finalizers"), &o, &r->e);
-    finish(r, 200, o);
-}
-
 void bh_sim_do_put(struct bh_sim_req *r)
 {
     struct bh_json *v;
     struct bh_sim_obj *o = NULL;
     r->verb = "update";
-    if (bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) || need_body(r, v) ||
+    if (bh_sim_negotiate(r, true) || bh_sim_need_body(r, r->type, r->type->pb, &v) ||
         bh_sim_check_schema(r, v))
         return;
     if (bh_streq(r->sub, "finalize")) {
-        put_finalize(r, v);
+        bh_sim_edit(r->sim, r->type, "", r->name, NULL, BH_SIM_WHOLE, set_finalizers,
+                    bh_json_path(v, "spec.finalizers"), &o, &r->e);
+        finish(r, 200, o);
         return;
     }
     const struct bh_sim_obj *cur = bh_sim_get(r->sim, r->type, r->ns, r->name);
@@ -223,20 +195,16 @@ static int patch_failed(struct bh_sim_req *r, int rc, const char *why)
     }
 }
 
-enum patch_kind { PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };
+enum patch_kind { PATCH_UNKNOWN = -1, PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, PATCH_APPLY };
 
 static enum patch_kind kind_of_patch(const struct bh_sim_req *r)
 {
-    static const char *const types[] = {
-        "application/json-patch+json", "application/merge-patch+json",
-        "application/strategic-merge-patch+json", "application/apply-patch+yaml"};
     char type[96];
     bh_sim_content_type(r, type);
-    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++) {
-        if (bh_streq(type, types[i]))
-            return (enum patch_kind)i;
-    }
-    return PATCH_UNKNOWN;
+    return (enum patch_kind)bh_word_at(
+        "application/json-patch+json application/merge-patch+json "
+        "application/strategic-merge-patch+json application/apply-patch+yaml",
+        type);
 }
 
 #define PATCH_BYTES_MAX ((size_t)256 << 20) /* JSON patch `copy` can multiply a document */
@@ -268,23 +236,6 @@ int bh_sim_patch(struct bh_sim_req *r, const char *kind, const struct bh_json *d
     return rc < 0 ? patch_failed(r, rc, err.msg) : 0;
 }
 
-static void patch_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
-{
-    const struct bh_sim_type *stored = bh_sim_type_stored(r->type);
-    struct bh_json *v, *doc = bh_sim_obj_tree(r->a, cur);
-    struct bh_sim_obj *o = NULL;
-    struct bh_sim_wopt w = options_of(r, doc);
-    if (r->type->stored_as) {
-        doc = bh_json_clone(r->a, doc);
-        bh_sim_convert_out(r->a, r->type, doc);
-    }
-    if (!r->e.code && !bh_sim_patch(r, r->type->kind, doc, &v) && !bh_sim_check_schema(r, v)) {
-        bh_sim_convert_in(r->a, r->type, v);
-        bh_sim_do_update(r->sim, stored, r->ns, r->name, sub_of(r), r->a, v, &w, &o, &r->e);
-    }
-    finish(r, 200, o);
-}
-
 static int apply_options(struct bh_sim_req *r)
 {
     const char *manager = bh_http_query(r->http, "fieldManager");
@@ -303,13 +254,8 @@ static int apply_refused(struct bh_sim_req *r, int rc, const struct bh_json *con
     if (rc != -EBUSY)
         return patch_failed(r, rc, why);
     bh_json_each(c, bh_json_get(conflicts, "causes")) {
-        const char *field = bh_json_get_str(c, "field"), *text = bh_json_get_str(c, "message");
-        unsigned i = r->e.n_causes;
-        if (i == BH_SIM_MAX_CAUSES)
-            break;
-        bh_sim_field_error(&r->e, field ? field : "", "Forbidden", NULL, "%s", "");
-        snprintf(r->e.causes[i].type, sizeof(r->e.causes[i].type), "FieldManagerConflict");
-        snprintf(r->e.causes[i].message, sizeof(r->e.causes[i].message), "%s", text ? text : "");
+        bh_sim_error_cause(&r->e, "FieldManagerConflict", bh_json_get_text(c, "field"),
+                           bh_json_get_text(c, "message"));
     }
     const char *message = bh_json_get_str(conflicts, "message");
     return bh_sim_fail(&r->e, 409, "Conflict", "%s", message ? message : why);
@@ -358,7 +304,19 @@ void bh_sim_do_patch(struct bh_sim_req *r)
     if (k == PATCH_APPLY && (cur || !*r->sub)) {
         apply_object(r, cur);
     } else if (cur) {
-        patch_object(r, cur);
+        const struct bh_sim_type *stored = bh_sim_type_stored(r->type);
+        struct bh_json *v, *doc = bh_sim_obj_tree(r->a, cur);
+        struct bh_sim_obj *o = NULL;
+        struct bh_sim_wopt w = options_of(r, doc);
+        if (r->type->stored_as) {
+            doc = bh_json_clone(r->a, doc);
+            bh_sim_convert_out(r->a, r->type, doc);
+        }
+        if (!r->e.code && !bh_sim_patch(r, r->type->kind, doc, &v) && !bh_sim_check_schema(r, v)) {
+            bh_sim_convert_in(r->a, r->type, v);
+            bh_sim_do_update(r->sim, stored, r->ns, r->name, sub_of(r), r->a, v, &w, &o, &r->e);
+        }
+        finish(r, 200, o);
     } else {
         bh_sim_not_found(&r->e, r->type, r->name);
     }
@@ -382,10 +340,7 @@ static int delete_options(struct bh_sim_req *r, struct bh_sim_delete_options *o,
     if (q)
         o->propagation = q;
     bh_sim_delete_options_read(v, o);
-    *ret_dry_run = bh_sim_dry_run(r);
-    const struct bh_json *dry = bh_json_at(bh_json_get(v, "dryRun"), 0);
-    if (dry)
-        *ret_dry_run = true;
+    *ret_dry_run = bh_sim_dry_run(r) || bh_json_at(bh_json_get(v, "dryRun"), 0);
     if (o->propagation && *o->propagation && !bh_streq(o->propagation, "Background") &&
         !bh_streq(o->propagation, "Foreground") && !bh_streq(o->propagation, "Orphan"))
         return bh_sim_fail(&r->e, 422, "Invalid",
@@ -396,16 +351,10 @@ static int delete_options(struct bh_sim_req *r, struct bh_sim_delete_options *o,
     return r->e.code;
 }
 
-static void reply_deleted(struct bh_sim_req *r, const struct bh_sim_obj *o, bool gone)
+static void reply_deleted(struct bh_sim_req *r, const struct bh_sim_obj *o)
 {
-    if (!gone || (r->type->flags & BH_SIM_RETURN_DELETED)) {
-        bh_sim_reply_obj(r, 200, o);
-        return;
-    }
     struct bh_sim_error ok = {.code = 200};
-    snprintf(ok.details_name, sizeof(ok.details_name), "%s", o->name);
-    snprintf(ok.details_group, sizeof(ok.details_group), "%s", r->type->group);
-    snprintf(ok.details_kind, sizeof(ok.details_kind), "%s", r->type->plural);
+    bh_sim_error_about(&ok, r->type, r->type->plural, o->name);
     snprintf(ok.details_uid, sizeof(ok.details_uid), "%s", o->uid);
     struct bh_json *v = bh_sim_status_tree(r->a, &ok);
     bh_json_unset(v, "code"); /* as upstream's */
@@ -447,7 +396,9 @@ void bh_sim_do_remove(struct bh_sim_req *r)
     }
     bh_sim_do_delete(r->sim, bh_sim_type_stored(r->type), r->ns, r->name, &o, dry_run, &gone, &obj,
                      &r->e);
-    if (obj)
-        reply_deleted(r, obj, gone);
+    if (obj && (!gone || (r->type->flags & BH_SIM_RETURN_DELETED)))
+        bh_sim_reply_obj(r, 200, obj);
+    else if (obj)
+        reply_deleted(r, obj);
     bh_sim_obj_unref(obj);
 }

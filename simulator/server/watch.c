@@ -94,16 +94,6 @@ static void index_add(struct bh_sim_watch *w)
     w->bucket->n_watches++;
 }
 
-static void index_remove(struct bh_sim_watch *w)
-{
-    LIST_REMOVE(w, same_key);
-    if (LIST_EMPTY(&w->list->all)) {
-        bh_map_del(&w->bucket->watches, w->list->key, w->list->key_n);
-        free(w->list);
-    }
-    w->bucket->n_watches--;
-}
-
 /* ---- frames: one commit in every representation a watch needs ------------------------------- */
 
 enum { REP_STORED, REP_OTHER, N_REPS };
@@ -235,20 +225,16 @@ static void cut_now(void *arg)
     bh_http_stream_abort(w->stream);
 }
 
-/* The fault: what was sent before arrives, as from a server whose connection breaks. Were it thrown
- * away, a client with more to catch up with than events between two faults would never get on. */
-static void drop(struct bh_sim_watch *w)
-{
-    mark_cut(w);
-    w->cut_timer = bh_sim_after_real(w->sim, CUT_AFTER_NS, cut_now, w);
-}
-
 static void send_chunk(struct bh_sim_watch *w, struct bh_http_chunk *c)
 {
     if (w->ended || !c)
         return;
     if (w->sim->faults && bh_sim_fault_drop_watch(w->sim)) {
-        drop(w);
+        /* The fault: what was sent before arrives, as from a server whose connection breaks.
+         * Were it thrown away, a client with more to catch up with than events between two
+         * faults would never get on. */
+        mark_cut(w);
+        w->cut_timer = bh_sim_after_real(w->sim, CUT_AFTER_NS, cut_now, w);
         return;
     }
     bh_http_stream_add(w->stream, c);
@@ -272,41 +258,23 @@ static void send_text(struct bh_sim_watch *w, const char *type, const struct bh_
     bh_buf_fini(&b);
 }
 
-static void send_table(struct bh_sim_watch *w, struct frames *f, int change)
+static void send_object(struct bh_sim_watch *w, struct frames *f, int change)
 {
+    if (w->format != BH_SIM_FMT_TABLE && w->format != BH_SIM_FMT_PARTIAL) {
+        send_chunk(w, w->format == BH_SIM_FMT_PB ? pb_chunk(f, w->type, change)
+                                                 : json_chunk(f, w->type, change));
+        return;
+    }
     struct bh_buf b = {0};
-    char meta[64];
-    snprintf(meta, sizeof(meta), "\"resourceVersion\":\"%llu\"", (unsigned long long)f->obj->rv);
-    bh_sim_table_begin(bh_sim_table_type(w->type), meta, !w->columns_sent, &b);
-    bh_sim_table_row(bh_sim_table_type(w->type), frames_tree(f, bh_sim_type_stored(w->type)),
-                     bh_sim_now_ns(w->sim), w->include, true, &b);
-    bh_sim_table_end(&b);
+    const struct bh_json *tree = frames_tree(f, bh_sim_type_stored(w->type));
+    if (w->format == BH_SIM_FMT_TABLE)
+        bh_sim_table_of(w->type, f->obj->rv, tree, bh_sim_now_ns(w->sim), w->include,
+                        !w->columns_sent, &b);
+    else
+        bh_sim_encode_partial(tree, &b);
     w->columns_sent = true;
     send_text(w, change_name[change], &b);
     bh_buf_fini(&b);
-}
-
-static void send_object(struct bh_sim_watch *w, struct frames *f, int change)
-{
-    struct bh_buf b = {0};
-    switch (w->format) {
-    case BH_SIM_FMT_YAML: /* never negotiated */
-    case BH_SIM_FMT_JSON:
-        send_chunk(w, json_chunk(f, w->type, change));
-        break;
-    case BH_SIM_FMT_PB:
-        send_chunk(w, pb_chunk(f, w->type, change));
-        break;
-    case BH_SIM_FMT_TABLE:
-        send_table(w, f, change);
-        break;
-    case BH_SIM_FMT_PARTIAL:
-        bh_sim_encode_partial(frames_tree(f, bh_sim_type_stored(w->type)), "PartialObjectMetadata",
-                              &b);
-        send_text(w, change_name[change], &b);
-        bh_buf_fini(&b);
-        break;
-    }
 }
 
 /* The event as this watch sees it: an object that enters or leaves its selection is ADDED or
@@ -379,33 +347,6 @@ void bh_sim_watch_dispatch(struct bh_sim *s, struct bh_sim_bucket *b, const stru
 
 /* ---- bookmarks, errors ----------------------------------------------------------------------- */
 
-static struct bh_json *bookmark_tree(struct bh_arena *a, const struct bh_sim_watch *w, uint64_t rv,
-                                     bool initial_end)
-{
-    char api_version[80], text[24];
-    bool table = w->format == BH_SIM_FMT_TABLE, partial = w->format == BH_SIM_FMT_PARTIAL;
-    bh_sim_type_api_version(w->type, api_version);
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)rv);
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_set_str(a, o, "kind",
-                    table     ? "Table"
-                    : partial ? "PartialObjectMetadata"
-                              : w->type->kind);
-    bh_json_set_str(a, o, "apiVersion", table || partial ? "meta.k8s.io/v1" : api_version);
-    struct bh_json *meta = bh_json_obj_at(a, o, "metadata");
-    bh_json_set_str(a, meta, "resourceVersion", text);
-    if (initial_end)
-        bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"), "k8s.io/initial-events-end",
-                        "true");
-    if (!table)
-        bh_json_set(a, meta, "creationTimestamp", bh_json_new(a, BH_JSON_NULL));
-    if (table) {
-        bh_json_set(a, o, "columnDefinitions", bh_json_new(a, BH_JSON_ARRAY));
-        bh_json_set(a, o, "rows", bh_json_new(a, BH_JSON_ARRAY));
-    }
-    return o;
-}
-
 /* A frame made of a tree: bookmarks and errors. desc: of the tree, for protobuf. */
 static void send_tree(struct bh_sim_watch *w, const char *type, const struct bh_json *tree,
                       const ProtobufCMessageDescriptor *desc)
@@ -429,11 +370,26 @@ static void send_tree(struct bh_sim_watch *w, const char *type, const struct bh_
 
 static void send_bookmark(struct bh_sim_watch *w, bool initial_end)
 {
+    char api_version[80], rv[21];
+    bool table = w->format == BH_SIM_FMT_TABLE, partial = w->format == BH_SIM_FMT_PARTIAL;
     struct bh_arena a;
     bh_arena_init(&a, 0);
+    bh_sim_type_api_version(w->type, api_version);
     /* A live watch has seen everything; its selection only had nothing in the newest commits. */
-    send_tree(w, "BOOKMARK", bookmark_tree(&a, w, w->live ? w->sim->rv : w->rv, initial_end),
-              w->type->pb);
+    bh_dec_u64(rv, w->live ? w->sim->rv : w->rv);
+    struct bh_json *o =
+        bh_json_make(&a, "kind: %s, apiVersion: %s, metadata: {resourceVersion: %s}",
+                     table     ? "Table"
+                     : partial ? "PartialObjectMetadata"
+                               : w->type->kind,
+                     table || partial ? "meta.k8s.io/v1" : api_version, rv);
+    if (initial_end)
+        bh_json_add(&a, o, "metadata: {annotations: {k8s.io/initial-events-end: 'true'}}");
+    if (table)
+        bh_json_add(&a, o, "columnDefinitions: [], rows: []");
+    else
+        bh_json_add(&a, o, "metadata: {creationTimestamp: null}");
+    send_tree(w, "BOOKMARK", o, w->type->pb);
     bh_arena_fini(&a);
 }
 
@@ -537,7 +493,12 @@ static void on_end(void *arg)
 static void on_close(void *arg)
 {
     struct bh_sim_watch *w = arg;
-    index_remove(w);
+    LIST_REMOVE(w, same_key);
+    if (LIST_EMPTY(&w->list->all)) {
+        bh_map_del(&w->bucket->watches, w->list->key, w->list->key_n);
+        free(w->list);
+    }
+    w->bucket->n_watches--;
     bh_cell_add(w->sim->metrics.watches, -1);
     bh_sim_cancel(w->feed_timer);
     bh_sim_cancel(w->end_timer);
@@ -586,26 +547,6 @@ static int read_start(struct bh_sim_req *r, struct start *st)
     return 0;
 }
 
-static void arm_end(struct bh_sim_req *r, struct bh_sim_watch *w)
-{
-    uint64_t s = 0;
-    const char *v = bh_http_query(r->http, "timeoutSeconds");
-    struct bh_sim_error keep = r->e;
-    if (bh_sim_parse_rv(r, v, &s))
-        s = 0;
-    r->e = keep;
-    if (!s) /* upstream: between one and two times --min-request-timeout */
-        s = 1800 + bh_mono_ns() / 1000 % 1800;
-    w->end_timer =
-        bh_sim_after_real(r->sim, (int64_t)BH_MIN(s, (uint64_t)86400) * 1000000000, on_end, w);
-}
-
-static const char *stream_type(const struct bh_sim_watch *w)
-{
-    return w->format == BH_SIM_FMT_PB ? "application/vnd.kubernetes.protobuf;stream=watch"
-                                      : "application/json";
-}
-
 void bh_sim_do_watch(struct bh_sim_req *r)
 {
     struct start st = {0};
@@ -631,9 +572,19 @@ void bh_sim_do_watch(struct bh_sim_req *r)
     bh_cell_add(r->sim->metrics.watches, 1);
     bh_cell_add(bh_metric_cell(r->sim->metrics.requests, "watch", "200"), 1);
     bh_http_set_header(r->http, "Cache-Control", "no-cache, private");
-    w->stream = bh_http_stream_start(r->http, stream_type(w), on_close, w);
+    w->stream = bh_http_stream_start(r->http,
+                                     w->format == BH_SIM_FMT_PB
+                                         ? "application/vnd.kubernetes.protobuf;stream=watch"
+                                         : "application/json",
+                                     on_close, w);
     r->done = true;
-    arm_end(r, w);
+    uint64_t s = 0; /* a value that is none counts as absent */
+    if (bh_sim_parse_rv(r, bh_http_query(r->http, "timeoutSeconds"), &s))
+        r->e.code = 0;
+    if (!s) /* upstream: between one and two times --min-request-timeout */
+        s = 1800 + bh_mono_ns() / 1000 % 1800;
+    w->end_timer =
+        bh_sim_after_real(r->sim, (int64_t)BH_MIN(s, (uint64_t)86400) * 1000000000, on_end, w);
     if (st.too_old || (r->sim->faults && bh_sim_fault_expire(r->sim))) {
         send_expired(w, st.rv);
     } else if (st.initial) {

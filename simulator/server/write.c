@@ -17,11 +17,8 @@ static const struct bh_sim_wopt no_options = {.reordered = true};
 
 static void name_details(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
 {
-    if (e->code)
-        return;
-    snprintf(e->details_group, sizeof(e->details_group), "%s", t->group);
-    snprintf(e->details_kind, sizeof(e->details_kind), "%s", t->plural);
-    snprintf(e->details_name, sizeof(e->details_name), "%s", name);
+    if (!e->code)
+        bh_sim_error_about(e, t, t->plural, name);
 }
 
 int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
@@ -31,12 +28,39 @@ int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const 
                        *t->group ? "." : "", t->group, name);
 }
 
-int bh_sim_conflict(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name,
-                    const char *why)
+static int conflict(struct bh_sim_error *e, const struct bh_sim_obj *o, const char *why, ...)
+    BH_PRINTF(3, 4);
+static int conflict(struct bh_sim_error *e, const struct bh_sim_obj *o, const char *why, ...)
 {
-    name_details(e, t, name);
+    const struct bh_sim_type *t = o->type;
+    char text[512];
+    va_list ap;
+    va_start(ap, why);
+    vsnprintf(text, sizeof(text), why, ap);
+    va_end(ap);
+    name_details(e, t, o->name);
     return bh_sim_fail(e, 409, "Conflict", "Operation cannot be fulfilled on %s%s%s \"%s\": %s",
-                       t->plural, *t->group ? "." : "", t->group, name, why);
+                       t->plural, *t->group ? "." : "", t->group, o->name, text);
+}
+
+int bh_sim_other_uid(struct bh_sim_error *e, const struct bh_sim_obj *o, const char *uid)
+{
+    return conflict(e, o,
+                    "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, "
+                    "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                    "precondition: %.40s, UID in object meta: %s",
+                    o->type->plural, o->ns, *o->ns ? "/" : "", o->name, uid, o->uid);
+}
+
+int bh_sim_other_rv(struct bh_sim_error *e, const struct bh_sim_obj *o, const char *rv)
+{
+    char now[21];
+    bh_dec_u64(now, o->rv);
+    if (!rv || !*rv || bh_streq(rv, now))
+        return 0;
+    return conflict(e, o,
+                    "the object has been modified; please apply your changes to the latest version "
+                    "and try again");
 }
 
 static struct bh_sim_write write_of(struct bh_sim *s, const struct bh_sim_type *t,
@@ -100,13 +124,6 @@ static int check_namespace(struct bh_sim *s, const struct bh_sim_type *t, const 
                        t->plural, *t->group ? "." : "", t->group, name, ns);
 }
 
-static int already_exists(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
-{
-    name_details(e, t, name);
-    return bh_sim_fail(e, 409, "AlreadyExists", "%s%s%s \"%s\" already exists", t->plural,
-                       *t->group ? "." : "", t->group, name);
-}
-
 /* The name, generated when asked for; "" when neither is given. */
 static const char *settle_name(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
                                struct bh_arena *a, struct bh_json *meta)
@@ -130,11 +147,8 @@ static const char *settle_name(struct bh_sim *s, const struct bh_sim_type *t, co
 static void stamp_new(struct bh_sim *s, const struct bh_sim_type *t, struct bh_arena *a,
                       struct bh_json *obj, struct bh_json *meta)
 {
-    static const char *const server_fields[] = {"deletionTimestamp", "deletionGracePeriodSeconds",
-                                                "selfLink", "generation"};
-    for (size_t i = 0; i < BH_ARRAY_LEN(server_fields); i++)
-        bh_json_unset(meta, server_fields[i]);
     char uid[37], now[32];
+    bh_json_drop(meta, "deletionTimestamp deletionGracePeriodSeconds selfLink generation");
     bh_uuid4_rand(&s->uid_rand, uid);
     bh_time_format_ns(now, bh_sim_now_ns(s));
     bh_json_set_str(a, meta, "uid", uid);
@@ -161,8 +175,11 @@ int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *
     const char *name = settle_name(s, t, ns, a, meta);
     if (check_namespace(s, t, ns, name, e))
         return e->code;
-    if (*name && bh_sim_get(s, t, ns, name))
-        return already_exists(e, t, name);
+    if (*name && bh_sim_get(s, t, ns, name)) {
+        name_details(e, t, name);
+        return bh_sim_fail(e, 409, "AlreadyExists", "%s%s%s \"%s\" already exists", t->plural,
+                           *t->group ? "." : "", t->group, name);
+    }
     stamp_new(s, t, a, obj, meta);
     struct bh_sim_write wr = write_of(s, t, BH_SIM_OP_CREATE, a, obj, w, e);
     if (bh_sim_default(&wr))
@@ -225,7 +242,6 @@ int bh_sim_store_update(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_ar
 static int check_same(const struct bh_sim_obj *cur, const struct bh_json *meta,
                       struct bh_sim_error *e)
 {
-    const struct bh_sim_type *t = cur->type;
     const char *name = bh_json_get_str(meta, "name");
     const char *uid = bh_json_get_str(meta, "uid");
     const char *rv = bh_json_get_str(meta, "resourceVersion");
@@ -233,25 +249,9 @@ static int check_same(const struct bh_sim_obj *cur, const struct bh_json *meta,
         return bh_sim_fail(e, 400, "BadRequest",
                            "the name of the object (%s) does not match the name on the URL (%s)",
                            name, cur->name);
-    if (uid && *uid && !bh_streq(uid, cur->uid)) {
-        char why[256];
-        snprintf(
-            why, sizeof(why),
-            "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, ResourceVersion: "
-            "0, AdditionalErrorMsg: Precondition failed: UID in precondition: %.40s, UID in "
-            "object meta: %s",
-            t->plural, cur->ns, *cur->ns ? "/" : "", cur->name, uid, cur->uid);
-        return bh_sim_conflict(e, t, cur->name, why);
-    }
-    if (rv && *rv && !bh_streq(rv, "0")) {
-        char now[24];
-        snprintf(now, sizeof(now), "%llu", (unsigned long long)cur->rv);
-        if (!bh_streq(rv, now))
-            return bh_sim_conflict(e, t, cur->name,
-                                   "the object has been modified; please apply your changes to the "
-                                   "latest version and try again");
-    }
-    return 0;
+    if (uid && *uid && !bh_streq(uid, cur->uid))
+        return bh_sim_other_uid(e, cur, uid);
+    return rv && bh_streq(rv, "0") ? 0 : bh_sim_other_rv(e, cur, rv);
 }
 
 /* Puts what the sub-resource may not touch back to what it was. */
@@ -267,12 +267,11 @@ static void restore(const struct bh_sim_type *t, enum bh_sim_sub sub, struct bh_
     } else if (sub == BH_SIM_STATUS) {
         for (struct bh_json *m = obj->c.first, *next; m; m = next) {
             next = m->next;
-            if (!bh_str_eqc(m->key, "metadata") && !bh_str_eqc(m->key, "status") &&
-                !bh_json_get(old, m->key.p))
+            if (bh_word_at("metadata status", m->key.p) < 0 && !bh_json_get(old, m->key.p))
                 bh_json_remove(obj, m);
         }
         bh_json_each(m, old) {
-            if (!bh_str_eqc(m->key, "metadata") && !bh_str_eqc(m->key, "status"))
+            if (bh_word_at("metadata status", m->key.p) < 0)
                 bh_json_set(a, obj, m->key.p, bh_json_clone(a, m));
         }
     }
@@ -326,21 +325,17 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
 static int check_preconditions(const struct bh_sim_obj *o, const struct bh_sim_delete_options *d,
                                struct bh_sim_error *e)
 {
-    char why[256], now[24];
-    snprintf(now, sizeof(now), "%llu", (unsigned long long)o->rv);
-    if (d->uid && *d->uid && !bh_streq(d->uid, o->uid)) {
-        snprintf(why, sizeof(why),
-                 "Precondition failed: UID in precondition: %.40s, UID in object meta: %s", d->uid,
-                 o->uid);
-        return bh_sim_conflict(e, o->type, o->name, why);
-    }
-    if (d->resource_version && *d->resource_version && !bh_streq(d->resource_version, now)) {
-        snprintf(why, sizeof(why),
-                 "Precondition failed: ResourceVersion in precondition: %.24s, ResourceVersion in "
-                 "object meta: %s",
-                 d->resource_version, now);
-        return bh_sim_conflict(e, o->type, o->name, why);
-    }
+    char now[21];
+    bh_dec_u64(now, o->rv);
+    if (d->uid && *d->uid && !bh_streq(d->uid, o->uid))
+        return conflict(e, o,
+                        "Precondition failed: UID in precondition: %.40s, UID in object meta: %s",
+                        d->uid, o->uid);
+    if (d->resource_version && *d->resource_version && !bh_streq(d->resource_version, now))
+        return conflict(e, o,
+                        "Precondition failed: ResourceVersion in precondition: %.24s, "
+                        "ResourceVersion in object meta: %s",
+                        d->resource_version, now);
     return 0;
 }
 
@@ -394,16 +389,12 @@ static void mark_deleted(struct bh_sim *s, const struct bh_sim_obj *o, struct bh
 
 static int refuse_delete(const struct bh_sim_obj *o, struct bh_sim_error *e)
 {
-    static const char *const kept[] = {"default", "kube-system", "kube-public", "kube-node-lease"};
-    for (size_t i = 0; is_namespace(o->type) && i < 3; i++) {
-        if (bh_streq(o->name, kept[i])) {
-            name_details(e, o->type, o->name);
-            return bh_sim_fail(e, 403, "Forbidden",
-                               "namespaces \"%s\" is forbidden: this namespace may not be deleted",
-                               o->name);
-        }
-    }
-    return 0;
+    if (!is_namespace(o->type) || bh_word_at("default kube-system kube-public", o->name) < 0)
+        return 0;
+    name_details(e, o->type, o->name);
+    return bh_sim_fail(e, 403, "Forbidden",
+                       "namespaces \"%s\" is forbidden: this namespace may not be deleted",
+                       o->name);
 }
 
 int bh_sim_do_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,

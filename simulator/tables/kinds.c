@@ -317,28 +317,23 @@ static void endpoints_add(struct bh_buf *b, size_t *count, const char *ip, int64
         bh_buf_addf(b, ":%" PRId64, port);
 }
 
-static void endpoints_subset(struct bh_buf *b, size_t *count, const struct bh_json *subset)
-{
-    const struct bh_json *ports = bh_tree_arr(subset, "ports");
-    const struct bh_json *addresses = bh_tree_arr(subset, "addresses");
-
-    if (!ports || !ports->c.n) {
-        bh_json_each(a, addresses)
-            endpoints_add(b, count, bh_tree_str(a, "ip"), 0);
-    }
-    bh_json_each(p, ports) {
-        bh_json_each(a, addresses)
-            endpoints_add(b, count, bh_tree_str(a, "ip"), bh_tree_i64(p, "port", 0));
-    }
-}
-
 static void endpoints_cell(struct bh_table_row *r, const struct bh_json *o)
 {
     struct bh_buf b = {0};
     size_t count = 0;
 
-    bh_json_each(s, bh_tree_arr(o, "subsets"))
-        endpoints_subset(&b, &count, s);
+    bh_json_each(s, bh_tree_arr(o, "subsets")) {
+        const struct bh_json *ports = bh_tree_arr(s, "ports");
+        const struct bh_json *addresses = bh_tree_arr(s, "addresses");
+        if (!ports || !ports->c.n) {
+            bh_json_each(a, addresses)
+                endpoints_add(&b, &count, bh_tree_str(a, "ip"), 0);
+        }
+        bh_json_each(p, ports) {
+            bh_json_each(a, addresses)
+                endpoints_add(&b, &count, bh_tree_str(a, "ip"), bh_tree_i64(p, "port", 0));
+        }
+    }
     more(&b, count);
     bh_cell_buf(r, &b, "<none>");
 }
@@ -402,6 +397,28 @@ static void ingress_parameters_cell(struct bh_table_row *r, const struct bh_json
         bh_cell_fmt(r, "%s%s%s/%s", kind, group ? "." : "", group ? group : "", name ? name : "");
     else
         bh_cell_str(r, "<none>");
+}
+
+static void api_service_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    const char *ns = bh_tree_str(o, "spec.service.namespace");
+    const char *name = bh_tree_str(o, "spec.service.name");
+
+    if (name)
+        bh_cell_fmt(r, "%s/%s", ns ? ns : "", name);
+    else
+        bh_cell_str(r, "Local");
+}
+
+static void api_available_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    const struct bh_json *c = bh_tree_condition(o, "Available");
+    const char *status = bh_tree_str(c, "status"), *reason = bh_tree_str(c, "reason");
+
+    if (status && reason && !bh_streq(status, "True"))
+        bh_cell_fmt(r, "%s (%s)", status, reason);
+    else
+        bh_cell_str(r, status ? status : "Unknown");
 }
 
 /* ---- storage --------------------------------------------------------------------------------- */
@@ -475,16 +492,9 @@ static void claim_modes_cell(struct bh_table_row *r, const struct bh_json *o)
 
 static void class_name_cell(struct bh_table_row *r, const struct bh_json *o)
 {
-    static const char *const keys[] = {"storageclass.kubernetes.io/is-default-class",
-                                       "storageclass.beta.kubernetes.io/is-default-class"};
     const char *name = bh_tree_str(o, "metadata.name");
-    bool is_default = false;
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
-        const char *v = bh_tree_annotation(o, keys[i]);
-        is_default = is_default || (v && bh_streq(v, "true"));
-    }
-    bh_cell_fmt(r, "%s%s", name ? name : "", is_default ? " (default)" : "");
+    bh_cell_fmt(r, "%s%s", name ? name : "", bh_tree_is_default_class(o) ? " (default)" : "");
 }
 
 /* ---- autoscaling, resource.k8s.io, rbac.authorization.k8s.io --------------------------------- */
@@ -572,6 +582,8 @@ const struct bh_table_cell bh_table_cells_kind[] = {
     {"ingress_addresses", ingress_addresses_cell},
     {"ingress_ports", ingress_ports_cell},
     {"ingress_parameters", ingress_parameters_cell},
+    {"api_service", api_service_cell},
+    {"api_available", api_available_cell},
     {"storage_class", storage_class_cell},
     {"access_modes", access_modes_cell},
     {"volume_phase", volume_phase_cell},

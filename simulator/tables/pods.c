@@ -111,48 +111,18 @@ static void one_container(struct pod_state *s, const struct bh_json *c, bool *ha
     }
 }
 
-/* Last to first, so that the first container's reason wins. */
-static void containers(struct pod_state *s, const struct bh_json *pod)
-{
-    const struct bh_json *list = bh_tree_arr(pod, "status.containerStatuses");
-    size_t n = list ? list->c.n : 0, i = n;
-    const struct bh_json **c = bh_calloc(n + 1, sizeof(*c));
-    bool has_running = false;
-
-    bh_json_each(e, list)
-        c[--i] = e;
-    for (i = 0; i < n; i++)
-        one_container(s, c[i], &has_running);
-    free(c);
-    if (has_running && bh_streq(s->reason, "Completed"))
-        set_reason(s, "", bh_tree_condition_true(pod, "Ready") ? "Running" : "NotReady");
-}
-
-static void base_reason(struct pod_state *s, const struct bh_json *pod)
-{
-    const char *phase = bh_tree_str(pod, "status.phase"),
-               *reason = bh_tree_str(pod, "status.reason");
-    const char *why = bh_tree_str(bh_tree_condition(pod, "PodScheduled"), "reason");
-
-    set_reason(s, "", reason && *reason ? reason : phase ? phase : "");
-    if (why && bh_streq(why, "SchedulingGated"))
-        set_reason(s, "", why);
-}
-
-static bool terminal(const char *phase)
-{
-    return phase && (bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed"));
-}
-
 static void pod_state(struct pod_state *s, const struct bh_json *pod)
 {
     const struct bh_json *cs = bh_tree_arr(pod, "spec.containers");
     const char *reason = bh_tree_str(pod, "status.reason");
+    const char *phase = bh_tree_str(pod, "status.phase");
     struct init_result init = {0};
     size_t idx = 0;
 
     *s = (struct pod_state){.total = cs ? (int64_t)cs->c.n : 0};
-    base_reason(s, pod);
+    set_reason(s, "", reason && *reason ? reason : phase ? phase : "");
+    if (bh_tree_is(bh_tree_condition(pod, "PodScheduled"), "reason", "SchedulingGated"))
+        set_reason(s, "", "SchedulingGated");
     bh_json_each(c, bh_tree_arr(pod, "spec.initContainers"))
         s->total += restartable_init(pod, bh_tree_str(c, "name"));
     bh_json_each(c, bh_tree_arr(pod, "status.initContainerStatuses")) {
@@ -162,25 +132,24 @@ static void pod_state(struct pod_state *s, const struct bh_json *pod)
     if (!init.initializing || bh_tree_condition_true(pod, "Initialized")) {
         s->restarts = init.sidecar_restarts;
         s->last_restart_s = init.sidecar_last_s;
-        containers(s, pod);
+        /* Last to first, so that the first container's reason wins. */
+        const struct bh_json *list = bh_tree_arr(pod, "status.containerStatuses");
+        size_t n = list ? list->c.n : 0, i = n;
+        const struct bh_json **c = bh_calloc(n + 1, sizeof(*c));
+        bool has_running = false;
+        bh_json_each(e, list)
+            c[--i] = e;
+        for (i = 0; i < n; i++)
+            one_container(s, c[i], &has_running);
+        free(c);
+        if (has_running && bh_streq(s->reason, "Completed"))
+            set_reason(s, "", bh_tree_condition_true(pod, "Ready") ? "Running" : "NotReady");
     }
     if (bh_tree_deleting(pod) && reason && bh_streq(reason, "NodeLost"))
         set_reason(s, "", "Unknown");
-    else if (bh_tree_deleting(pod) && !terminal(bh_tree_str(pod, "status.phase")))
+    else if (bh_tree_deleting(pod) && !bh_tree_is(pod, "status.phase", "Succeeded") &&
+             !bh_tree_is(pod, "status.phase", "Failed"))
         set_reason(s, "", "Terminating");
-}
-
-static void restarts_cell(struct bh_table_row *r, const struct pod_state *s)
-{
-    struct bh_buf b = {0};
-
-    bh_buf_addi64(&b, s->restarts);
-    if (s->restarts && s->last_restart_s) {
-        bh_buf_adds(&b, " (");
-        bh_human_duration(&b, r->now_s - s->last_restart_s);
-        bh_buf_adds(&b, " ago)");
-    }
-    bh_cell_buf(r, &b, "");
 }
 
 static void readiness_gates_cell(struct bh_table_row *r, const struct bh_json *pod)
@@ -207,7 +176,14 @@ static void pod_cells(struct bh_table_row *r, const struct bh_json *pod)
     pod_state(&s, pod);
     bh_cell_fmt(r, "%" PRId64 "/%" PRId64, s.ready, s.total);
     bh_cell_str(r, s.reason);
-    restarts_cell(r, &s);
+    struct bh_buf b = {0};
+    bh_buf_addi64(&b, s.restarts);
+    if (s.restarts && s.last_restart_s) {
+        bh_buf_adds(&b, " (");
+        bh_human_duration(&b, r->now_s - s.last_restart_s);
+        bh_buf_adds(&b, " ago)");
+    }
+    bh_cell_buf(r, &b, "");
 }
 
 static void pod_ip_cell(struct bh_table_row *r, const struct bh_json *pod)

@@ -69,15 +69,6 @@ static struct column read_column(char *line)
     return c;
 }
 
-/* "apps/Deployment" */
-static struct kind read_kind(char *line, const struct column *columns)
-{
-    char *slash = strchr(line, '/');
-    if (slash)
-        *slash = 0;
-    return (struct kind){slash ? line : "", slash ? slash + 1 : line, columns};
-}
-
 static void load(void)
 {
     size_t n = 0;
@@ -93,7 +84,10 @@ static void load(void)
         }
         if (c != first) /* else kinds that share their columns */
             first = ++c;
-        kinds[n_kinds++] = read_kind(line + 1, first);
+        char *kind = strchr(++line, '/'); /* "apps/Deployment" */
+        if (kind)
+            *kind++ = 0;
+        kinds[n_kinds++] = (struct kind){kind ? line : "", kind ? kind : line, first};
     }
 }
 
@@ -114,14 +108,11 @@ void bh_table_column(struct bh_buf *out, const char *name, const char *type, con
                      const char *words, int64_t priority)
 {
     bh_tree_comma(out);
-    bh_buf_adds(out, "{\"name\":");
-    bh_buf_add_json_str(out, name, strlen(name));
-    bh_buf_adds(out, ",\"type\":");
-    bh_buf_add_json_str(out, type, strlen(type));
-    bh_buf_adds(out, ",\"format\":");
-    bh_buf_add_json_str(out, format, strlen(format));
-    bh_buf_adds(out, ",\"description\":");
-    bh_buf_add_json_str(out, words, strlen(words));
+    bh_buf_addc(out, '{');
+    bh_tree_add_str(out, "name", name);
+    bh_tree_add_str(out, "type", type);
+    bh_tree_add_str(out, "format", format);
+    bh_tree_add_str(out, "description", words);
     bh_buf_addf(out, ",\"priority\":%lld}", (long long)priority);
 }
 

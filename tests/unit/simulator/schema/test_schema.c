@@ -81,6 +81,94 @@ static void test_references(void)
     bh_map_fini(&seen);
 }
 
+/* The letters of fields.data that a field of the descriptor may have. */
+static const char *letters(const ProtobufCFieldDescriptor *f)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_STRING:
+        return "s";
+    case PROTOBUF_C_TYPE_BOOL:
+        return "b";
+    case PROTOBUF_C_TYPE_BYTES:
+        return "y";
+    case PROTOBUF_C_TYPE_INT64:
+        return "li";
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return "d";
+    case PROTOBUF_C_TYPE_MESSAGE:
+        break;
+    default:
+        return "i";
+    }
+    switch (bh_json_form_of(f->descriptor)) {
+    case BH_FORM_QUANTITY:
+        return "q";
+    case BH_FORM_TIME:
+        return "t";
+    case BH_FORM_MICRO_TIME:
+        return "m";
+    case BH_FORM_INT_OR_STRING:
+        return "x";
+    case BH_FORM_RAW:
+        return "ra";
+    case BH_FORM_STRING_LIST:
+        return "s";
+    default:
+        return "";
+    }
+}
+
+/* Every member of the protobuf message is one of the type's, and of its kind. */
+static void same_fields(const struct bh_oas_type *t, const ProtobufCMessageDescriptor *d,
+                        struct bh_map *seen)
+{
+    const ProtobufCFieldDescriptor *inlined = bh_schema_inlined(d);
+
+    if (bh_map_put(seen, (const char *)&d, sizeof(d), seen))
+        return;
+    for (unsigned i = 0; i < d->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &d->fields[i];
+        if (f == inlined) {
+            same_fields(t, f->descriptor, seen);
+            continue;
+        }
+        const struct bh_oas_field *o = bh_oas_field(t, f->name);
+        if (!o)
+            fprintf(stderr, "%s.%s of the protobuf message is no field\n", t->name, f->name);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+        bool map = f->type == PROTOBUF_C_TYPE_MESSAGE &&
+                   bh_json_form_of(f->descriptor) == BH_FORM_MAP_ENTRY;
+        const ProtobufCMessageDescriptor *of = map ? f->descriptor : NULL;
+        const ProtobufCFieldDescriptor *value = of ? &of->fields[1] : f;
+        bool right = o->type ? value->type == PROTOBUF_C_TYPE_MESSAGE && !*letters(value)
+                             : *letters(value) && strchr(letters(value), o->leaf) != NULL;
+        if (!right)
+            fprintf(stderr, "%s.%s is of another kind in protobuf\n", t->name, f->name);
+        CU_ASSERT(right);
+        CU_ASSERT_EQUAL(map, strchr(o->form, '{') != NULL);
+        if (right && o->type)
+            same_fields(o->type, value->descriptor, seen);
+    }
+}
+
+/* Custom resources and what defines them are JSON upstream, too. */
+static void test_protobuf_of_every_kind(void)
+{
+    struct bh_map seen = {0};
+
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        if ((t->flags & (BH_SIM_COMPUTED | BH_SIM_DEFINES)) || strstr(t->group, "berth"))
+            continue;
+        if (!t->pb)
+            fprintf(stderr, "%s has no protobuf message\n", t->kind);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(t->pb);
+        same_fields(bh_oas_root(t), t->pb, &seen);
+    }
+    CU_ASSERT(seen.len > 300);
+    bh_map_fini(&seen);
+}
+
 static void test_unknown(void)
 {
     struct bh_arena a;
@@ -225,6 +313,7 @@ static void test_what_needs_no_care_decodes(void)
 
 BH_TESTS("simulator/schema", {"every built-in type has its fields", test_every_type_has_fields},
          {"whatever a field refers to is defined", test_references},
+         {"every built-in kind has its protobuf message", test_protobuf_of_every_kind},
          {"unknown members are named and taken out, wrong types named", test_unknown},
          {"members that stand twice are named", test_repeats},
          {"the published schemas hang together", test_emit},
