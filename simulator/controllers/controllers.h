@@ -50,10 +50,10 @@ enum bh_ctl {
 #define BH_CTL_N (BH_CTL_QUOTA + 1)
 
 struct bh_ctl_types {
-    const struct bh_sim_type *pods, *nodes, *namespaces, *serviceaccounts, *deployments,
-        *replicasets, *replicationcontrollers, *statefulsets, *daemonsets, *jobs, *revisions,
-        *cronjobs, *hpas, *claims, *pdbs, *volumes, *classes, *resource_claims, *claim_templates,
-        *quotas;
+    const struct bh_sim_type *pods, *nodes, *namespaces, *configmaps, *serviceaccounts,
+        *deployments, *replicasets, *replicationcontrollers, *statefulsets, *daemonsets, *jobs,
+        *revisions, *cronjobs, *hpas, *claims, *pdbs, *volumes, *classes, *resource_claims,
+        *claim_templates, *quotas;
 };
 
 /* ---- work queue (queue.c) -------------------------------------------------------------------- */
@@ -147,12 +147,12 @@ const struct bh_sim_type *bh_ctl_type(const struct bh_sim_controllers *c, enum b
 void bh_ctl_again(struct bh_sim_controllers *c, enum bh_ctl ctl, const struct bh_sim_obj *obj,
                   int64_t delay_ns);
 
-/* Called at every commit, in this order, by the one listener in start.c. */
+/* Called at every commit, in this order, by the one listener in commit.c. */
 typedef void bh_ctl_commit_fn(struct bh_sim_controllers *c, enum bh_sim_change change,
                               struct bh_sim_obj *old, struct bh_sim_obj *obj);
 bh_ctl_commit_fn bh_ctl_nodelife_commit, bh_ctl_taint_commit, bh_ctl_count_commit,
-    bh_ctl_kubelet_commit, bh_ctl_workload_commit, bh_ctl_namespace_commit, bh_ctl_gc_commit,
-    bh_ctl_volume_commit, bh_ctl_podclaim_commit;
+    bh_ctl_kubelet_commit, bh_ctl_namespace_commit, bh_ctl_gc_commit, bh_ctl_volume_commit,
+    bh_ctl_podclaim_commit;
 
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
 /* Status, conditions and capacity of a node that came without (node_init.c). */
@@ -163,7 +163,7 @@ void bh_ctl_node_healthy(struct bh_sim_controllers *c, struct bh_arena *a, struc
 /* Pods that waited for their node, or for its kubelet. */
 void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node);
 
-/* ---- nodes that are not well (nodelife.c, tainteviction.c, podgc.c) -------------------------- */
+/* ---- nodes that are not well (nodelife.c, tainteviction.c) -------------------------- */
 
 /* Nothing happens on the node: its kubelet is stopped, or has not been heard of for long. */
 bool bh_ctl_node_deaf(const struct bh_sim_controllers *c, const char *node);
@@ -174,18 +174,14 @@ void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
 void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,
                           const struct bh_sim_obj *obj);
-/* An edit (bh_sim_edit_fn) of a pod's status: the condition DisruptionTarget, and with fail the
- * phase of a pod that no kubelet runs any more. */
-struct bh_ctl_disruption {
-    struct bh_sim_controllers *c;
-    const char *reason, *message;
-    bool fail;
-};
-bool bh_ctl_set_disrupted(void *disruption, struct bh_arena *a, struct bh_json *pod);
 bool bh_ctl_same_spec(const struct bh_sim_obj *a, const struct bh_sim_obj *b);
 /* One toleration against one taint. */
 bool bh_ctl_tolerates(const struct bh_json *toleration, const struct bh_json *taint);
 
+/* An object came with an address of ours, key and two numbers from least to most - 1 before the
+ * last three: that is not given away again. */
+void bh_ctl_keep_ip(const struct bh_sim_obj *obj, const char *key, unsigned least, unsigned most,
+                    uint32_t *next);
 /* Address of a node in text, "" when the node is unknown; valid until the next call. */
 const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node);
 
@@ -196,28 +192,22 @@ struct bh_ctl_count bh_ctl_counted(struct bh_sim_controllers *c, const char *own
 bool bh_ctl_pod_finished(const struct bh_sim_obj *pod); /* Succeeded or Failed */
 bool bh_ctl_pod_active(const struct bh_sim_obj *pod);   /* not deleting, not finished */
 bool bh_ctl_pod_ready(const struct bh_sim_obj *pod);    /* active or not: condition Ready is True */
-/* A pod of the template in a: labels, annotations, spec, controller reference to owner. The caller
- * sets name or generateName. */
+/* A pod of the template in a: labels, annotations, spec, controller reference to owner, and a
+ * generateName of prefix; NULL: the caller sets the name. */
 struct bh_json *bh_ctl_pod_of(struct bh_arena *a, const struct bh_sim_obj *owner,
-                              const struct bh_json *template);
-/* Creates it and records SuccessfulCreate or FailedCreate at owner. 0 or the code of the refusal,
- * whose text goes to e. */
-int bh_ctl_pod_create(struct bh_sim_controllers *c, struct bh_sim_obj *owner, const char *component,
-                      struct bh_json *pod, struct bh_sim_error *e);
-void bh_ctl_pod_delete(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
-                       const char *component, const struct bh_sim_obj *pod);
+                              const struct bh_json *template, const char *prefix);
+/* Creates it and records SuccessfulCreate or FailedCreate at owner. NULL, or the text of the
+ * refusal, in c->arena: owner is looked at again after a while. */
+const char *bh_ctl_pod_create(struct bh_sim_controllers *c, enum bh_ctl ctl,
+                              struct bh_sim_obj *owner, struct bh_json *pod);
+void bh_ctl_pod_delete(struct bh_sim_controllers *c, enum bh_ctl ctl, struct bh_sim_obj *owner,
+                       const struct bh_sim_obj *pod);
 /* Sorts pods so that those to delete first come first. */
 void bh_ctl_pods_rank(struct bh_sim_objs *pods);
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
 struct bh_ctl_known *bh_ctl_known_new(const struct bh_sim_obj *obj, enum bh_ctl ctl);
-/* Sets to be given back with bh_sim_objs_fini(). uid: of the owner; type NULL: of every type. */
-struct bh_sim_objs bh_ctl_owned(struct bh_sim_controllers *c, const char *uid,
-                                const struct bh_sim_type *type);
-struct bh_sim_objs bh_ctl_listed(struct bh_sim_controllers *c, const struct bh_sim_type *type,
-                                 const char *ns);
-struct bh_sim_objs bh_ctl_on_node(struct bh_sim_controllers *c, const char *node);
 /* This very object, not another of its name. 0 or the code of the refusal. */
 int bh_ctl_edit(struct bh_sim_controllers *c, const struct bh_sim_obj *obj, enum bh_sim_sub sub,
                 bh_sim_edit_fn *edit, const void *arg);
@@ -236,8 +226,7 @@ const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a);
 int64_t bh_ctl_time_after(const char *time, int64_t ns);
 /* Ten characters from the contents of v, different for each salt. */
 const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t salt);
-/* The ControllerRevision of owner's present template: found or made, with the highest number.
- * Returns its hash, in a. */
+/* Finds or makes the ControllerRevision of owner's template, the highest one. Its hash, in a. */
 const char *bh_ctl_revision(struct bh_sim_controllers *c, struct bh_arena *a,
                             struct bh_sim_obj *owner, const struct bh_json *template);
 /* A copy of the template whose labels carry key=value too. */

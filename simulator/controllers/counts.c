@@ -24,7 +24,6 @@ bool bh_ctl_pod_active(const struct bh_sim_obj *pod)
 bool bh_ctl_pod_ready(const struct bh_sim_obj *pod)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    bool yes;
 
     if (!bh_streq(pod->phase, "Running"))
         return false;
@@ -32,18 +31,16 @@ bool bh_ctl_pod_ready(const struct bh_sim_obj *pod)
         return true;
     if (!strstr(pod->json, "\"Ready\""))
         return false;
-    yes = bh_tree_condition_true(bh_sim_obj_tree(&a, pod), "Ready");
-    return yes;
+    return bh_tree_condition_true(bh_sim_obj_tree(&a, pod), "Ready");
 }
 
 static void add(struct bh_sim_controllers *c, const struct bh_sim_obj *pod, int64_t sign)
 {
     size_t n = strlen(pod->owner_uid);
-    struct bh_ctl_count *k;
 
     if (!n || !bh_ctl_pod_active(pod))
         return;
-    k = bh_map_get(&c->counts, pod->owner_uid, n);
+    struct bh_ctl_count *k = bh_map_get(&c->counts, pod->owner_uid, n);
     if (!k) {
         k = bh_calloc(1, sizeof(*k));
         bh_map_put(&c->counts, pod->owner_uid, n, k);

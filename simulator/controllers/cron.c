@@ -6,7 +6,6 @@
 
 #include "common/base/opt.h"
 #include <errno.h>
-#include <stdio.h>
 #include <strings.h>
 #include <time.h>
 
@@ -27,7 +26,6 @@ static const char *const days[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sa
 static int number(const char **p, const struct range *r)
 {
     char *end;
-    long v;
 
     for (int i = 0; r->names && r->names[i]; i++) {
         size_t n = strlen(r->names[i]);
@@ -38,7 +36,7 @@ static int number(const char **p, const struct range *r)
     }
     if (**p < '0' || **p > '9')
         return -1;
-    v = strtol(*p, &end, 10);
+    long v = strtol(*p, &end, 10);
     *p = end;
     return v > 1000 ? 1000 : (int)v;
 }
@@ -130,10 +128,9 @@ int bh_cron_parse(const char *text, struct bh_cron *c, struct bh_err *err)
     *c = (struct bh_cron){0};
     if (*text != '@')
         return fields(text, c, err);
-    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++) {
+    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++)
         if (bh_streq(text, known[i].name))
             return fields(known[i].fields, c, err);
-    }
     if (strncmp(text, "@every ", 7) != 0 || bh_parse_duration_ns(text + 7, &ns) < 0)
         return bh_err_set(err, -EINVAL, "unrecognized descriptor: %.80s", text);
     c->every_s = BH_MAX(ns / 1000000000, 1);

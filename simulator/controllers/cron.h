@@ -19,7 +19,6 @@ struct bh_cron {
 };
 /* 0 or -EINVAL with err. */
 int bh_cron_parse(const char *text, struct bh_cron *c, struct bh_err *err);
-/* The first time after `after` (seconds of the wall clock); INT64_MAX = never (within five
- * years). */
+/* The first time after `after` (seconds of the wall clock); INT64_MAX = none in five years. */
 int64_t bh_cron_next(const struct bh_cron *c, int64_t after);
 #endif

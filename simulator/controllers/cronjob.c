@@ -82,48 +82,15 @@ static void limit(struct cron *k, const char *how, int64_t keep)
     }
 }
 
-static void clean_up(struct cron *k)
-{
-    if (k->jobs.n)
-        qsort(k->jobs.v, k->jobs.n, sizeof(struct bh_sim_obj *), oldest_first);
-    limit(k, "Complete", bh_tree_i64(k->tree, "spec.successfulJobsHistoryLimit", 3));
-    limit(k, "Failed", bh_tree_i64(k->tree, "spec.failedJobsHistoryLimit", 1));
-}
-
 static bool was_active(const struct cron *k, const char *uid)
 {
-    bh_json_each(a, bh_tree_arr(k->tree, "status.active")) {
+    bh_json_each(a, bh_tree_arr(k->tree, "status.active"))
         if (bh_tree_is(a, "uid", uid))
             return true;
-    }
     return false;
 }
 
-/* Says which jobs have ended since the last look. */
-static void see_finished(struct cron *k)
-{
-    for (size_t i = 0; i < k->jobs.n; i++) {
-        const struct bh_json *job = bh_sim_obj_tree(&k->c->arena, k->jobs.v[i]);
-        const char *how = finished(job), *when = bh_tree_str(job, "status.completionTime");
-        if (!how || !was_active(k, k->jobs.v[i]->uid))
-            continue;
-        bh_sim_event(k->c->sim, k->obj, "Normal", "SawCompletedJob", COMPONENT,
-                     "Saw completed job: %s, condition: %s", k->jobs.v[i]->name, how);
-        if (when && (!k->last_success || strcmp(when, k->last_success) > 0))
-            k->last_success = when;
-    }
-}
-
 /* ---- starting -------------------------------------------------------------------------------- */
-
-static size_t active(struct cron *k)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < k->jobs.n; i++)
-        n += !finish_of(k, k->jobs.v[i]);
-    return n;
-}
 
 /* -1 = none. */
 static int64_t deadline_of(const struct cron *k)
@@ -163,25 +130,20 @@ static int64_t due(struct cron *k)
     return found;
 }
 
-static struct bh_json *job_for(struct cron *k, int64_t at)
+static void start(struct cron *k, int64_t at)
 {
     struct bh_arena *a = &k->c->pod_arena;
-    const struct bh_json *template = bh_tree_obj(k->tree, "spec.jobTemplate");
+    struct bh_sim_error e = {0};
     char when[32];
 
     bh_time_format_ns(when, at * S);
-    return bh_json_add(
-        a, bh_ctl_made_of(a, k->obj, template, "batch/v1", "Job"),
+    struct bh_json *job =
+        bh_ctl_made_of(a, k->obj, bh_tree_obj(k->tree, "spec.jobTemplate"), "batch/v1", "Job");
+    bh_json_add(
+        a, job,
         "metadata: {name: %s, annotations: {batch.kubernetes.io/cronjob-scheduled-timestamp: %s}}",
         bh_arena_printf(a, "%s-%" PRId64, k->obj->name, at / 60), when);
-}
-
-static void start(struct cron *k, int64_t at)
-{
-    struct bh_sim_error e = {0};
-    int rc = bh_sim_create(k->c->sim, k->c->t.jobs, k->obj->ns, &k->c->pod_arena, job_for(k, at),
-                           &k->made, &e);
-
+    int rc = bh_sim_create(k->c->sim, k->c->t.jobs, k->obj->ns, a, job, &k->made, &e);
     bh_arena_reset(&k->c->pod_arena);
     if (rc && rc != 409) {
         note(k, "Warning", "FailedCreate", "Error creating job: ", e.message);
@@ -212,7 +174,7 @@ static bool readable(struct cron *k)
 
 static void move(struct cron *k)
 {
-    int64_t at, deadline = deadline_of(k);
+    int64_t at, deadline = deadline_of(k), active = 0;
     const char *policy = bh_tree_str(k->tree, "spec.concurrencyPolicy");
 
     if (bh_tree_bool(k->tree, "spec.suspend", false) || !readable(k))
@@ -223,17 +185,18 @@ static void move(struct cron *k)
                              k->next * S - bh_sim_now_ns(k->c->sim)); /* may be due already */
     if (!at)
         return;
+    for (size_t i = 0; i < k->jobs.n; i++)
+        active += !finish_of(k, k->jobs.v[i]);
     if (deadline >= 0 && at + deadline < k->now) {
         note(k, "Warning", "MissSchedule", "Missed scheduled time to start a job", "");
-    } else if (policy && bh_streq(policy, "Forbid") && active(k)) {
+    } else if (policy && bh_streq(policy, "Forbid") && active) {
         note(k, "Normal", "JobAlreadyActive",
              "Not starting job because prior execution is running and concurrency policy is Forbid",
              "");
     } else {
-        for (size_t i = 0; policy && bh_streq(policy, "Replace") && i < k->jobs.n; i++) {
+        for (size_t i = 0; policy && bh_streq(policy, "Replace") && i < k->jobs.n; i++)
             if (!finish_of(k, k->jobs.v[i]))
                 delete_job(k, k->jobs.v[i]);
-        }
         start(k, at);
     }
 }
@@ -276,12 +239,25 @@ void bh_ctl_sync_cronjob(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
     struct cron k = {.c = c,
                      .obj = obj,
                      .tree = bh_sim_obj_tree(&c->arena, obj),
-                     .jobs = bh_ctl_owned(c, obj->uid, c->t.jobs),
+                     .jobs = bh_sim_owned(c->sim, obj->uid, c->t.jobs),
                      .now = bh_sim_now_ns(c->sim) / S,
                      .next = INT64_MAX};
 
-    see_finished(&k);
-    clean_up(&k);
+    /* Says which jobs have ended since the last look. */
+    for (size_t i = 0; i < k.jobs.n; i++) {
+        const struct bh_json *job = bh_sim_obj_tree(&k.c->arena, k.jobs.v[i]);
+        const char *how = finished(job), *when = bh_tree_str(job, "status.completionTime");
+        if (!how || !was_active(&k, k.jobs.v[i]->uid))
+            continue;
+        bh_sim_event(k.c->sim, k.obj, "Normal", "SawCompletedJob", COMPONENT,
+                     "Saw completed job: %s, condition: %s", k.jobs.v[i]->name, how);
+        if (when && (!k.last_success || strcmp(when, k.last_success) > 0))
+            k.last_success = when;
+    }
+    if (k.jobs.n)
+        qsort(k.jobs.v, k.jobs.n, sizeof(struct bh_sim_obj *), oldest_first);
+    limit(&k, "Complete", bh_tree_i64(k.tree, "spec.successfulJobsHistoryLimit", 3));
+    limit(&k, "Failed", bh_tree_i64(k.tree, "spec.failedJobsHistoryLimit", 1));
     move(&k);
     bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &k);
     bh_sim_objs_fini(&k.jobs);

@@ -9,8 +9,6 @@
  */
 #include "simulator/controllers/controllers.h"
 
-#define COMPONENT "daemonset-controller"
-
 struct slot { /* one node */
     struct bh_sim_obj *node;
     bool fits, stays;       /* a new pod would go there; one that is there may stay */
@@ -71,10 +69,9 @@ static bool term_matches(const struct bh_json *term, const struct bh_sim_obj *no
         if (!requirement(e, key ? bh_sim_obj_label(node, key) : NULL))
             return false;
     }
-    bh_json_each(e, fields) {
+    bh_json_each(e, fields)
         if (!bh_tree_is(e, "key", "metadata.name") || !requirement(e, node->name))
             return false;
-    }
     return true;
 }
 
@@ -90,19 +87,17 @@ static bool affinity_matches(const struct bh_json *spec, const struct bh_sim_obj
     }
     if (!sel)
         return true;
-    bh_json_each(t, bh_tree_arr(sel, "nodeSelectorTerms")) {
+    bh_json_each(t, bh_tree_arr(sel, "nodeSelectorTerms"))
         if (term_matches(t, node))
             return true;
-    }
     return false;
 }
 
 static bool tolerated(const struct bh_json *spec, const struct bh_json *taint)
 {
-    bh_json_each(t, bh_tree_arr(spec, "tolerations")) {
+    bh_json_each(t, bh_tree_arr(spec, "tolerations"))
         if (bh_ctl_tolerates(t, taint))
             return true;
-    }
     return false;
 }
 
@@ -110,12 +105,11 @@ static bool tolerated(const struct bh_json *spec, const struct bh_json *taint)
 static bool taints_tolerated(struct bh_sim_controllers *c, const struct bh_json *spec,
                              const struct bh_sim_obj *node, bool *ret_stay)
 {
-    struct bh_arena_mark mark;
     bool ok = true;
 
     if (!strstr(node->json, "\"taints\""))
         return true;
-    mark = bh_arena_mark(&c->arena);
+    struct bh_arena_mark mark = bh_arena_mark(&c->arena);
     bh_json_each(t, bh_tree_arr(bh_sim_obj_tree(&c->arena, node), "spec.taints")) {
         if (bh_tree_is(t, "effect", "PreferNoSchedule") || tolerated(spec, t))
             continue;
@@ -131,7 +125,6 @@ static struct slot slot_of(struct daemons *d, struct bh_sim_obj *node)
 {
     const struct bh_json *spec = bh_tree_obj(d->template, "spec");
     const char *name = bh_tree_str(spec, "nodeName");
-
     struct slot s = {.node = node};
 
     s.stays = (!name || !*name || bh_streq(name, node->name)) && affinity_matches(spec, node);
@@ -164,28 +157,16 @@ static void prepare_template(struct daemons *d)
         {"node.kubernetes.io/network-unavailable", "NoSchedule"},
     };
     struct bh_arena *a = &d->c->arena;
-    struct bh_json *spec, *list;
     size_t n = BH_ARRAY_LEN(taints);
 
     d->template = bh_ctl_template_with(a, bh_tree_obj(d->tree, "spec.template"),
                                        "controller-revision-hash", d->hash);
-    spec = bh_json_obj_at(a, d->template, "spec");
-    list = bh_tree_dflt_arr(a, spec, "tolerations");
+    struct bh_json *spec = bh_json_obj_at(a, d->template, "spec");
+    struct bh_json *list = bh_tree_dflt_arr(a, spec, "tolerations");
     if (!bh_tree_bool(spec, "hostNetwork", false))
         n--;
     for (size_t i = 0; list && i < n; i++)
         tolerate(a, list, taints[i][0], taints[i][1]);
-}
-
-/* Required terms are alternatives: a single new one, the node's name, takes the place of them all.
- * The node is known to satisfy the other requirements. */
-static void pin(struct bh_arena *a, struct bh_json *pod, const char *node)
-{
-    bh_json_add(a, pod,
-                "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
-                "{nodeSelectorTerms: [{matchFields: "
-                "[{key: metadata.name, operator: In, values: [%s]}]}]}}}}",
-                node);
 }
 
 /* ---- pods and nodes -------------------------------------------------------------------------- */
@@ -193,11 +174,11 @@ static void pin(struct bh_arena *a, struct bh_json *pod, const char *node)
 static const char *pinned_to(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)
 {
     static const char pinned[] = "\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"";
-    const char *at;
 
     if (*pod->node_name)
         return pod->node_name;
-    at = strstr(pod->json, pinned); /* as pin() has written it: no need to parse thousands */
+    const char *at =
+        strstr(pod->json, pinned); /* as pin() has written it: no need to parse thousands */
     if (!at)
         return bh_tree_pinned_to(bh_sim_obj_tree(&c->arena, pod));
     at += sizeof(pinned) - 1;
@@ -214,7 +195,7 @@ static void remove_pod(struct daemons *d, struct bh_sim_obj *pod)
     if (!d->budget)
         return;
     d->budget--;
-    bh_ctl_pod_delete(d->c, d->obj, COMPONENT, pod);
+    bh_ctl_pod_delete(d->c, BH_CTL_DAEMONSET, d->obj, pod);
 }
 
 /* Finished pods and pods without a node to run on go; of two on a node the first in line stays. */
@@ -222,10 +203,10 @@ static void assign(struct daemons *d, struct bh_sim_objs *pods)
 {
     for (size_t i = 0; i < pods->n; i++) {
         struct bh_sim_obj *p = pods->v[i];
-        struct slot *s;
         if (p->deleting)
             continue;
-        s = bsearch(pinned_to(d->c, p), d->slots, d->n, sizeof(*d->slots), by_node_name);
+        struct slot *s =
+            bsearch(pinned_to(d->c, p), d->slots, d->n, sizeof(*d->slots), by_node_name);
         if (!s || !bh_ctl_pod_active(p) || s->pod) {
             remove_pod(d, p);
         } else if (!s->stays) {
@@ -242,19 +223,20 @@ static void create_missing(struct daemons *d)
 {
     for (size_t i = 0; i < d->n && d->budget; i++) {
         struct bh_arena *a = &d->c->pod_arena;
-        struct bh_json *pod;
-        struct bh_sim_error e;
         if (!d->slots[i].fits || d->slots[i].pod)
             continue;
         d->budget--;
-        pod = bh_ctl_pod_of(a, d->obj, d->template);
-        bh_json_add(a, pod, "metadata: {generateName: %s}",
-                    bh_arena_printf(a, "%s-", d->obj->name));
-        pin(a, pod, d->slots[i].node->name);
-        if (bh_ctl_pod_create(d->c, d->obj, COMPONENT, pod, &e)) {
-            bh_ctl_again(d->c, BH_CTL_DAEMONSET, d->obj, BH_CTL_RETRY_NS);
+        struct bh_json *pod = bh_ctl_pod_of(a, d->obj, d->template, d->obj->name);
+        /* Required terms are alternatives: a single new one, the node's name, takes the place of
+         * them all. The node is known to satisfy the other requirements. */
+        bh_json_add(
+            a, pod,
+            "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+            "{nodeSelectorTerms: [{matchFields: "
+            "[{key: metadata.name, operator: In, values: [%s]}]}]}}}}",
+            d->slots[i].node->name);
+        if (bh_ctl_pod_create(d->c, BH_CTL_DAEMONSET, d->obj, pod))
             return;
-        }
     }
 }
 
@@ -263,19 +245,6 @@ static bool is_updated(const struct daemons *d, const struct bh_sim_obj *pod)
     const char *h = bh_sim_obj_label(pod, "controller-revision-hash");
 
     return h && bh_streq(h, d->hash);
-}
-
-static void count(struct daemons *d)
-{
-    for (size_t i = 0; i < d->n; i++) {
-        const struct slot *s = &d->slots[i];
-        d->desired += s->fits;
-        if (!s->fits || !s->pod)
-            continue;
-        d->current++;
-        d->ready += bh_ctl_pod_ready(s->pod);
-        d->updated += is_updated(d, s->pod);
-    }
 }
 
 /* Old pods that are not ready go at once, ready ones as far as maxUnavailable allows. */
@@ -311,26 +280,6 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     return true;
 }
 
-static void move(struct daemons *d)
-{
-    BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs nodes = bh_ctl_listed(d->c, d->c->t.nodes, NULL);
-    BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs pods = bh_ctl_owned(d->c, d->obj->uid, d->c->t.pods);
-
-    d->hash = bh_ctl_revision(d->c, &d->c->arena, d->obj, bh_tree_obj(d->tree, "spec.template"));
-    prepare_template(d);
-    d->slots = bh_arena_new_array(&d->c->arena, struct slot, nodes.n + 1);
-    for (d->n = 0; d->n < nodes.n; d->n++)
-        d->slots[d->n] = slot_of(d, nodes.v[d->n]);
-    assign(d, &pods);
-    count(d);
-    create_missing(d);
-    roll(d);
-    if (!d->budget)
-        bh_ctl_again(d->c, BH_CTL_DAEMONSET, d->obj, 0);
-}
-
 void bh_ctl_sync_daemonset(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
     struct daemons d = {
@@ -338,6 +287,28 @@ void bh_ctl_sync_daemonset(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 
     if (!bh_tree_obj(d.tree, "spec.template"))
         return;
-    move(&d);
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs nodes = bh_sim_listed(c->sim, c->t.nodes, NULL);
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_sim_owned(c->sim, obj->uid, c->t.pods);
+    d.hash = bh_ctl_revision(c, &c->arena, obj, bh_tree_obj(d.tree, "spec.template"));
+    prepare_template(&d);
+    d.slots = bh_arena_new_array(&c->arena, struct slot, nodes.n + 1);
+    for (d.n = 0; d.n < nodes.n; d.n++)
+        d.slots[d.n] = slot_of(&d, nodes.v[d.n]);
+    assign(&d, &pods);
+    for (size_t i = 0; i < d.n; i++) {
+        const struct slot *s = &d.slots[i];
+        d.desired += s->fits;
+        if (!s->fits || !s->pod)
+            continue;
+        d.current++;
+        d.ready += bh_ctl_pod_ready(s->pod);
+        d.updated += is_updated(&d, s->pod);
+    }
+    create_missing(&d);
+    roll(&d);
+    if (!d.budget)
+        bh_ctl_again(c, BH_CTL_DAEMONSET, obj, 0);
     bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &d);
 }

@@ -68,8 +68,7 @@ static int by_age(const void *pa, const void *pb)
     const char *y = bh_tree_str(b->tree, "metadata.creationTimestamp");
     int cmp = strcmp(x ? x : "", y ? y : "");
 
-    if (!cmp && a->revision != b->revision)
-        return a->revision < b->revision ? -1 : 1;
+    cmp = cmp ? cmp : BH_CMP(a->revision, b->revision);
     return cmp ? cmp : strcmp(a->obj->name, b->obj->name);
 }
 
@@ -103,7 +102,7 @@ static void read_all(struct dep *d, struct bh_sim_controllers *c, struct bh_sim_
     *d = (struct dep){.c = c,
                       .obj = obj,
                       .tree = bh_sim_obj_tree(&c->arena, obj),
-                      .objs = bh_ctl_owned(c, obj->uid, c->t.replicasets)};
+                      .objs = bh_sim_owned(c->sim, obj->uid, c->t.replicasets)};
     d->template = bh_tree_obj(d->tree, "spec.template");
     limits(d);
     d->sets = bh_arena_new_array(&c->arena, struct set, d->objs.n + 1);
@@ -132,11 +131,6 @@ static struct numbers numbers_of(const struct dep *d)
         n.available += d->sets[i].available;
     }
     return n;
-}
-
-static int64_t all_replicas(const struct dep *d)
-{
-    return numbers_of(d).replicas;
 }
 
 /* ---- writing replica sets -------------------------------------------------------------------- */
@@ -183,29 +177,22 @@ static void scale(struct dep *d, struct set *s, int64_t replicas)
                  replicas > was ? "up" : "down", s->obj->name, was, replicas);
 }
 
-/* Annotations that say something about the deployment only. */
-static bool own_annotation(const char *key)
-{
-    return bh_word_at(LAST_APPLIED " " REVISION " " REVISIONS " " DESIRED " " MAX_REPLICAS
-                                   " deprecated.deployment.rollback.to",
-                      key) >= 0;
-}
-
 static void copy_annotations(const struct dep *d, struct bh_arena *a, struct bh_json *meta)
 {
+    static const char own[] = LAST_APPLIED " " REVISION " " REVISIONS " " DESIRED " " MAX_REPLICAS
+                                           " deprecated.deployment.rollback.to";
     struct bh_json *to = bh_json_obj_at(a, meta, "annotations");
 
-    bh_json_each(m, bh_tree_obj(d->tree, "metadata.annotations")) {
-        if (!own_annotation(m->key.p))
+    bh_json_each(m, bh_tree_obj(d->tree, "metadata.annotations"))
+        if (bh_word_at(own, m->key.p) < 0) /* these say something about the deployment only */
             bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
-    }
 }
 
 static struct bh_json *new_set_tree(struct dep *d, const char *hash, int64_t revision)
 {
     struct bh_arena *a = &d->c->arena;
     struct bh_json *template = bh_ctl_template_with(a, d->template, HASH_LABEL, hash), *o;
-    int64_t room = BH_MAX(d->want + d->surge - all_replicas(d), 0);
+    int64_t room = BH_MAX(d->want + d->surge - numbers_of(d).replicas, 0);
 
     o = bh_json_make(a,
                      "metadata: {name: %s, labels: %p}, spec: {replicas: %ld, minReadySeconds?: "
@@ -220,19 +207,6 @@ static struct bh_json *new_set_tree(struct dep *d, const char *hash, int64_t rev
     set_numbers(d, a, o);
     bh_ctl_own(a, bh_json_get(o, "metadata"), d->obj);
     return o;
-}
-
-static void made(struct dep *d, struct bh_sim_obj *o)
-{
-    struct set *s = &d->sets[d->n++];
-
-    read_set(s, o, &d->c->arena);
-    d->present = s;
-    d->reason = "NewReplicaSetCreated";
-    d->message = bh_arena_printf(&d->c->arena, "Created new replica set \"%s\"", o->name);
-    if (s->replicas)
-        bh_sim_event(d->c->sim, d->obj, "Normal", "ScalingReplicaSet", COMPONENT,
-                     "Scaled up replica set %s from 0 to %" PRId64, o->name, s->replicas);
 }
 
 /* The name's hash may collide with a set of another template: another salt is tried then. */
@@ -252,7 +226,14 @@ static void make_present(struct dep *d, int64_t revision)
             break;
     }
     if (o) {
-        made(d, o);
+        struct set *s = &d->sets[d->n++];
+        read_set(s, o, &d->c->arena);
+        d->present = s;
+        d->reason = "NewReplicaSetCreated";
+        d->message = bh_arena_printf(&d->c->arena, "Created new replica set \"%s\"", o->name);
+        if (s->replicas)
+            bh_sim_event(d->c->sim, d->obj, "Normal", "ScalingReplicaSet", COMPONENT,
+                         "Scaled up replica set %s from 0 to %" PRId64, o->name, s->replicas);
         bh_sim_obj_unref(o);
     } else {
         d->reason = "ReplicaSetCreateError";
@@ -299,10 +280,9 @@ static void find_present(struct dep *d, bool may_make)
     struct revise r = {.d = d};
     int64_t highest_old = 0;
 
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t i = 0; i < d->n; i++)
         if (&d->sets[i] != d->present)
             highest_old = BH_MAX(highest_old, d->sets[i].revision);
-    }
     if (!d->present && !may_make)
         return;
     if (d->present) {
@@ -318,23 +298,12 @@ static void find_present(struct dep *d, bool may_make)
 
 /* ---- moving replicas ------------------------------------------------------------------------- */
 
-static void grow_present(struct dep *d)
-{
-    struct set *p = d->present;
-    int64_t room = d->want + d->surge - all_replicas(d);
-
-    if (p->replicas > d->want)
-        scale(d, p, d->want);
-    else if (p->replicas < d->want && room > 0)
-        scale(d, p, p->replicas + BH_MIN(room, d->want - p->replicas));
-}
-
 /* Pods that are not available anyway go first, then as many as availability allows. */
 static void shrink_old(struct dep *d)
 {
     struct set *p = d->present;
     int64_t floor = d->want - d->unavailable;
-    int64_t budget = all_replicas(d) - floor - BH_MAX(p->replicas - p->available, 0), spare;
+    int64_t budget = numbers_of(d).replicas - floor - BH_MAX(p->replicas - p->available, 0), spare;
 
     for (size_t i = 0; i < d->n && budget > 0; i++) {
         struct set *s = &d->sets[i];
@@ -365,7 +334,7 @@ static void recreate(struct dep *d)
             continue;
         scale(d, s, 0);
         BH_CLEANUP(bh_sim_objs_fini)
-        struct bh_sim_objs pods = bh_ctl_owned(d->c, s->obj->uid, d->c->t.pods);
+        struct bh_sim_objs pods = bh_sim_owned(d->c->sim, s->obj->uid, d->c->t.pods);
         old_pods = old_pods || pods.n > 0;
     }
     if (old_pods) {
@@ -378,24 +347,6 @@ static void recreate(struct dep *d)
     find_present(d, true);
     if (d->present)
         scale(d, d->present, d->want);
-}
-
-/* Paused: the template is not rolled out, but the number of replicas is followed. */
-static void scale_only(struct dep *d)
-{
-    struct set *active = NULL;
-    size_t n_active = 0;
-
-    for (size_t i = 0; i < d->n; i++) {
-        if (d->sets[i].replicas > 0) {
-            active = &d->sets[i];
-            n_active++;
-        }
-    }
-    if (n_active == 0)
-        active = d->present ? d->present : d->n ? &d->sets[d->n - 1] : NULL;
-    if (active && n_active <= 1)
-        scale(d, active, d->want);
 }
 
 static void forget_history(struct dep *d)
@@ -525,13 +476,30 @@ void bh_ctl_sync_deployment(struct bh_sim_controllers *c, struct bh_sim_obj *obj
     if (!obj->deleting && d.template) {
         if (bh_tree_bool(d.tree, "spec.paused", false)) {
             find_present(&d, false);
-            scale_only(&d);
+            /* Paused: the template is not rolled out, but the number of replicas is followed. */
+            struct set *active = NULL;
+            size_t n_active = 0;
+            for (size_t i = 0; i < d.n; i++) {
+                if (d.sets[i].replicas > 0) {
+                    active = &d.sets[i];
+                    n_active++;
+                }
+            }
+            if (n_active == 0)
+                active = d.present ? d.present : d.n ? &d.sets[d.n - 1] : NULL;
+            if (active && n_active <= 1)
+                scale(&d, active, d.want);
         } else if (bh_tree_is(d.tree, "spec.strategy.type", "Recreate")) {
             recreate(&d);
         } else {
             find_present(&d, true);
             if (d.present) {
-                grow_present(&d);
+                struct set *p = d.present;
+                int64_t room = d.want + d.surge - numbers_of(&d).replicas;
+                if (p->replicas > d.want)
+                    scale(&d, p, d.want);
+                else if (p->replicas < d.want && room > 0)
+                    scale(&d, p, p->replicas + BH_MIN(room, d.want - p->replicas));
                 shrink_old(&d);
             }
         }

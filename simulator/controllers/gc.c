@@ -27,11 +27,10 @@ static const struct bh_sim_obj *owner_of(struct bh_sim_controllers *c, const cha
     return o && uid && bh_streq(o->uid, uid) ? o : NULL;
 }
 
-static bool drop_reference(void *uid, struct bh_arena *a, struct bh_json *o)
+static bool drop_reference(void *uid, struct bh_arena *a BH_UNUSED, struct bh_json *o)
 {
     struct bh_json *refs = bh_tree_arr(o, "metadata.ownerReferences");
 
-    (void)a;
     bh_json_each(r, refs) {
         if (bh_tree_is(r, "uid", uid)) {
             bh_json_remove(refs, r);
@@ -48,21 +47,17 @@ static bool drop_reference(void *uid, struct bh_arena *a, struct bh_json *o)
 static bool other_owner_lives(struct bh_sim_controllers *c, const struct bh_sim_obj *o,
                               const char *gone)
 {
-    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
-
-    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences")) {
+    bh_json_each(r, bh_tree_arr(bh_sim_obj_tree(&c->arena, o), "metadata.ownerReferences"))
         if (!bh_tree_is(r, "uid", gone) && owner_of(c, o->ns, r))
             return true;
-    }
     return false;
 }
 
-void bh_ctl_sync_orphaned(struct bh_sim_controllers *c, const char *ns, const char *uid)
+void bh_ctl_sync_orphaned(struct bh_sim_controllers *c, const char *ns BH_UNUSED, const char *uid)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_owned(c, uid, NULL);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_owned(c->sim, uid, NULL);
     size_t budget = BH_CTL_BATCH;
 
-    (void)ns;
     for (size_t i = 0; i < l.n && budget; i++) {
         if (l.v[i]->deleting)
             continue;
@@ -80,35 +75,29 @@ void bh_ctl_sync_orphaned(struct bh_sim_controllers *c, const char *ns, const ch
 
 static struct bh_json *find_finalizer(const struct bh_json *o, const char *which)
 {
-    bh_json_each(f, bh_tree_arr(o, "metadata.finalizers")) {
+    bh_json_each(f, bh_tree_arr(o, "metadata.finalizers"))
         if (bh_json_cstr(f) && bh_streq(bh_json_cstr(f), which))
             return f;
-    }
     return NULL;
 }
 
-bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o)
+bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a BH_UNUSED, struct bh_json *o)
 {
-    (void)a;
     return bh_json_remove(bh_tree_arr(o, "metadata.finalizers"), find_finalizer(o, which));
 }
 
 static bool blocks(struct bh_sim_controllers *c, const struct bh_sim_obj *o, const char *uid)
 {
-    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
-
-    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences")) {
+    bh_json_each(r, bh_tree_arr(bh_sim_obj_tree(&c->arena, o), "metadata.ownerReferences"))
         if (bh_tree_is(r, "uid", uid))
             return bh_tree_bool(r, "blockOwnerDeletion", false);
-    }
     return false;
 }
 
 /* True when no dependent stands in the way any more. */
 static bool foreground_done(struct bh_sim_controllers *c, const char *uid)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs before = bh_ctl_owned(c, uid, NULL);
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs after = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs before = bh_sim_owned(c->sim, uid, NULL);
     size_t budget = BH_CTL_BATCH;
 
     for (size_t i = 0; i < before.n && budget; i++) {
@@ -124,7 +113,7 @@ static bool foreground_done(struct bh_sim_controllers *c, const char *uid)
         bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
         return false;
     }
-    after = bh_ctl_owned(c, uid, NULL);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs after = bh_sim_owned(c->sim, uid, NULL);
     for (size_t i = 0; i < after.n; i++)
         if (blocks(c, after.v[i], uid))
             return false;
@@ -133,7 +122,7 @@ static bool foreground_done(struct bh_sim_controllers *c, const char *uid)
 
 static bool orphan_done(struct bh_sim_controllers *c, const char *uid)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_owned(c, uid, NULL);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_owned(c->sim, uid, NULL);
     size_t n = BH_MIN(l.n, (size_t)BH_CTL_BATCH);
 
     for (size_t i = 0; i < n; i++)
@@ -143,20 +132,18 @@ static bool orphan_done(struct bh_sim_controllers *c, const char *uid)
     return n < BH_CTL_BATCH;
 }
 
-void bh_ctl_sync_waiting(struct bh_sim_controllers *c, const char *ns, const char *uid)
+void bh_ctl_sync_waiting(struct bh_sim_controllers *c, const char *ns BH_UNUSED, const char *uid)
 {
     static const char foreground[] = "foregroundDeletion", orphan[] = "orphan";
     const struct bh_ctl_known *w = bh_map_get(&c->waiting, uid, strlen(uid));
     const struct bh_sim_obj *o = w ? bh_sim_get(c->sim, w->type, w->ns, w->name) : NULL;
-    const struct bh_json *tree;
     const char *done = NULL;
 
-    (void)ns;
     if (!o || !bh_streq(o->uid, uid)) {
         free(bh_map_del(&c->waiting, uid, strlen(uid)));
         return;
     }
-    tree = bh_sim_obj_tree(&c->arena, o);
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
     if (find_finalizer(tree, orphan))
         done = orphan_done(c, uid) ? orphan : NULL;
     else if (find_finalizer(tree, foreground))
@@ -168,41 +155,28 @@ void bh_ctl_sync_waiting(struct bh_sim_controllers *c, const char *ns, const cha
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-static void start_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *o)
-{
-    if (!strstr(o->json, "\"foregroundDeletion\"") && !strstr(o->json, "\"orphan\""))
-        return;
-    if (!bh_map_get(&c->waiting, o->uid, strlen(o->uid)))
-        bh_map_put(&c->waiting, o->uid, strlen(o->uid), bh_ctl_known_new(o, BH_CTL_N));
-    bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", o->uid);
-}
-
-/* Owners that wait for this dependent look again. */
-static void wake_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *gone)
-{
-    for (uint32_t i = 0; i < gone->n_owners; i++) {
-        const char *uid = gone->owner_uids[i];
-        if (bh_map_get(&c->waiting, uid, strlen(uid)))
-            bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
-    }
-}
-
 void bh_ctl_gc_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
-                      struct bh_sim_obj *old, struct bh_sim_obj *obj)
+                      struct bh_sim_obj *old BH_UNUSED, struct bh_sim_obj *obj)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-
-    (void)old;
     if (change != BH_SIM_DELETED) {
-        if (obj->deleting && obj->has_finalizers)
-            start_waiting(c, obj);
+        if (!obj->deleting || !obj->has_finalizers ||
+            (!strstr(obj->json, "\"foregroundDeletion\"") && !strstr(obj->json, "\"orphan\"")))
+            return;
+        if (!bh_map_get(&c->waiting, obj->uid, strlen(obj->uid)))
+            bh_map_put(&c->waiting, obj->uid, strlen(obj->uid), bh_ctl_known_new(obj, BH_CTL_N));
+        bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", obj->uid);
         return;
     }
     if (c->waiting.len) {
         free(bh_map_del(&c->waiting, obj->uid, strlen(obj->uid)));
-        wake_waiting(c, obj);
+        /* Owners that wait for this dependent look again. */
+        for (uint32_t i = 0; i < obj->n_owners; i++) {
+            const char *uid = obj->owner_uids[i];
+            if (bh_map_get(&c->waiting, uid, strlen(uid)))
+                bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
+        }
     }
-    bh_sim_owned_by(c->sim, obj->uid, NULL, &l);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_owned(c->sim, obj->uid, NULL);
     if (l.n)
         bh_ctl_enqueue(c, BH_CTL_GC_ORPHANED, "", obj->uid);
 }

@@ -28,23 +28,6 @@ static bool set_replicas(void *arg, struct bh_arena *a, struct bh_json *o)
     return true;
 }
 
-static void bounds(struct scale *s, const struct bh_json *hpa)
-{
-    int64_t min = bh_tree_i64(hpa, "spec.minReplicas", 1);
-    int64_t max = bh_tree_i64(hpa, "spec.maxReplicas", INT64_MAX);
-
-    s->want = s->replicas;
-    if (!s->replicas)
-        return; /* scaled to nothing: autoscaling is off */
-    if (s->replicas > max) {
-        s->want = max;
-        s->why = "Current number of replicas above Spec.MaxReplicas";
-    } else if (s->replicas < min) {
-        s->want = min;
-        s->why = "Current number of replicas below Spec.MinReplicas";
-    }
-}
-
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     const struct scale *s = arg;
@@ -59,15 +42,12 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     bh_json_add(a, o, "status: {currentReplicas: %ld, desiredReplicas: %ld}", s->current, s->want);
     bh_tree_set_condition(a, o, "AbleToScale", "True", "SucceededGetScale",
                           "the HPA controller was able to get the target's current scale", now);
-    if (!s->replicas)
-        bh_tree_set_condition(a, o, "ScalingActive", "False", "ScalingDisabled",
-                              "scaling is disabled since the replica count of the target is zero",
-                              now);
-    else
-        bh_tree_set_condition(a, o, "ScalingActive", "False", "FailedGetResourceMetric",
-                              "the HPA was unable to compute the replica count: no metrics are "
-                              "collected in this cluster",
-                              now);
+    bh_tree_set_condition(
+        a, o, "ScalingActive", "False", s->replicas ? "FailedGetResourceMetric" : "ScalingDisabled",
+        s->replicas ? "the HPA was unable to compute the replica count: no metrics are collected "
+                      "in this cluster"
+                    : "scaling is disabled since the replica count of the target is zero",
+        now);
     return true;
 }
 
@@ -93,7 +73,16 @@ void bh_ctl_sync_hpa(struct bh_sim_controllers *c, struct bh_sim_obj *hpa)
         target = bh_sim_obj_tree(&c->arena, s.target);
         s.replicas = bh_tree_i64(target, "spec.replicas", 1);
         s.current = bh_tree_i64(target, "status.replicas", 0);
-        bounds(&s, tree);
+        int64_t min = bh_tree_i64(tree, "spec.minReplicas", 1);
+        int64_t max = bh_tree_i64(tree, "spec.maxReplicas", INT64_MAX);
+        s.want = s.replicas;
+        if (s.replicas && s.replicas > max) { /* scaled to nothing: autoscaling is off */
+            s.want = max;
+            s.why = "Current number of replicas above Spec.MaxReplicas";
+        } else if (s.replicas && s.replicas < min) {
+            s.want = min;
+            s.why = "Current number of replicas below Spec.MinReplicas";
+        }
         if (s.want != s.replicas && !bh_ctl_edit(c, s.target, BH_SIM_MAIN, set_replicas, &s))
             bh_sim_event(c->sim, hpa, "Normal", "SuccessfulRescale", COMPONENT,
                          "New size: %" PRId64 "; reason: %s", s.want, s.why);

@@ -34,23 +34,6 @@ static int64_t index_of(const struct bh_sim_obj *pod)
     return v ? strtoll(v, NULL, 10) : -1;
 }
 
-static void count(struct job *j, const struct bh_sim_objs *pods, uint8_t *taken)
-{
-    for (size_t i = 0; i < pods->n; i++) {
-        const struct bh_sim_obj *p = pods->v[i];
-        bool ok = bh_streq(p->phase, "Succeeded");
-        int64_t idx = j->indexed ? index_of(p) : -1;
-        j->succeeded += ok;
-        j->failed += bh_streq(p->phase, "Failed");
-        if (bh_ctl_pod_active(p)) {
-            j->active++;
-            j->ready += bh_ctl_pod_ready(p);
-        }
-        if (taken && idx >= 0 && idx < j->completions && (ok || bh_ctl_pod_active(p)))
-            taken[idx] = 1;
-    }
-}
-
 static int64_t wanted_active(const struct job *j)
 {
     if (j->suspended || j->end)
@@ -58,24 +41,6 @@ static int64_t wanted_active(const struct job *j)
     if (j->completions < 0)
         return j->succeeded ? j->active : j->parallelism;
     return BH_MAX(BH_MIN(j->parallelism, j->completions - j->succeeded), 0);
-}
-
-static void decide_end(struct job *j)
-{
-    if (j->deadline_ns && bh_sim_now_ns(j->c->sim) >= j->deadline_ns) {
-        j->end = "Failed";
-        j->reason = "DeadlineExceeded";
-        j->message = "Job was active longer than specified deadline";
-    } else if (j->failed > j->backoff) {
-        j->end = "Failed";
-        j->reason = "BackoffLimitExceeded";
-        j->message = "Job has reached the specified backoff limit";
-    } else if (j->completions >= 0 ? j->succeeded >= j->completions
-                                   : j->succeeded > 0 && j->active == 0) {
-        j->end = "Complete";
-        j->reason = "CompletionsReached";
-        j->message = "Reached expected number of succeeded pods";
-    }
 }
 
 /* ---- deadline, back-off ---------------------------------------------------------------------- */
@@ -106,9 +71,8 @@ static int64_t finished_ns(struct job *j, const struct bh_sim_obj *pod)
     const struct bh_json *tree = bh_sim_obj_tree(&j->c->arena, pod);
     int64_t last = 0;
 
-    bh_json_each(s, bh_tree_arr(tree, "status.containerStatuses")) {
+    bh_json_each(s, bh_tree_arr(tree, "status.containerStatuses"))
         last = BH_MAX(last, bh_ctl_time_after(bh_tree_str(s, "state.terminated.finishedAt"), 0));
-    }
     bh_arena_rewind(&j->c->arena, mark);
     return last;
 }
@@ -120,10 +84,9 @@ static void read_backoff(struct job *j, const struct bh_sim_objs *pods)
 
     if (!j->failed)
         return;
-    for (size_t i = 0; i < pods->n; i++) {
+    for (size_t i = 0; i < pods->n; i++)
         if (bh_streq(pods->v[i]->phase, "Succeeded"))
             success = BH_MAX(success, finished_ns(j, pods->v[i]));
-    }
     for (size_t i = 0; i < pods->n; i++) {
         if (!bh_streq(pods->v[i]->phase, "Failed") || (t = finished_ns(j, pods->v[i])) < success)
             continue;
@@ -137,23 +100,20 @@ static void read_backoff(struct job *j, const struct bh_sim_objs *pods)
 static struct bh_json *pod_for(struct job *j, int64_t idx)
 {
     struct bh_arena *a = &j->c->pod_arena;
-    struct bh_json *pod = bh_ctl_pod_of(a, j->obj, bh_tree_obj(j->tree, "spec.template"));
-    const char *name, *n;
+    const struct bh_json *template = bh_tree_obj(j->tree, "spec.template");
 
     if (idx < 0)
-        return bh_json_add(a, pod, "metadata: {generateName: %s}",
-                           bh_arena_printf(a, "%s-", j->obj->name));
-    n = bh_arena_printf(a, "%" PRId64, idx);
-    name = bh_arena_printf(a, "%s-%s", j->obj->name, n);
-    return bh_json_add(a, pod,
-                       "metadata: {generateName: %s, labels: {" INDEX_LABEL ": %s}, "
+        return bh_ctl_pod_of(a, j->obj, template, j->obj->name);
+    const char *n = bh_arena_printf(a, "%" PRId64, idx);
+    const char *name = bh_arena_printf(a, "%s-%s", j->obj->name, n);
+    return bh_json_add(a, bh_ctl_pod_of(a, j->obj, template, name),
+                       "metadata: {labels: {" INDEX_LABEL ": %s}, "
                        "annotations: {" INDEX_LABEL ": %s}}, spec: {hostname: %s}",
-                       bh_arena_printf(a, "%s-", name), n, n, name);
+                       n, n, name);
 }
 
 static void create(struct job *j, int64_t n, uint8_t *taken)
 {
-    struct bh_sim_error e;
     int64_t idx = -1, todo = BH_MIN(n, BH_CTL_BATCH);
 
     for (int64_t i = 0; i < todo; i++) {
@@ -163,10 +123,8 @@ static void create(struct job *j, int64_t n, uint8_t *taken)
             if (idx >= j->completions)
                 return;
         }
-        if (bh_ctl_pod_create(j->c, j->obj, COMPONENT, pod_for(j, idx), &e)) {
-            bh_ctl_again(j->c, BH_CTL_JOB, j->obj, BH_CTL_RETRY_NS);
+        if (bh_ctl_pod_create(j->c, BH_CTL_JOB, j->obj, pod_for(j, idx)))
             return;
-        }
         j->active++;
     }
     if (todo < n)
@@ -179,7 +137,7 @@ static void delete_some(struct job *j, struct bh_sim_objs *pods, int64_t n)
     for (size_t i = 0; i < pods->n && n > 0; i++) {
         if (!bh_ctl_pod_active(pods->v[i]))
             continue;
-        bh_ctl_pod_delete(j->c, j->obj, COMPONENT, pods->v[i]);
+        bh_ctl_pod_delete(j->c, BH_CTL_JOB, j->obj, pods->v[i]);
         j->active--;
         n--;
     }
@@ -200,7 +158,7 @@ static void condition(struct job *j, struct bh_arena *a, struct bh_json *o, cons
 static void completed_indexes(struct job *j, struct bh_arena *a, struct bh_json *st)
 {
     BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs pods = bh_ctl_owned(j->c, j->obj->uid, j->c->t.pods);
+    struct bh_sim_objs pods = bh_sim_owned(j->c->sim, j->obj->uid, j->c->t.pods);
     BH_CLEANUP(bh_freep) uint8_t *done = bh_calloc((size_t)j->completions + 1, 1);
     BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
@@ -255,15 +213,6 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 
 /* ---- sync ------------------------------------------------------------------------------------ */
 
-static void read_job(struct job *j)
-{
-    j->completions = bh_tree_i64(j->tree, "spec.completions", -1);
-    j->parallelism = bh_tree_i64(j->tree, "spec.parallelism", 1);
-    j->backoff = bh_tree_i64(j->tree, "spec.backoffLimit", 6);
-    j->indexed = bh_tree_is(j->tree, "spec.completionMode", "Indexed") && j->completions >= 0;
-    j->suspended = bh_tree_bool(j->tree, "spec.suspend", false);
-}
-
 /* ttlSecondsAfterFinished: a finished job goes by itself. */
 static void expire(struct job *j)
 {
@@ -284,15 +233,39 @@ static void expire(struct job *j)
 static void move(struct job *j)
 {
     BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs pods = bh_ctl_owned(j->c, j->obj->uid, j->c->t.pods);
+    struct bh_sim_objs pods = bh_sim_owned(j->c->sim, j->obj->uid, j->c->t.pods);
     BH_CLEANUP(bh_freep)
     uint8_t *taken = j->indexed ? bh_calloc((size_t)j->completions + 1, 1) : NULL;
-    int64_t want;
 
-    count(j, &pods, taken);
+    for (size_t i = 0; i < pods.n; i++) {
+        const struct bh_sim_obj *p = pods.v[i];
+        bool ok = bh_streq(p->phase, "Succeeded");
+        int64_t idx = j->indexed ? index_of(p) : -1;
+        j->succeeded += ok;
+        j->failed += bh_streq(p->phase, "Failed");
+        if (bh_ctl_pod_active(p)) {
+            j->active++;
+            j->ready += bh_ctl_pod_ready(p);
+        }
+        if (taken && idx >= 0 && idx < j->completions && (ok || bh_ctl_pod_active(p)))
+            taken[idx] = 1;
+    }
     read_backoff(j, &pods);
-    decide_end(j);
-    want = wanted_active(j);
+    if (j->deadline_ns && bh_sim_now_ns(j->c->sim) >= j->deadline_ns) {
+        j->end = "Failed";
+        j->reason = "DeadlineExceeded";
+        j->message = "Job was active longer than specified deadline";
+    } else if (j->failed > j->backoff) {
+        j->end = "Failed";
+        j->reason = "BackoffLimitExceeded";
+        j->message = "Job has reached the specified backoff limit";
+    } else if (j->completions >= 0 ? j->succeeded >= j->completions
+                                   : j->succeeded > 0 && j->active == 0) {
+        j->end = "Complete";
+        j->reason = "CompletionsReached";
+        j->message = "Reached expected number of succeeded pods";
+    }
+    int64_t want = wanted_active(j);
     if (j->active < want && j->next_ns)
         look_again_at(j, j->next_ns);
     else if (j->active < want)
@@ -304,7 +277,6 @@ static void move(struct job *j)
 void bh_ctl_sync_job(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
     struct job j = {.c = c, .obj = obj, .tree = bh_sim_obj_tree(&c->arena, obj)};
-    bool ok;
 
     if (bh_tree_condition_true(j.tree, "Complete") || bh_tree_condition_true(j.tree, "Failed")) {
         expire(&j);
@@ -312,13 +284,17 @@ void bh_ctl_sync_job(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
     }
     if (obj->deleting)
         return;
-    read_job(&j);
+    j.completions = bh_tree_i64(j.tree, "spec.completions", -1);
+    j.parallelism = bh_tree_i64(j.tree, "spec.parallelism", 1);
+    j.backoff = bh_tree_i64(j.tree, "spec.backoffLimit", 6);
+    j.indexed = bh_tree_is(j.tree, "spec.completionMode", "Indexed") && j.completions >= 0;
+    j.suspended = bh_tree_bool(j.tree, "spec.suspend", false);
     read_deadline(&j);
     move(&j);
     bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &j);
     if (!j.end)
         return;
-    ok = bh_streq(j.end, "Complete");
+    bool ok = bh_streq(j.end, "Complete");
     bh_sim_event(c->sim, obj, ok ? "Normal" : "Warning", ok ? "Completed" : j.reason, COMPONENT,
                  "%s", ok ? "Job completed" : j.message);
     bh_ctl_again(c, BH_CTL_JOB, obj, 0);

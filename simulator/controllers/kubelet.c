@@ -123,16 +123,14 @@ static void container_statuses(struct bh_arena *a, struct bh_json *pod, enum run
     const char *uid = bh_tree_str(pod, "metadata.uid");
 
     if (bh_tree_len(inits)) {
-        bh_json_add(a, status, "initContainerStatuses: []");
-        list = bh_json_get(status, "initContainerStatuses");
+        list = bh_json_set(a, status, "initContainerStatuses", bh_json_new(a, BH_JSON_ARRAY));
         bh_json_each(c, inits)
             container_status(a, list, c, uid,
                              bh_tree_is(c, "restartPolicy", "Always") && run == RUNNING ? run
                                                                                         : COMPLETED,
                              0, started, now);
     }
-    bh_json_add(a, status, "containerStatuses: []");
-    list = bh_json_get(status, "containerStatuses");
+    list = bh_json_set(a, status, "containerStatuses", bh_json_new(a, BH_JSON_ARRAY));
     bh_json_each(c, bh_tree_arr(pod, "spec.containers"))
         container_status(a, list, c, uid, run, exit_code, started, now);
 }
@@ -191,17 +189,6 @@ static void next_pod_ip(struct bh_ctl_kubelet *k, char out[static 16])
              (unsigned)(n & 255));
 }
 
-/* Pods that came with an address, as after a restart: it is not given away again. */
-static void keep_pod_ip(struct bh_ctl_kubelet *k, const struct bh_sim_obj *pod)
-{
-    const char *at = strstr(pod->json, "\"podIP\":\"10.");
-    unsigned a, b, c;
-
-    if (at && sscanf(at + 12, "%3u.%3u.%3u", &a, &b, &c) == 3 && a >= 128 && a < 256 && b < 256 &&
-        c < 256)
-        k->next_pod_ip = BH_MAX(k->next_pod_ip, ((a - 128) << 16 | b << 8 | c) + 1);
-}
-
 static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
 {
     struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, was->ns, was->name);
@@ -235,17 +222,14 @@ static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
  * now; else its start time tells, to the second. */
 static int64_t run_time(struct bh_sim_controllers *c, const struct bh_sim_obj *pod, bool fresh)
 {
-    struct bh_arena_mark mark;
-    const struct bh_json *tree;
-    const char *text;
     int64_t ns = -1;
 
     if (!pod->has_annotations || (!strstr(pod->json, "\"" BH_SIM_RUN_TIME "\"") &&
                                   !strstr(pod->json, "\"" BH_SIM_KWOK_TIME "\"")))
         return -1;
-    mark = bh_arena_mark(&c->kubelet.arena);
-    tree = bh_sim_obj_tree(&c->kubelet.arena, pod);
-    text = bh_tree_annotation(tree, BH_SIM_RUN_TIME);
+    struct bh_arena_mark mark = bh_arena_mark(&c->kubelet.arena);
+    const struct bh_json *tree = bh_sim_obj_tree(&c->kubelet.arena, pod);
+    const char *text = bh_tree_annotation(tree, BH_SIM_RUN_TIME);
     text = text ? text : bh_tree_annotation(tree, BH_SIM_KWOK_TIME);
     if (!text || bh_parse_duration_ns(text, &ns) < 0 || ns < 0)
         ns = -1;
@@ -294,7 +278,7 @@ void bh_ctl_kubelet_commit(struct bh_sim_controllers *c, enum bh_sim_change chan
     if (!c->opt.kubelet || !*obj->node_name)
         return;
     if (!old && !bh_streq(obj->phase, "Pending"))
-        keep_pod_ip(&c->kubelet, obj);
+        bh_ctl_keep_ip(obj, "\"podIP\":\"10.", 128, 256, &c->kubelet.next_pod_ip);
     if (change == BH_SIM_DELETED) {
         bh_ctl_dequeue(c, BH_CTL_POD_END, obj->ns, obj->name);
     } else if (obj->deleting) {

@@ -42,8 +42,7 @@ static void conditions(struct bh_arena *a, struct bh_json *node, const char *now
     };
 
     for (size_t i = 0; i < BH_ARRAY_LEN(all); i++) {
-        struct bh_json *c = bh_tree_condition(node, all[i].type);
-        if (c)
+        if (bh_tree_condition(node, all[i].type))
             continue;
         bh_tree_set_condition(a, node, all[i].type, all[i].status, all[i].reason, all[i].message,
                               now);
@@ -51,27 +50,26 @@ static void conditions(struct bh_arena *a, struct bh_json *node, const char *now
     }
 }
 
-/* Nodes that came with an address, as after a restart: it is not given away again. */
-static void keep_node_ip(struct bh_ctl_kubelet *k, const struct bh_sim_obj *node)
+void bh_ctl_keep_ip(const struct bh_sim_obj *obj, const char *key, unsigned least, unsigned most,
+                    uint32_t *next)
 {
-    const char *at = strstr(node->json, "\"address\":\"172.");
+    const char *at = strstr(obj->json, key);
     unsigned a, b, c;
 
-    if (at && sscanf(at + 15, "%3u.%3u.%3u", &a, &b, &c) == 3 && a >= 16 && a < 32 && b < 256 &&
-        c < 256)
-        k->next_node_ip = BH_MAX(k->next_node_ip, ((a - 16) << 16 | b << 8 | c) + 1);
+    if (at && sscanf(at + strlen(key), "%3u.%3u.%3u", &a, &b, &c) == 3 && a >= least && a < most &&
+        b < 256 && c < 256)
+        *next = BH_MAX(*next, ((a - least) << 16 | b << 8 | c) + 1);
 }
 
 /* 172.16.0.0/12, in order. */
 static void addresses(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *node)
 {
     struct bh_json *list = bh_tree_dflt_arr(a, bh_tree_obj(node, "status"), "addresses");
-    uint32_t n;
     char ip[16];
 
     if (!list || list->c.n)
         return;
-    n = c->kubelet.next_node_ip++ & 0xfffff;
+    uint32_t n = c->kubelet.next_node_ip++ & 0xfffff;
     snprintf(ip, sizeof(ip), "172.%u.%u.%u", (unsigned)(16 + (n >> 16)), (unsigned)(n >> 8 & 255),
              (unsigned)(n & 255));
     bh_json_append(a, list, "type: InternalIP, address: %s", ip);
@@ -118,7 +116,7 @@ static bool init_node(void *arg, struct bh_arena *a, struct bh_json *node)
 
 void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_on_node(c, node);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_on_node(c->sim, node);
 
     for (size_t i = 0; i < l.n; i++)
         bh_ctl_kubelet_commit(c, BH_SIM_ADDED, NULL, l.v[i]);
@@ -131,7 +129,7 @@ void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
     if (!c->opt.kubelet || change == BH_SIM_DELETED)
         return;
     if (change == BH_SIM_ADDED)
-        keep_node_ip(&c->kubelet, node);
+        bh_ctl_keep_ip(node, "\"address\":\"172.", 16, 32, &c->kubelet.next_node_ip);
     /* The whole object, not only its status: the taints follow from the conditions. */
     if (change == BH_SIM_ADDED || !strstr(node->json, "\"Ready\""))
         bh_ctl_edit(c, node, BH_SIM_WHOLE, init_node, c);
@@ -142,13 +140,12 @@ void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
 const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node)
 {
     struct bh_map *m = &c->kubelet.node_ip;
-    const struct bh_sim_obj *o;
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     char *ip = bh_map_get(m, node, strlen(node));
 
     if (ip)
         return ip;
-    o = bh_sim_get(c->sim, c->t.nodes, "", node);
+    const struct bh_sim_obj *o = bh_sim_get(c->sim, c->t.nodes, "", node);
     if (!o)
         return "";
     bh_json_each(e, bh_tree_arr(bh_sim_obj_tree(&a, o), "status.addresses")) {

@@ -30,17 +30,6 @@ struct bh_ctl_node {
     bool deaf;          /* its kubelet does not do what the API server wants */
 };
 
-static struct bh_ctl_node *entry(struct bh_sim_controllers *c, const char *name)
-{
-    struct bh_ctl_node *n = bh_map_get(&c->nodes, name, strlen(name));
-
-    if (!n) {
-        n = bh_calloc(1, sizeof(*n));
-        bh_map_put(&c->nodes, name, strlen(name), n);
-    }
-    return n;
-}
-
 static void forget(struct bh_sim_controllers *c, const char *name)
 {
     free(bh_map_del(&c->nodes, name, strlen(name)));
@@ -101,17 +90,6 @@ static bool find_again(struct bh_json *node)
     return changed;
 }
 
-static struct bh_json *find_taint(const struct bh_json *taints, const char *key)
-{
-    struct bh_json *found = NULL;
-
-    bh_json_each(t, taints) {
-        if (bh_tree_is(t, "key", key) && bh_tree_is(t, "effect", "NoExecute"))
-            found = t;
-    }
-    return found;
-}
-
 /* The NoExecute taint that follows from Ready, and not the other one. */
 static bool taint(struct change *ch, struct bh_arena *a, struct bh_json *node)
 {
@@ -122,7 +100,12 @@ static bool taint(struct change *ch, struct bh_arena *a, struct bh_json *node)
 
     for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
         bool want = ready && bh_tree_is(ready, "status", keys[i][1]);
-        struct bh_json *have = find_taint(bh_tree_arr(spec, "taints"), keys[i][0]);
+        const struct bh_json *taints = bh_tree_arr(spec, "taints");
+        const char *key = keys[i][0];
+        struct bh_json *have = NULL;
+        bh_json_each(t, taints)
+            if (bh_tree_is(t, "key", key) && bh_tree_is(t, "effect", "NoExecute"))
+                have = t;
         if (want == (have != NULL))
             continue;
         changed = true;
@@ -171,7 +154,7 @@ static bool set_ready(void *arg, struct bh_arena *a, struct bh_json *pod)
 static void mark_pods(struct bh_sim_controllers *c, const char *node, bool ready)
 {
     const struct readiness r = {c, ready ? "True" : "False"};
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_on_node(c, node);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_on_node(c->sim, node);
 
     for (size_t i = 0; i < l.n; i++) {
         if (!bh_streq(l.v[i]->phase, "Running") || bh_ctl_pod_ready(l.v[i]) == ready)
@@ -184,46 +167,26 @@ static void mark_pods(struct bh_sim_controllers *c, const char *node, bool ready
 
 /* ---- sync ------------------------------------------------------------------------------------ */
 
-/* Whether the grace period of a silent kubelet is over; else looks again when it will be. */
-static bool grace_over(struct bh_sim_controllers *c, struct bh_ctl_node *n, const char *name)
-{
-    uint64_t now = bh_sim_mono_ns(c->sim), end;
-
-    if (!n->silent_ns)
-        n->silent_ns = now;
-    end = n->silent_ns + (uint64_t)c->opt.node_grace_ns;
-    if (now < end)
-        bh_ctl_enqueue_after(c, BH_CTL_NODE, "", name, (int64_t)(end - now));
-    return now >= end;
-}
-
-static void tell(struct bh_sim_controllers *c, const struct bh_sim_obj *node, bool bad)
-{
-    const char *reason = bad ? "NodeNotReady" : "NodeReady";
-
-    bh_sim_event(c->sim, node, "Normal", reason, bad ? COMPONENT : "kubelet",
-                 "Node %s status is now: %s", node->name, reason);
-    mark_pods(c, node->name, !bad);
-}
-
 /* After the edits: what the node is now, and what follows for others. */
 static void follow(struct bh_sim_controllers *c, struct bh_ctl_node *n, const char *name,
                    bool stopped)
 {
     struct bh_sim_obj *o = bh_sim_get(c->sim, c->t.nodes, "", name);
-    const struct bh_json *tree, *ready;
     bool was_deaf = n->deaf, was_bad = n->bad;
 
     if (!o)
         return;
     bh_sim_obj_ref(o);
-    tree = bh_sim_obj_tree(&c->arena, o);
-    ready = bh_tree_condition(tree, "Ready");
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
+    const struct bh_json *ready = bh_tree_condition(tree, "Ready");
     n->bad = ready && !bh_tree_is(ready, "status", "True");
     n->deaf = stopped || (ready && bh_tree_is(ready, "status", "Unknown"));
-    if (n->bad != was_bad)
-        tell(c, o, n->bad);
-    else if (n->bad)
+    if (n->bad != was_bad) {
+        const char *reason = n->bad ? "NodeNotReady" : "NodeReady";
+        bh_sim_event(c->sim, o, "Normal", reason, n->bad ? COMPONENT : "kubelet",
+                     "Node %s status is now: %s", o->name, reason);
+        mark_pods(c, o->name, !n->bad);
+    } else if (n->bad)
         mark_pods(c, name, false); /* those that came to run since */
     if (was_deaf && !n->deaf)
         bh_ctl_wake_pods(c, name);
@@ -233,25 +196,32 @@ static void follow(struct bh_sim_controllers *c, struct bh_ctl_node *n, const ch
         forget(c, name);
 }
 
-void bh_ctl_sync_node(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_node(struct bh_sim_controllers *c, const char *ns BH_UNUSED, const char *name)
 {
     struct bh_sim_obj *o = bh_sim_get(c->sim, c->t.nodes, "", name);
-    const struct bh_json *tree;
     struct change ch = {.c = c};
-    struct bh_ctl_node *n;
-    bool stopped;
 
-    (void)ns;
     if (!o) {
         forget(c, name);
         bh_ctl_taints_of(c, name, NULL);
         return;
     }
-    tree = bh_sim_obj_tree(&c->arena, o);
-    stopped = c->opt.kubelet && bh_ctl_kubelet_stopped(tree);
-    n = entry(c, name);
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
+    bool stopped = c->opt.kubelet && bh_ctl_kubelet_stopped(tree);
+    struct bh_ctl_node *n = bh_map_get(&c->nodes, name, strlen(name));
+    if (!n) {
+        n = bh_calloc(1, sizeof(*n));
+        bh_map_put(&c->nodes, name, strlen(name), n);
+    }
     if (stopped) {
-        ch.lost = grace_over(c, n, name);
+        /* Is a silent kubelet's grace period over? Else looks again when it will be. */
+        uint64_t now = bh_sim_mono_ns(c->sim), end;
+        if (!n->silent_ns)
+            n->silent_ns = now;
+        end = n->silent_ns + (uint64_t)c->opt.node_grace_ns;
+        if (now < end)
+            bh_ctl_enqueue_after(c, BH_CTL_NODE, "", name, (int64_t)(end - now));
+        ch.lost = now >= end;
     } else {
         n->silent_ns = 0;
         ch.back = c->opt.kubelet;

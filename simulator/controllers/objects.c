@@ -7,7 +7,6 @@
  */
 #include "simulator/controllers/controllers.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "common/k8s/quantity.h"
@@ -38,32 +37,6 @@ struct bh_ctl_known *bh_ctl_known_new(const struct bh_sim_obj *obj, enum bh_ctl 
     memcpy(k->name, obj->name, name_n);
     memcpy(k->name + name_n, obj->ns, ns_n);
     return k;
-}
-
-struct bh_sim_objs bh_ctl_owned(struct bh_sim_controllers *c, const char *uid,
-                                const struct bh_sim_type *type)
-{
-    struct bh_sim_objs l;
-
-    bh_sim_owned_by(c->sim, uid, type, &l);
-    return l;
-}
-
-struct bh_sim_objs bh_ctl_listed(struct bh_sim_controllers *c, const struct bh_sim_type *type,
-                                 const char *ns)
-{
-    struct bh_sim_objs l;
-
-    bh_sim_list(c->sim, type, ns, &l);
-    return l;
-}
-
-struct bh_sim_objs bh_ctl_on_node(struct bh_sim_controllers *c, const char *node)
-{
-    struct bh_sim_objs l;
-
-    bh_sim_pods_on_node(c->sim, node, &l);
-    return l;
 }
 
 int bh_ctl_edit(struct bh_sim_controllers *c, const struct bh_sim_obj *obj, enum bh_sim_sub sub,
@@ -120,10 +93,9 @@ const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t sal
     static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
     BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     char out[11];
-    uint64_t h;
 
     bh_json_write(&b, v);
-    h = bh_hash(b.p, b.n, (uint64_t)salt);
+    uint64_t h = bh_hash(b.p, b.n, (uint64_t)salt);
     for (size_t i = 0; i < sizeof(out) - 1; i++) {
         out[i] = alphabet[h % (sizeof(alphabet) - 1)];
         h /= sizeof(alphabet) - 1;
@@ -161,42 +133,53 @@ struct bh_json *bh_ctl_template_with(struct bh_arena *a, const struct bh_json *t
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
+static const char *const components[BH_CTL_N] = {[BH_CTL_REPLICASET] = "replicaset-controller",
+                                                 [BH_CTL_REPLICATIONCONTROLLER] =
+                                                     "replication-controller",
+                                                 [BH_CTL_STATEFULSET] = "statefulset-controller",
+                                                 [BH_CTL_DAEMONSET] = "daemonset-controller",
+                                                 [BH_CTL_JOB] = "job-controller"};
+
 struct bh_json *bh_ctl_pod_of(struct bh_arena *a, const struct bh_sim_obj *owner,
-                              const struct bh_json *template)
+                              const struct bh_json *template, const char *prefix)
 {
     struct bh_json *pod = bh_ctl_made_of(a, owner, template, "v1", "Pod");
     const struct bh_json *v = bh_json_path(template, "metadata.finalizers");
 
     if (v)
         bh_json_set(a, bh_json_get(pod, "metadata"), "finalizers", bh_json_clone(a, v));
+    if (prefix)
+        bh_json_add(a, pod, "metadata: {generateName: %s}", bh_arena_printf(a, "%s-", prefix));
     return pod;
 }
 
-int bh_ctl_pod_create(struct bh_sim_controllers *c, struct bh_sim_obj *owner, const char *component,
-                      struct bh_json *pod, struct bh_sim_error *e)
+const char *bh_ctl_pod_create(struct bh_sim_controllers *c, enum bh_ctl ctl,
+                              struct bh_sim_obj *owner, struct bh_json *pod)
 {
     struct bh_sim_obj *made = NULL;
-    int rc;
+    struct bh_sim_error e = {0};
+    const char *why = NULL;
 
-    *e = (struct bh_sim_error){0};
-    rc = bh_sim_create(c->sim, c->t.pods, owner->ns, &c->pod_arena, pod, &made, e);
-    if (rc)
-        bh_sim_event(c->sim, owner, "Warning", "FailedCreate", component, "Error creating: %s",
-                     e->message);
-    else
-        bh_sim_event(c->sim, owner, "Normal", "SuccessfulCreate", component, "Created pod: %s",
-                     made->name);
+    if (bh_sim_create(c->sim, c->t.pods, owner->ns, &c->pod_arena, pod, &made, &e)) {
+        why = bh_arena_strdup(&c->arena, e.message);
+        bh_sim_event(c->sim, owner, "Warning", "FailedCreate", components[ctl],
+                     "Error creating: %s", why);
+        bh_ctl_again(c, ctl, owner, BH_CTL_RETRY_NS);
+    } else {
+        bh_sim_event(c->sim, owner, "Normal", "SuccessfulCreate", components[ctl],
+                     "Created pod: %s", made->name);
+    }
     bh_sim_obj_unref(made);
     bh_arena_reset(&c->pod_arena);
-    return rc;
+    return why;
 }
 
-void bh_ctl_pod_delete(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
-                       const char *component, const struct bh_sim_obj *pod)
+void bh_ctl_pod_delete(struct bh_sim_controllers *c, enum bh_ctl ctl, struct bh_sim_obj *owner,
+                       const struct bh_sim_obj *pod)
 {
     if (!bh_ctl_delete(c, pod))
-        bh_sim_event(c->sim, owner, "Normal", "SuccessfulDelete", component, "Deleted pod: %s",
-                     pod->name);
+        bh_sim_event(c->sim, owner, "Normal", "SuccessfulDelete", components[ctl],
+                     "Deleted pod: %s", pod->name);
 }
 
 /* ---- which pods go first --------------------------------------------------------------------- */
@@ -211,25 +194,18 @@ struct rank {
     char created[32];
 };
 
+/* Those without a node go first. */
 static int by_rank(const void *pa, const void *pb)
 {
     const struct rank *a = pa, *b = pb;
-    bool free_a = !*a->pod->node_name, free_b = !*b->pod->node_name;
-    int cmp;
+    int cmp = BH_CMP(*a->pod->node_name != 0, *b->pod->node_name != 0);
 
-    if (free_a != free_b)
-        return free_a ? -1 : 1;
-    if (a->phase != b->phase)
-        return a->phase < b->phase ? -1 : 1;
-    if (a->ready != b->ready)
-        return a->ready ? 1 : -1;
-    if (a->cost != b->cost)
-        return a->cost < b->cost ? -1 : 1;
-    if (a->neighbours != b->neighbours)
-        return a->neighbours > b->neighbours ? -1 : 1;
-    if (a->restarts != b->restarts)
-        return a->restarts > b->restarts ? -1 : 1;
-    cmp = strcmp(b->created, a->created); /* newer first */
+    cmp = cmp ? cmp : BH_CMP(a->phase, b->phase);
+    cmp = cmp ? cmp : BH_CMP(a->ready, b->ready);
+    cmp = cmp ? cmp : BH_CMP(a->cost, b->cost);
+    cmp = cmp ? cmp : BH_CMP(b->neighbours, a->neighbours);
+    cmp = cmp ? cmp : BH_CMP(b->restarts, a->restarts);
+    cmp = cmp ? cmp : strcmp(b->created, a->created); /* newer first */
     return cmp ? cmp : strcmp(b->pod->name, a->pod->name);
 }
 
@@ -238,10 +214,9 @@ static bool restarted(const char *json)
 {
     static const char key[] = "\"restartCount\":";
 
-    for (const char *at = json; (at = strstr(at, key)); at += sizeof(key) - 1) {
+    for (const char *at = json; (at = strstr(at, key)); at += sizeof(key) - 1)
         if (at[sizeof(key) - 1] != '0')
             return true;
-    }
     return false;
 }
 
@@ -259,16 +234,14 @@ static void copy_created(char out[static 32], const char *json)
 static void fill_rank(struct rank *r, struct bh_sim_obj *pod)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    const struct bh_json *t;
-    const char *cost;
 
     *r = (struct rank){.pod = pod, .ready = bh_ctl_pod_ready(pod)};
     r->phase = bh_streq(pod->phase, "Pending") ? 0 : bh_streq(pod->phase, "Running") ? 2 : 1;
     copy_created(r->created, pod->json);
     if (!strstr(pod->json, "pod-deletion-cost") && !restarted(pod->json))
         return;
-    t = bh_sim_obj_tree(&a, pod);
-    cost = bh_tree_annotation(t, "controller.kubernetes.io/pod-deletion-cost");
+    const struct bh_json *t = bh_sim_obj_tree(&a, pod);
+    const char *cost = bh_tree_annotation(t, "controller.kubernetes.io/pod-deletion-cost");
     r->cost = cost ? strtoll(cost, NULL, 10) : 0;
     bh_json_each(s, bh_tree_arr(t, "status.containerStatuses"))
         r->restarts = BH_MAX(r->restarts, bh_tree_i64(s, "restartCount", 0));
@@ -281,8 +254,13 @@ static int by_node(const void *pa, const void *pb)
     return strcmp(a->pod->node_name, b->pod->node_name);
 }
 
-static void count_neighbours(struct rank *r, size_t n)
+void bh_ctl_pods_rank(struct bh_sim_objs *pods)
 {
+    struct rank *r = bh_calloc(pods->n + 1, sizeof(*r));
+
+    for (size_t i = 0; i < pods->n; i++)
+        fill_rank(&r[i], pods->v[i]);
+    size_t n = pods->n;
     qsort(r, n, sizeof(*r), by_node);
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i; end < n && bh_streq(r[end].pod->node_name, r[i].pod->node_name); end++)
@@ -290,15 +268,6 @@ static void count_neighbours(struct rank *r, size_t n)
         for (size_t k = i; k < end; k++)
             r[k].neighbours = end - i;
     }
-}
-
-void bh_ctl_pods_rank(struct bh_sim_objs *pods)
-{
-    struct rank *r = bh_calloc(pods->n + 1, sizeof(*r));
-
-    for (size_t i = 0; i < pods->n; i++)
-        fill_rank(&r[i], pods->v[i]);
-    count_neighbours(r, pods->n);
     qsort(r, pods->n, sizeof(*r), by_rank);
     for (size_t i = 0; i < pods->n; i++)
         pods->v[i] = r[i].pod;

@@ -17,11 +17,6 @@ struct budget {
     struct bh_json *disrupted; /* what stays of status.disruptedPods, or NULL */
 };
 
-static const char *label(void *pod, const char *key)
-{
-    return bh_sim_obj_label(pod, key);
-}
-
 /* Wanted replicas of the controller that decides: a replica set's deployment, or itself. */
 static int64_t scale_of(struct bh_sim_controllers *c, const char *uid, const char **ret_uid)
 {
@@ -46,22 +41,22 @@ static int64_t expected_by_scale(struct bh_sim_controllers *c, const struct bh_s
 
     for (size_t i = 0; i < pods->n; i++) {
         const char *uid = pods->v[i]->owner_uid, *top_uid = NULL;
-        int64_t n;
         if (!*uid || bh_map_put(&direct, uid, strlen(uid), c))
             continue;
-        n = scale_of(c, uid, &top_uid);
+        int64_t n = scale_of(c, uid, &top_uid);
         if (top_uid && !bh_map_put(&top, top_uid, strlen(top_uid), c))
             sum += n;
     }
     return sum;
 }
 
-/* Pods that were told to go and have not gone yet count as gone. */
-static void keep_disrupted(struct budget *b, const struct bh_json *pdb,
-                           const struct bh_sim_objs *pods)
+static void count(struct budget *b, const struct bh_json *pdb, const struct bh_sim_objs *pods)
 {
-    int64_t now = bh_sim_now_ns(b->c->sim);
+    const struct bh_json *min = bh_json_path(pdb, "spec.minAvailable");
+    const struct bh_json *max = bh_json_path(pdb, "spec.maxUnavailable");
 
+    /* Pods that were told to go and have not gone yet count as gone. */
+    int64_t now = bh_sim_now_ns(b->c->sim);
     bh_json_each(m, bh_tree_obj(pdb, "status.disruptedPods")) {
         for (size_t i = 0; i < pods->n; i++) {
             if (!bh_streq(pods->v[i]->name, m->key.p) || pods->v[i]->deleting ||
@@ -72,14 +67,6 @@ static void keep_disrupted(struct budget *b, const struct bh_json *pdb,
             bh_json_set(&b->c->arena, b->disrupted, m->key.p, bh_json_clone(&b->c->arena, m));
         }
     }
-}
-
-static void count(struct budget *b, const struct bh_json *pdb, const struct bh_sim_objs *pods)
-{
-    const struct bh_json *min = bh_json_path(pdb, "spec.minAvailable");
-    const struct bh_json *max = bh_json_path(pdb, "spec.maxUnavailable");
-
-    keep_disrupted(b, pdb, pods);
     for (size_t i = 0; i < pods->n; i++)
         b->healthy += !pods->v[i]->deleting && bh_ctl_pod_ready(pods->v[i]) &&
                       !bh_json_get(b->disrupted, pods->v[i]->name);
@@ -105,7 +92,7 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
                 "status: {currentHealthy: %ld, desiredHealthy: %ld, disruptionsAllowed: %ld, "
                 "expectedPods: %ld, observedGeneration: %ld, disruptedPods?: %p}",
                 b->healthy, b->desired, b->allowed, b->expected, generation,
-                b->disrupted ? bh_json_clone(a, b->disrupted) : NULL);
+                bh_json_clone(a, b->disrupted));
     bh_tree_set_condition(a, o, "DisruptionAllowed", b->allowed > 0 ? "True" : "False",
                           b->allowed > 0 ? "SufficientPods" : "InsufficientPods", "",
                           bh_ctl_now(b->c, a));
@@ -126,37 +113,31 @@ static struct bh_sim_objs matching(struct bh_sim_controllers *c, const struct bh
     ret.v = bh_arena_alloc(&c->arena, (all->n + 1) * sizeof(struct bh_sim_obj *));
     for (size_t i = 0; i < all->n; i++) {
         struct bh_sim_obj *p = all->v[i];
-        if (!bh_ctl_pod_finished(p) && bh_selector_match(sel, label, p))
+        if (!bh_ctl_pod_finished(p) && bh_selector_match(sel, bh_sim_get_label, p))
             ret.v[ret.n++] = p;
     }
     bh_selector_free(sel);
     return ret;
 }
 
-static void sync_one(struct bh_sim_controllers *c, const struct bh_sim_obj *pdb,
-                     const struct bh_sim_objs *all)
-{
-    struct bh_arena_mark mark = bh_arena_mark(&c->arena);
-    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, pdb);
-    struct budget b = {.c = c};
-    const struct bh_sim_objs pods = matching(c, tree, all);
-
-    count(&b, tree, &pods);
-    bh_ctl_edit(c, pdb, BH_SIM_STATUS, write_status, &b);
-    bh_arena_rewind(&c->arena, mark);
-}
-
 void bh_ctl_sync_pdb(struct bh_sim_controllers *c, const char *ns, const char *name)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, c->t.pdbs, ns);
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs all = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(c->sim, c->t.pdbs, ns);
 
     if (!*name)
         bh_map_del(&c->pdb_due, ns, strlen(ns));
-    if (l.n)
-        bh_sim_list(c->sim, c->t.pods, ns, &all);
+    if (!l.n)
+        return;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs all = bh_sim_listed(c->sim, c->t.pods, ns);
     for (size_t i = 0; i < l.n; i++) {
-        if (!*name || bh_streq(l.v[i]->name, name))
-            sync_one(c, l.v[i], &all);
+        if (*name && !bh_streq(l.v[i]->name, name))
+            continue;
+        struct bh_arena_mark mark = bh_arena_mark(&c->arena);
+        const struct bh_json *tree = bh_sim_obj_tree(&c->arena, l.v[i]);
+        struct budget b = {.c = c};
+        const struct bh_sim_objs pods = matching(c, tree, &all);
+        count(&b, tree, &pods);
+        bh_ctl_edit(c, l.v[i], BH_SIM_STATUS, write_status, &b);
+        bh_arena_rewind(&c->arena, mark);
     }
 }

@@ -20,14 +20,13 @@ static void ephemeral(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
     const struct bh_json *template = bh_tree_obj(volume, "ephemeral.volumeClaimTemplate");
     const char *name = bh_json_get_str(volume, "name"), *full;
     struct bh_sim_error e = {0};
-    struct bh_json *claim;
 
     if (!template || !name)
         return;
     full = bh_arena_printf(&c->arena, "%s-%s", pod->name, name);
     if (bh_sim_get(c->sim, c->t.claims, pod->ns, full))
         return;
-    claim = bh_ctl_made_of(&c->arena, pod, template, "v1", "PersistentVolumeClaim");
+    struct bh_json *claim = bh_ctl_made_of(&c->arena, pod, template, "v1", "PersistentVolumeClaim");
     bh_json_add(&c->arena, claim, "metadata: {name: %s}", full);
     if (bh_sim_create(c->sim, c->t.claims, pod->ns, &c->arena, claim, NULL, &e))
         bh_sim_event(c->sim, pod, "Warning", "FailedBinding", "ephemeral_volume",
@@ -65,7 +64,7 @@ static struct bh_sim_obj *made_before(struct bh_sim_controllers *c, const struct
                                       const char *entry)
 {
     BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs l = bh_ctl_owned(c, pod->uid, c->t.resource_claims);
+    struct bh_sim_objs l = bh_sim_owned(c->sim, pod->uid, c->t.resource_claims);
 
     for (size_t i = 0; i < l.n; i++) {
         const char *of = bh_tree_annotation(bh_sim_obj_tree(&c->arena, l.v[i]), ANN_POD_CLAIM);
@@ -105,28 +104,24 @@ static void resource_claim(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
 {
     const char *name = bh_json_get_str(entry, "name");
     const char *template = bh_json_get_str(entry, "resourceClaimTemplateName");
-    struct bh_sim_obj *claim;
-    struct naming n;
 
     if (!name || !template || has_name(pod_tree, name))
         return;
-    claim = made_before(c, pod, name);
+    struct bh_sim_obj *claim = made_before(c, pod, name);
     if (!claim)
         claim = make_claim(c, pod, name, template);
     if (!claim)
         return;
-    n = (struct naming){name, claim->name};
+    struct naming n = (struct naming){name, claim->name};
     bh_ctl_edit(c, pod, BH_SIM_STATUS, write_name, &n);
     bh_sim_obj_unref(claim);
 }
 
 void bh_ctl_sync_pod_claims(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
 {
-    const struct bh_json *tree;
-
     if (bh_ctl_pod_finished(pod))
         return;
-    tree = bh_sim_obj_tree(&c->arena, pod);
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, pod);
     bh_json_each(v, bh_tree_arr(tree, "spec.volumes"))
         ephemeral(c, pod, v);
     bh_json_each(e, bh_tree_arr(tree, "spec.resourceClaims"))
@@ -138,11 +133,10 @@ void bh_ctl_sync_pod_claims(struct bh_sim_controllers *c, struct bh_sim_obj *pod
 static bool consumer_lives(struct bh_sim_controllers *c, const char *ns, const struct bh_json *ref)
 {
     const char *name = bh_json_get_str(ref, "name"), *uid = bh_json_get_str(ref, "uid");
-    const struct bh_sim_obj *pod;
 
     if (!bh_tree_is(ref, "resource", "pods") || !name || !uid)
         return true; /* not a pod: not ours to judge */
-    pod = bh_sim_get(c->sim, c->t.pods, ns, name);
+    const struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, ns, name);
     return pod && bh_streq(pod->uid, uid) && !bh_ctl_pod_finished(pod);
 }
 
@@ -181,27 +175,13 @@ void bh_ctl_sync_resource_claim(struct bh_sim_controllers *c, struct bh_sim_obj 
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-/* Every claim that the pod names, or that was made for it. */
-static void enqueue_claims(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)
+static void enqueue_claim(struct bh_sim_controllers *c, const struct bh_sim_obj *pod,
+                          const struct bh_json *entry)
 {
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    const struct bh_json *tree;
+    const char *name = bh_json_get_str(entry, "resourceClaimName");
 
-    tree = bh_sim_obj_tree(&a, pod);
-    bh_json_each(e, bh_tree_arr(tree, "spec.resourceClaims")) {
-        const char *name = bh_json_get_str(e, "resourceClaimName");
-        if (name)
-            bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, name);
-    }
-    bh_json_each(s, bh_tree_arr(tree, "status.resourceClaimStatuses")) {
-        const char *name = bh_json_get_str(s, "resourceClaimName");
-        if (name)
-            bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, name);
-    }
-    const char *extended =
-        bh_tree_str(tree, "status.extendedResourceClaimStatus.resourceClaimName");
-    if (extended)
-        bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, extended);
+    if (name)
+        bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, name);
 }
 
 /* Stored text is compact: a pod without these members is not parsed. */
@@ -209,12 +189,6 @@ static bool asks(const struct bh_sim_obj *pod)
 {
     return strstr(pod->json, "\"resourceClaimTemplateName\":") ||
            strstr(pod->json, "\"volumeClaimTemplate\":");
-}
-
-static bool uses_claims(const struct bh_sim_obj *pod)
-{
-    return strstr(pod->json, "\"resourceClaims\":") ||
-           strstr(pod->json, "\"extendedResourceClaimStatus\":");
 }
 
 void bh_ctl_podclaim_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
@@ -225,15 +199,25 @@ void bh_ctl_podclaim_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
             bh_ctl_again(c, BH_CTL_POD_CLAIMS, obj, 0);
         if ((change == BH_SIM_DELETED ||
              (bh_ctl_pod_finished(obj) && !(old && bh_ctl_pod_finished(old)))) &&
-            uses_claims(obj))
-            enqueue_claims(c, obj);
+            (strstr(obj->json, "\"resourceClaims\":") ||
+             strstr(obj->json, "\"extendedResourceClaimStatus\":"))) {
+            /* Every claim that the pod names, or that was made for it. */
+            BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+            const struct bh_json *tree = bh_sim_obj_tree(&a, obj);
+            bh_json_each(e, bh_tree_arr(tree, "spec.resourceClaims"))
+                enqueue_claim(c, obj, e);
+            bh_json_each(s, bh_tree_arr(tree, "status.resourceClaimStatuses"))
+                enqueue_claim(c, obj, s);
+            enqueue_claim(c, obj, bh_tree_obj(tree, "status.extendedResourceClaimStatus"));
+        }
     } else if (obj->type == c->t.resource_claims && change != BH_SIM_DELETED) {
         /* deleted while a pod used it, or reserved for a pod that went meanwhile */
         if (obj->deleting || strstr(obj->json, "\"reservedFor\":["))
             bh_ctl_again(c, BH_CTL_RESOURCE_CLAIM, obj, 0);
     } else if (obj->type == c->t.claim_templates && change == BH_SIM_ADDED) {
-        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-        bh_sim_list(c->sim, c->t.pods, obj->ns, &l); /* pods that were there before it */
+        /* pods that were there before it */
+        BH_CLEANUP(bh_sim_objs_fini)
+        struct bh_sim_objs l = bh_sim_listed(c->sim, c->t.pods, obj->ns);
         for (size_t i = 0; i < l.n; i++)
             if (asks(l.v[i]))
                 bh_ctl_enqueue(c, BH_CTL_POD_CLAIMS, l.v[i]->ns, l.v[i]->name);

@@ -107,13 +107,11 @@ static struct bh_ctl_item *take_first(struct bh_ctl_queue *q)
 
 static void sync_item(struct bh_sim_controllers *c, const struct bh_ctl_item *it)
 {
-    struct bh_sim_obj *obj;
-
     if (controllers[it->ctl].key) {
         controllers[it->ctl].key(c, it->ns, it->name);
         return;
     }
-    obj = bh_sim_get(c->sim, bh_ctl_type(c, it->ctl), it->ns, it->name);
+    struct bh_sim_obj *obj = bh_sim_get(c->sim, bh_ctl_type(c, it->ctl), it->ns, it->name);
     if (!obj || (obj->deleting && !controllers[it->ctl].deleting))
         return;
     bh_sim_obj_ref(obj);

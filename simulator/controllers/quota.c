@@ -26,11 +26,10 @@ static bool count(void *arg, struct bh_arena *a, struct bh_json *quota)
     return true;
 }
 
-void bh_ctl_sync_quota(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_quota(struct bh_sim_controllers *c, const char *ns, const char *name BH_UNUSED)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, c->t.quotas, ns);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(c->sim, c->t.quotas, ns);
 
-    (void)name;
     for (size_t i = 0; i < l.n; i++)
         bh_ctl_edit(c, l.v[i], BH_SIM_STATUS, count, c->sim);
 }

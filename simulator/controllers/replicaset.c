@@ -13,7 +13,6 @@ struct set_state {
     struct bh_sim_obj *set;
     const struct bh_json *tree;
     enum bh_ctl ctl;
-    const char *component;
     int64_t replicas, ready, available;
     const char *failure; /* text of a refused creation or NULL */
 };
@@ -39,57 +38,35 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     return true;
 }
 
-static void drop_inactive(struct bh_sim_objs *l)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < l->n; i++) {
-        if (bh_ctl_pod_active(l->v[i]))
-            l->v[n++] = l->v[i];
-        else
-            bh_sim_obj_unref(l->v[i]);
-    }
-    l->n = n;
-}
-
-/* 0 or the refusal's code. */
-static int create_pods(struct set_state *s, int64_t n, struct bh_sim_error *e)
-{
-    const struct bh_json *template = bh_tree_obj(s->tree, "spec.template");
-    struct bh_arena *a = &s->c->pod_arena;
-    int rc = 0;
-
-    for (int64_t i = 0; i < n && !rc; i++) {
-        struct bh_json *pod = bh_ctl_pod_of(a, s->set, template);
-        bh_json_add(a, pod, "metadata: {generateName: %s}",
-                    bh_arena_printf(a, "%s-", s->set->name));
-        rc = bh_ctl_pod_create(s->c, s->set, s->component, pod, e);
-    }
-    return rc;
-}
-
 /* Brings the number of pods closer to the wanted one. The counts may lag behind the store, so the
  * pods themselves are counted before anything is made or deleted. */
 static void reconcile(struct set_state *s, int64_t want)
 {
     struct bh_sim_controllers *c = s->c;
     BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs pods = bh_ctl_owned(c, s->set->uid, c->t.pods);
-    struct bh_sim_error e = {0};
-    int64_t diff, n;
+    struct bh_sim_objs pods = bh_sim_owned(c->sim, s->set->uid, c->t.pods);
+    const struct bh_json *template = bh_tree_obj(s->tree, "spec.template");
 
-    drop_inactive(&pods);
-    diff = want - (int64_t)pods.n;
-    n = BH_MIN(diff < 0 ? -diff : diff, BH_CTL_BATCH);
-    if (diff > 0 && create_pods(s, n, &e)) {
-        s->failure = bh_arena_strdup(&c->arena, e.message);
-        bh_ctl_again(c, s->ctl, s->set, BH_CTL_RETRY_NS);
-        return;
+    size_t active = 0;
+    for (size_t i = 0; i < pods.n; i++) {
+        if (bh_ctl_pod_active(pods.v[i]))
+            pods.v[active++] = pods.v[i];
+        else
+            bh_sim_obj_unref(pods.v[i]);
+    }
+    pods.n = active;
+    int64_t diff = want - (int64_t)pods.n;
+    int64_t n = BH_MIN(diff < 0 ? -diff : diff, BH_CTL_BATCH);
+    for (int64_t i = 0; diff > 0 && i < n; i++) {
+        struct bh_json *pod = bh_ctl_pod_of(&c->pod_arena, s->set, template, s->set->name);
+        s->failure = bh_ctl_pod_create(c, s->ctl, s->set, pod);
+        if (s->failure)
+            return;
     }
     if (diff < 0 && want)
         bh_ctl_pods_rank(&pods);
     for (int64_t i = 0; diff < 0 && i < n; i++)
-        bh_ctl_pod_delete(c, s->set, s->component, pods.v[i]);
+        bh_ctl_pod_delete(c, s->ctl, s->set, pods.v[i]);
     if (n < (diff < 0 ? -diff : diff))
         bh_ctl_again(c, s->ctl, s->set, 0);
 }
@@ -99,15 +76,14 @@ static int64_t available(struct set_state *s, int64_t min_ready_s)
 {
     struct bh_sim_controllers *c = s->c;
     BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs pods = bh_ctl_owned(c, s->set->uid, c->t.pods);
+    struct bh_sim_objs pods = bh_sim_owned(c->sim, s->set->uid, c->t.pods);
     int64_t n = 0, now = bh_sim_now_ns(c->sim), next = INT64_MAX, at;
 
     for (size_t i = 0; i < pods.n; i++) {
         BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-        const struct bh_json *cond;
         if (!bh_ctl_pod_active(pods.v[i]) || !bh_ctl_pod_ready(pods.v[i]))
             continue;
-        cond = bh_tree_condition(bh_sim_obj_tree(&a, pods.v[i]), "Ready");
+        const struct bh_json *cond = bh_tree_condition(bh_sim_obj_tree(&a, pods.v[i]), "Ready");
         at = bh_ctl_time_after(bh_tree_str(cond, "lastTransitionTime"), min_ready_s * 1000000000);
         if (at <= now)
             n++;
@@ -127,7 +103,6 @@ void bh_ctl_sync_replicaset(struct bh_sim_controllers *c, struct bh_sim_obj *set
         .set = set,
         .tree = bh_sim_obj_tree(&c->arena, set),
         .ctl = rc ? BH_CTL_REPLICATIONCONTROLLER : BH_CTL_REPLICASET,
-        .component = rc ? "replication-controller" : "replicaset-controller",
     };
     int64_t want = bh_tree_i64(s.tree, "spec.replicas", 1);
     int64_t min_ready = bh_tree_i64(s.tree, "spec.minReadySeconds", 0);

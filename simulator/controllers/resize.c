@@ -18,10 +18,9 @@
 
 static struct bh_json *status_of(const struct bh_json *pod, const char *name)
 {
-    bh_json_each(s, bh_tree_arr(pod, "status.containerStatuses")) {
+    bh_json_each(s, bh_tree_arr(pod, "status.containerStatuses"))
         if (bh_tree_is(s, "name", name))
             return s;
-    }
     return NULL;
 }
 
@@ -58,13 +57,12 @@ void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj 
                           const struct bh_sim_obj *obj)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    const struct bh_json *was, *is;
 
     if (!c->opt.kubelet || !old || old->generation == obj->generation || obj->deleting ||
         !*obj->node_name || !bh_streq(obj->phase, "Running"))
         return;
-    was = bh_sim_obj_tree(&a, old);
-    is = bh_sim_obj_tree(&a, obj);
+    const struct bh_json *was = bh_sim_obj_tree(&a, old);
+    const struct bh_json *is = bh_sim_obj_tree(&a, obj);
     if (bh_json_equal(bh_tree_arr(was, "spec.containers"), bh_tree_arr(is, "spec.containers")))
         return;
     bh_ctl_edit(c, obj, BH_SIM_STATUS, keep_old, was);
@@ -80,7 +78,7 @@ struct verdict {
 static bh_nano others_on(struct bh_sim_controllers *c, const struct bh_sim_obj *pod,
                          const char *resource)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_on_node(c, pod->node_name);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_on_node(c->sim, pod->node_name);
     bh_nano sum = 0;
 
     for (size_t i = 0; i < l.n; i++) {
@@ -103,10 +101,10 @@ static void judge(struct bh_sim_controllers *c, const struct bh_sim_obj *pod,
 
     for (size_t i = 0; i < BH_ARRAY_LEN(names) && !v->reason; i++) {
         bh_nano want = bh_adm_containers_sum(bh_tree_obj(tree, "spec"), "requests", names[i]);
-        bh_nano have, used;
+        bh_nano have;
         if (!bh_adm_parse_quantity(bh_json_get(room, names[i]), &have))
             continue;
-        used = others_on(c, pod, names[i]);
+        bh_nano used = others_on(c, pod, names[i]);
         if (want > have)
             v->reason = "Infeasible";
         else if (want + used > have)

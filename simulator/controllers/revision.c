@@ -9,8 +9,6 @@
  */
 #include "simulator/controllers/controllers.h"
 
-#include <inttypes.h>
-
 #define HASH_LABEL "controller-revision-hash"
 
 static bool raise_number(void *arg, struct bh_arena *a, struct bh_json *o)
@@ -35,24 +33,11 @@ static const char *make(struct bh_sim_controllers *c, struct bh_arena *a, struct
     return hash;
 }
 
-/* The present one and `limit` older ones stay. */
-static void forget(struct bh_sim_controllers *c, const struct bh_sim_objs *l,
-                   const int64_t *numbers, int64_t limit)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        int64_t newer = 0;
-        for (size_t k = 0; k < l->n; k++)
-            newer += numbers[k] > numbers[i];
-        if (newer > limit)
-            bh_ctl_delete(c, l->v[i]);
-    }
-}
-
 const char *bh_ctl_revision(struct bh_sim_controllers *c, struct bh_arena *a,
                             struct bh_sim_obj *owner, const struct bh_json *template)
 {
     BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs l = bh_ctl_owned(c, owner->uid, c->t.revisions);
+    struct bh_sim_objs l = bh_sim_owned(c->sim, owner->uid, c->t.revisions);
     /* the patch that brings the template back */
     struct bh_json *data = bh_json_make(a, "spec: {template: %p}", bh_json_clone(a, template));
     int64_t *numbers = bh_arena_array(a, l.n + 1, sizeof(*numbers)), highest = 0, mine = 0;
@@ -72,7 +57,15 @@ const char *bh_ctl_revision(struct bh_sim_controllers *c, struct bh_arena *a,
     highest += !found || mine < highest;
     if (!found) {
         hash = make(c, a, owner, template, data, highest);
-        forget(c, &l, numbers, 10 - 1);
+        /* The present one and `limit` older ones stay. */
+        int64_t limit = 10 - 1;
+        for (size_t i = 0; i < l.n; i++) {
+            int64_t newer = 0;
+            for (size_t k = 0; k < l.n; k++)
+                newer += numbers[k] > numbers[i];
+            if (newer > limit)
+                bh_ctl_delete(c, l.v[i]);
+        }
         return hash;
     }
     if (mine < highest)

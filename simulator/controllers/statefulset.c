@@ -10,8 +10,6 @@
 
 #include <inttypes.h>
 
-#define COMPONENT "statefulset-controller"
-
 struct stateful {
     struct bh_sim_controllers *c;
     struct bh_sim_obj *obj;
@@ -38,31 +36,15 @@ static int64_t ordinal_of(const struct bh_sim_obj *set, const struct bh_sim_obj 
     return *end || v < 0 || v > INT32_MAX ? -1 : v;
 }
 
-static void place(struct stateful *s, const struct bh_sim_objs *pods)
-{
-    int64_t highest = s->replicas - 1;
-
-    for (size_t i = 0; i < pods->n; i++)
-        highest = BH_MAX(highest, ordinal_of(s->obj, pods->v[i]) - s->start);
-    s->n_pod = (size_t)(highest + 1);
-    s->pod = bh_calloc(s->n_pod + 1, sizeof(*s->pod));
-    for (size_t i = 0; i < pods->n; i++) {
-        int64_t o = ordinal_of(s->obj, pods->v[i]) - s->start;
-        if (o >= 0 && (size_t)o < s->n_pod)
-            s->pod[o] = pods->v[i];
-    }
-}
-
 /* ---- making a pod ---------------------------------------------------------------------------- */
 
 static void claim(struct stateful *s, const struct bh_json *template, const char *name)
 {
     struct bh_arena *a = &s->c->arena;
-    struct bh_json *o;
 
     if (bh_sim_get(s->c->sim, s->c->t.claims, s->obj->ns, name))
         return;
-    o = bh_json_add(a, bh_json_clone(a, template), "metadata: {name: %s}", name);
+    struct bh_json *o = bh_json_add(a, bh_json_clone(a, template), "metadata: {name: %s}", name);
     bh_json_unset(o, "status");
     bh_json_unset(bh_json_get(o, "metadata"), "creationTimestamp");
     bh_json_each(m, bh_tree_obj(s->tree, "spec.selector.matchLabels"))
@@ -96,10 +78,9 @@ static void volumes(struct stateful *s, struct bh_arena *a, struct bh_json *spec
 static void create(struct stateful *s, int64_t ordinal)
 {
     struct bh_arena *a = &s->c->pod_arena;
-    struct bh_json *pod = bh_ctl_pod_of(a, s->obj, bh_tree_obj(s->tree, "spec.template"));
+    struct bh_json *pod = bh_ctl_pod_of(a, s->obj, bh_tree_obj(s->tree, "spec.template"), NULL);
     const char *name = bh_arena_printf(a, "%s-%" PRId64, s->obj->name, ordinal);
     const char *service = bh_tree_str(s->tree, "spec.serviceName");
-    struct bh_sim_error e;
 
     bh_json_add(a, pod,
                 "metadata: {name: %s, labels: {statefulset.kubernetes.io/pod-name: %s, "
@@ -110,8 +91,7 @@ static void create(struct stateful *s, int64_t ordinal)
     if (service && *service)
         bh_json_add(a, pod, "spec: {subdomain: %s}", service);
     volumes(s, a, bh_json_get(pod, "spec"), name);
-    if (bh_ctl_pod_create(s->c, s->obj, COMPONENT, pod, &e))
-        bh_ctl_again(s->c, BH_CTL_STATEFULSET, s->obj, BH_CTL_RETRY_NS);
+    (void)bh_ctl_pod_create(s->c, BH_CTL_STATEFULSET, s->obj, pod);
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -124,22 +104,10 @@ static bool is_updated(const struct stateful *s, const struct bh_sim_obj *pod)
     return h && strncmp(h, s->obj->name, n) == 0 && h[n] == '-' && bh_streq(h + n + 1, s->hash);
 }
 
-static void count(struct stateful *s)
-{
-    for (size_t i = 0; i < s->n_pod; i++) {
-        const struct bh_sim_obj *p = s->pod[i];
-        if (!p)
-            continue;
-        s->have++;
-        s->ready += !p->deleting && bh_ctl_pod_ready(p);
-        s->updated += !p->deleting && is_updated(s, p);
-    }
-}
-
 static void remove_pod(struct stateful *s, struct bh_sim_obj *pod)
 {
     s->budget--;
-    bh_ctl_pod_delete(s->c, s->obj, COMPONENT, pod);
+    bh_ctl_pod_delete(s->c, BH_CTL_STATEFULSET, s->obj, pod);
 }
 
 /* Fills the numbers from below; false when it has to wait for one of them. */
@@ -222,24 +190,6 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     return true;
 }
 
-static void move(struct stateful *s)
-{
-    BH_CLEANUP(bh_sim_objs_fini)
-    struct bh_sim_objs pods = bh_ctl_owned(s->c, s->obj->uid, s->c->t.pods);
-
-    s->hash = bh_ctl_revision(s->c, &s->c->arena, s->obj, bh_tree_obj(s->tree, "spec.template"));
-    s->replicas = bh_tree_i64(s->tree, "spec.replicas", 1);
-    s->start = bh_tree_i64(s->tree, "spec.ordinals.start", 0);
-    s->ordered = !bh_tree_is(s->tree, "spec.podManagementPolicy", "Parallel");
-    place(s, &pods);
-    count(s);
-    if (fill(s) && shrink(s))
-        roll(s);
-    if (s->again)
-        bh_ctl_again(s->c, BH_CTL_STATEFULSET, s->obj, 0);
-    free(s->pod);
-}
-
 void bh_ctl_sync_statefulset(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
     struct stateful s = {
@@ -247,6 +197,34 @@ void bh_ctl_sync_statefulset(struct bh_sim_controllers *c, struct bh_sim_obj *ob
 
     if (!bh_tree_obj(s.tree, "spec.template"))
         return;
-    move(&s);
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_sim_owned(c->sim, obj->uid, c->t.pods);
+    s.hash = bh_ctl_revision(c, &c->arena, obj, bh_tree_obj(s.tree, "spec.template"));
+    s.replicas = bh_tree_i64(s.tree, "spec.replicas", 1);
+    s.start = bh_tree_i64(s.tree, "spec.ordinals.start", 0);
+    s.ordered = !bh_tree_is(s.tree, "spec.podManagementPolicy", "Parallel");
+    int64_t highest = s.replicas - 1;
+    for (size_t i = 0; i < pods.n; i++)
+        highest = BH_MAX(highest, ordinal_of(obj, pods.v[i]) - s.start);
+    s.n_pod = (size_t)(highest + 1);
+    s.pod = bh_calloc(s.n_pod + 1, sizeof(*s.pod));
+    for (size_t i = 0; i < pods.n; i++) {
+        int64_t o = ordinal_of(obj, pods.v[i]) - s.start;
+        if (o >= 0 && (size_t)o < s.n_pod)
+            s.pod[o] = pods.v[i];
+    }
+    for (size_t i = 0; i < s.n_pod; i++) {
+        const struct bh_sim_obj *p = s.pod[i];
+        if (!p)
+            continue;
+        s.have++;
+        s.ready += !p->deleting && bh_ctl_pod_ready(p);
+        s.updated += !p->deleting && is_updated(&s, p);
+    }
+    if (fill(&s) && shrink(&s))
+        roll(&s);
+    if (s.again)
+        bh_ctl_again(c, BH_CTL_STATEFULSET, obj, 0);
+    free(s.pod);
     bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &s);
 }

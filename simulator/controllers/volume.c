@@ -47,21 +47,6 @@ static const char *volume_mode(const struct bh_json *o)
     return mode ? mode : "Filesystem";
 }
 
-static bool selected(const struct bh_json *claim, const struct bh_json *pv)
-{
-    const struct bh_json *spec = bh_json_path(claim, "spec.selector");
-    struct bh_selector *sel = NULL;
-    bool is;
-
-    if (!spec)
-        return true;
-    if (bh_selector_from_json(spec, &sel, NULL) < 0)
-        return false;
-    is = bh_selector_match_json(sel, bh_tree_obj(pv, "metadata.labels"));
-    bh_selector_free(sel);
-    return is;
-}
-
 /* Everything but the size. */
 static bool suits(const struct bh_json *claim, const struct bh_json *pv)
 {
@@ -73,7 +58,15 @@ static bool suits(const struct bh_json *claim, const struct bh_json *pv)
         if (mode && !bh_tree_lists(bh_tree_arr(pv, "spec.accessModes"), mode))
             return false;
     }
-    return selected(claim, pv);
+    const struct bh_json *spec = bh_json_path(claim, "spec.selector");
+    struct bh_selector *sel = NULL;
+    if (!spec)
+        return true;
+    if (bh_selector_from_json(spec, &sel, NULL) < 0)
+        return false;
+    bool is = bh_selector_match_json(sel, bh_tree_obj(pv, "metadata.labels"));
+    bh_selector_free(sel);
+    return is;
 }
 
 /* ---- the two writes of a binding ------------------------------------------------------------- */
@@ -183,7 +176,7 @@ static struct bh_json *new_volume(struct bh_sim_controllers *c, const struct bin
         "metadata: {name: %s, annotations: {" ANN_PROVISIONED ": %s}}, "
         "spec: {capacity: {storage: %s}, accessModes?: %p, persistentVolumeReclaimPolicy: %s, "
         "storageClassName: %s, volumeMode: %s, csi: {driver: %s, volumeHandle: %s}}",
-        b->pv, provisioner, size ? size : "1Gi", modes ? bh_json_clone(a, modes) : NULL,
+        b->pv, provisioner, size ? size : "1Gi", bh_json_clone(a, modes),
         policy ? policy : "Delete", class_named, volume_mode(b->claim_tree), provisioner,
         b->claim->uid);
 
@@ -218,16 +211,13 @@ static const char *find_volume(struct bh_sim_controllers *c, const struct bh_jso
 {
     bh_nano want = storage(bh_json_path(claim, "spec.resources.requests")), best = 0;
     const char *found = NULL;
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(c->sim, c->t.volumes, NULL);
 
-    bh_sim_list(c->sim, c->t.volumes, NULL, &l);
     for (size_t i = 0; i < l.n; i++) {
-        const struct bh_json *pv;
-        bh_nano size;
         if (l.v[i]->deleting || !bh_streq(l.v[i]->phase, "Available"))
             continue;
-        pv = bh_sim_obj_tree(&c->arena, l.v[i]);
-        size = storage(bh_json_path(pv, "spec.capacity"));
+        const struct bh_json *pv = bh_sim_obj_tree(&c->arena, l.v[i]);
+        bh_nano size = storage(bh_json_path(pv, "spec.capacity"));
         if (size < want || (found && size >= best) || bh_json_path(pv, "spec.claimRef") ||
             !suits(claim, pv))
             continue;
@@ -273,17 +263,15 @@ static void join(struct binding *b)
     struct bh_sim_controllers *c = b->c;
     const struct bh_sim_obj *pv = bh_sim_get(c->sim, c->t.volumes, "", b->pv);
     bool completed = bh_tree_annotation(b->claim_tree, ANN_COMPLETED);
-    const struct bh_json *ref;
-    const char *uid, *name;
 
     if (!pv) {
         set_phase(c, b->claim, completed ? "Lost" : "Pending");
         return;
     }
     b->pv_tree = bh_sim_obj_tree(&c->arena, pv);
-    ref = bh_json_path(b->pv_tree, "spec.claimRef");
-    uid = bh_json_get_str(ref, "uid");
-    name = bh_json_get_str(ref, "name");
+    const struct bh_json *ref = bh_json_path(b->pv_tree, "spec.claimRef");
+    const char *uid = bh_json_get_str(ref, "uid");
+    const char *name = bh_json_get_str(ref, "name");
     if (name && (!bh_streq(name, b->claim->name) || !bh_tree_is(ref, "namespace", b->claim->ns) ||
                  (uid && *uid && !bh_streq(uid, b->claim->uid)))) {
         set_phase(c, b->claim, completed ? "Lost" : "Pending");
@@ -318,16 +306,6 @@ void bh_ctl_sync_claim(struct bh_sim_controllers *c, struct bh_sim_obj *claim)
 
 /* ---- one volume ------------------------------------------------------------------------------ */
 
-static void released(struct bh_sim_controllers *c, const struct bh_sim_obj *pv,
-                     const struct bh_json *tree)
-{
-    if (bh_tree_annotation(tree, ANN_PROVISIONED) &&
-        bh_tree_is(tree, "spec.persistentVolumeReclaimPolicy", "Delete"))
-        bh_ctl_delete(c, pv);
-    else
-        set_phase(c, pv, "Released");
-}
-
 void bh_ctl_sync_volume(struct bh_sim_controllers *c, struct bh_sim_obj *pv)
 {
     const struct bh_json *tree = bh_sim_obj_tree(&c->arena, pv);
@@ -342,7 +320,11 @@ void bh_ctl_sync_volume(struct bh_sim_controllers *c, struct bh_sim_obj *pv)
     } else if (claim && (!*uid || bh_streq(uid, claim->uid))) {
         bh_ctl_again(c, BH_CTL_CLAIM, claim, 0);
     } else if (*uid) {
-        released(c, pv, tree);
+        if (bh_tree_annotation(tree, ANN_PROVISIONED) &&
+            bh_tree_is(tree, "spec.persistentVolumeReclaimPolicy", "Delete"))
+            bh_ctl_delete(c, pv);
+        else
+            set_phase(c, pv, "Released");
     } else {
         set_phase(c, pv, "Available"); /* kept for a claim that is not there yet */
     }
@@ -351,7 +333,7 @@ void bh_ctl_sync_volume(struct bh_sim_controllers *c, struct bh_sim_obj *pv)
 /* Volumes became free: every claim that has none looks again. */
 void bh_ctl_sync_volume_sweep(struct bh_sim_controllers *c, const char *ns, const char *name)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, c->t.claims, NULL);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(c->sim, c->t.claims, NULL);
 
     (void)ns, (void)name;
     for (size_t i = 0; i < l.n; i++)
@@ -364,16 +346,12 @@ void bh_ctl_sync_volume_sweep(struct bh_sim_controllers *c, const char *ns, cons
 static void index_volume(struct bh_sim_controllers *c, const struct bh_sim_obj *pv, bool gone)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    const struct bh_json *ref;
-    const char *ns, *name;
+    const struct bh_json *ref = bh_json_path(bh_sim_obj_tree(&a, pv), "spec.claimRef");
+    const char *ns = bh_json_get_str(ref, "namespace"), *name = bh_json_get_str(ref, "name");
     char key[520];
-    size_t n;
 
-    ref = bh_json_path(bh_sim_obj_tree(&a, pv), "spec.claimRef");
-    ns = bh_json_get_str(ref, "namespace");
-    name = bh_json_get_str(ref, "name");
     if (ns && name) {
-        n = claim_key(key, ns, name);
+        size_t n = claim_key(key, ns, name);
         if (!gone) {
             free(bh_map_put(&c->pv_of_claim, key, n, bh_strdup(pv->name)));
         } else {
