@@ -61,7 +61,6 @@ static const struct bh_json *filter(const struct bh_json *v, const char *p, int 
 static const struct bh_json *bracket(const struct bh_json *v, const char *p, int steps)
 {
     char name[256];
-    const char *end;
     if (*p == '?' && p[1] == '(')
         return filter(v, p + 2, steps);
     if (*p == '*' && p[1] == ']') {
@@ -72,7 +71,7 @@ static const struct bh_json *bracket(const struct bh_json *v, const char *p, int
         }
         return NULL;
     }
-    end = quoted(p, name, sizeof(name));
+    const char *end = quoted(p, name, sizeof(name));
     if (end)
         return *end == ']' ? walk(bh_json_get(v, name), end + 1, steps) : NULL;
     long i = strtol(p, (char **)&end, 10);

@@ -20,12 +20,6 @@ static const struct bh_json *member_schema(const struct bh_json *s, const char *
                                                                                              : NULL;
 }
 
-static bool keeps_unknown(const struct bh_json *s)
-{
-    return s->type == BH_JSON_BOOL ||
-           bh_json_get_bool(s, "x-kubernetes-preserve-unknown-fields", false);
-}
-
 static void prune(const struct bh_json *s, struct bh_json *v, bool root, const char *path,
                   struct bh_oas_report *rep)
 {
@@ -51,7 +45,7 @@ static void prune(const struct bh_json *s, struct bh_json *v, bool root, const c
         if (ms) {
             snprintf(below, sizeof(below), "%.400s%s%.100s", path, *path ? "." : "", m->key.p);
             prune(ms, m, false, below, rep);
-        } else if (!keeps_unknown(s)) {
+        } else if (!bh_json_get_bool(s, "x-kubernetes-preserve-unknown-fields", false)) {
             if (rep)
                 bh_oas_unknown(rep, "unknown", path, m->key.p);
             bh_json_remove(v, m);

@@ -128,15 +128,6 @@ static bool check_number(struct check *c, const struct bh_json *s, const struct 
     return true;
 }
 
-static bool is_base64(const char *text)
-{
-    size_t n = strlen(text);
-    char *bytes = bh_malloc(BH_BASE64_ROOM(n) + 1);
-    bool ok = bh_base64_decode(text, n, bytes, &n) == 0;
-    free(bytes);
-    return ok;
-}
-
 static bool format_fits(const char *format, const char *text)
 {
     unsigned char bin[16];
@@ -149,24 +140,37 @@ static bool format_fits(const char *format, const char *text)
         return inet_pton(AF_INET6, text, bin) == 1;
     if (bh_streq(format, "uuid"))
         return strlen(text) == 36 && strspn(text, "0123456789abcdefABCDEF-") == 36;
-    if (bh_streq(format, "byte"))
-        return is_base64(text);
+    if (bh_streq(format, "byte")) {
+        size_t n = strlen(text);
+        char *bytes = bh_malloc(BH_BASE64_ROOM(n) + 1);
+        bool ok = bh_base64_decode(text, n, bytes, &n) == 0;
+        free(bytes);
+        return ok;
+    }
     return true;
+}
+
+/* n has the bounds that the schema's members name; is: "be" or "have". */
+static bool within(struct check *c, const struct bh_json *s, const struct bh_json *shown,
+                   const char *path, size_t n, const char *const bounds[2], const char *is,
+                   const char *of)
+{
+    int64_t min = bh_json_get_i64(s, bounds[0], 0), max = bh_json_get_i64(s, bounds[1], -1);
+    bool few = (int64_t)n < min;
+    if (!few && (max < 0 || (int64_t)n <= max))
+        return true;
+    return bad(c, path, shown, "%s in body should %s at %s %lld %s", path, is,
+               few ? "least" : "most", (long long)(few ? min : max), of);
 }
 
 static bool check_string(struct check *c, const struct bh_json *s, const struct bh_json *v,
                          const char *path)
 {
-    int64_t min = bh_json_get_i64(s, "minLength", 0), max = bh_json_get_i64(s, "maxLength", -1);
-    int64_t n = (int64_t)bh_utf8_count(v->s.p, v->s.n);
+    static const char *const bounds[] = {"minLength", "maxLength"};
     const char *pattern = bh_json_get_str(s, "pattern"), *why;
     const char *format = bh_json_get_text(s, "format");
-    if (n < min)
-        return bad(c, path, v, "%s in body should be at least %lld chars long", path,
-                   (long long)min);
-    if (max >= 0 && n > max)
-        return bad(c, path, v, "%s in body should be at most %lld chars long", path,
-                   (long long)max);
+    if (!within(c, s, v, path, bh_utf8_count(v->s.p, v->s.n), bounds, "be", "chars long"))
+        return false;
     if (pattern && *pattern) {
         struct bh_arena_mark m = bh_arena_mark(c->a);
         size_t from, to;
@@ -186,16 +190,12 @@ static bool check_string(struct check *c, const struct bh_json *s, const struct 
 static bool check_array(struct check *c, const struct bh_json *s, const struct bh_json *v,
                         const char *path, int depth)
 {
-    int64_t min = bh_json_get_i64(s, "minItems", 0), max = bh_json_get_i64(s, "maxItems", -1);
+    static const char *const bounds[] = {"minItems", "maxItems"};
     const struct bh_json *items = bh_json_get(s, "items");
     size_t i = 0;
     bool good = true;
-    if ((int64_t)v->c.n < min)
-        return bad(c, path, NULL, "%s in body should have at least %lld items", path,
-                   (long long)min);
-    if (max >= 0 && (int64_t)v->c.n > max)
-        return bad(c, path, NULL, "%s in body should have at most %lld items", path,
-                   (long long)max);
+    if (!within(c, s, NULL, path, v->c.n, bounds, "have", "items"))
+        return false;
     for (const struct bh_json *m = v->c.first; items && m; m = m->next) {
         const char *at = bh_arena_printf(c->a, "%s[%zu]", path, i++);
         good = validate(c, items, m, at, false, depth) && good;
@@ -206,8 +206,7 @@ static bool check_array(struct check *c, const struct bh_json *s, const struct b
 static bool check_object(struct check *c, const struct bh_json *s, const struct bh_json *v,
                          const char *path, bool root, int depth)
 {
-    int64_t min = bh_json_get_i64(s, "minProperties", 0);
-    int64_t max = bh_json_get_i64(s, "maxProperties", -1);
+    static const char *const bounds[] = {"minProperties", "maxProperties"};
     const struct bh_json *more = bh_json_get(s, "additionalProperties");
     bool good = true;
     bh_json_each(m, bh_json_get_list(s, "required")) {
@@ -219,14 +218,10 @@ static bool check_object(struct check *c, const struct bh_json *s, const struct 
                                "Required value", NULL, "%s", "");
         good = false;
     }
-    if ((int64_t)v->c.n < min || (max >= 0 && (int64_t)v->c.n > max))
-        good = bad(c, path, NULL, "%s in body should have %s %lld properties", path,
-                   (int64_t)v->c.n < min ? "at least" : "at most",
-                   (long long)((int64_t)v->c.n < min ? min : max));
+    good = within(c, s, NULL, path, v->c.n, bounds, "have", "properties") && good;
     bh_json_each(m, v) {
         const struct bh_json *p = bh_json_get(bh_json_get(s, "properties"), m->key.p);
-        if (root && (bh_streq(m->key.p, "metadata") || bh_streq(m->key.p, "kind") ||
-                     bh_streq(m->key.p, "apiVersion")))
+        if (root && bh_word_at("metadata kind apiVersion", m->key.p) >= 0)
             continue;
         const struct bh_json *ms = p ? p : more;
         if (ms && ms->type == BH_JSON_OBJECT)
@@ -305,15 +300,10 @@ static bool is_shape(const struct bh_json *s, const char *member, enum bh_json_t
 static void check_schema(struct check *c, const struct bh_json *s, const char *at, bool root,
                          int depth)
 {
-    static const char *const types[] = {"object",  "array",  "string",
-                                        "integer", "number", "boolean"};
     const char *type = bh_json_get_text(s, "type"), *pattern = bh_json_get_str(s, "pattern"), *why;
-    bool known = false;
     if (s->type != BH_JSON_OBJECT || depth > DEPTH_MAX)
         return;
-    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++)
-        known |= bh_streq(type, types[i]);
-    if (*type && !known)
+    if (*type && bh_word_at("object array string integer number boolean", type) < 0)
         bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.type", at), "Unsupported value",
                            bh_arena_printf(c->a, "\"%.40s\"", type),
                            "supported values: \"array\", \"boolean\", \"integer\", \"number\", "

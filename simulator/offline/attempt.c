@@ -19,20 +19,6 @@ static void ended(struct bh_offline *w, const struct bh_offline_try *t, uint64_t
         w->o.hooks.tried(w->o.hooks.arg, &told);
 }
 
-/* Copies: what the engine gave lives until its next call. */
-static struct bh_victim *victims_of(struct bh_arena *a, const struct bh_decision *d)
-{
-    struct bh_victim *v = bh_arena_new_array(a, struct bh_victim, d->n_victims + 1);
-
-    for (uint32_t i = 0; i < d->n_victims; i++) {
-        v[i] = d->victims[i];
-        v[i].namespace_.p = bh_arena_strndup(a, v[i].namespace_.p, v[i].namespace_.n);
-        v[i].name.p = bh_arena_strndup(a, v[i].name.p, v[i].name.n);
-        v[i].uid.p = bh_arena_strndup(a, v[i].uid.p, v[i].uid.n);
-    }
-    return v;
-}
-
 /* With the hook, a victim that is being deleted already is left to its deleter. */
 static void evict(struct bh_offline *w, const struct bh_victim *v, uint32_t n)
 {
@@ -57,23 +43,6 @@ static void find_lower(void *arg, struct bh_str uid, int32_t priority)
         l->uid = bh_strndup(uid.p, uid.n);
 }
 
-/* Pods of lower priority that were promised the preemptor's node may look for another one. */
-static void withdraw_lower(struct bh_offline *w, const struct bh_pending *p, bh_sym node)
-{
-    struct lower l = {.priority = bh_engine_shape_rec(w->engine, p->shape)->priority};
-
-    for (bh_engine_each_nominated(w->engine, node, find_lower, &l); l.uid;
-         bh_engine_each_nominated(w->engine, node, find_lower, &l)) {
-        const struct bh_pod_state *s = bh_queue_pod(w->queue, bh_str_c(l.uid));
-        if (s && s->queued)
-            bh_offline_promise_over(w, &s->queued->pending, node);
-        else
-            bh_engine_unnominate(w->engine, bh_str_c(l.uid));
-        free(l.uid);
-        l.uid = NULL;
-    }
-}
-
 static void post_filter_writes(struct bh_offline *w, const struct bh_decision *d)
 {
     for (uint32_t i = 0; i < d->n_writes; i++) {
@@ -94,9 +63,29 @@ static void rejected(struct bh_offline *w, const struct bh_pending *p, const str
     uint32_t n_victims = d->n_victims;
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    const struct bh_victim *v = victims_of(&a, d);
-    if (n_victims)
-        withdraw_lower(w, p, d->nominated_node);
+    /* Copies: what the engine gave lives until its next call. */
+    struct bh_victim *v = bh_arena_new_array(&a, struct bh_victim, d->n_victims + 1);
+    for (uint32_t i = 0; i < d->n_victims; i++) {
+        v[i] = d->victims[i];
+        v[i].namespace_.p = bh_arena_strndup(&a, v[i].namespace_.p, v[i].namespace_.n);
+        v[i].name.p = bh_arena_strndup(&a, v[i].name.p, v[i].name.n);
+        v[i].uid.p = bh_arena_strndup(&a, v[i].uid.p, v[i].uid.n);
+    }
+    if (n_victims) {
+        /* Pods of lower priority that were promised the preemptor's node may look for another. */
+        bh_sym node = d->nominated_node;
+        struct lower l = {.priority = bh_engine_shape_rec(w->engine, p->shape)->priority};
+        for (bh_engine_each_nominated(w->engine, node, find_lower, &l); l.uid;
+             bh_engine_each_nominated(w->engine, node, find_lower, &l)) {
+            const struct bh_pod_state *s = bh_queue_pod(w->queue, bh_str_c(l.uid));
+            if (s && s->queued)
+                bh_offline_promise_over(w, &s->queued->pending, node);
+            else
+                bh_engine_unnominate(w->engine, bh_str_c(l.uid));
+            free(l.uid);
+            l.uid = NULL;
+        }
+    }
     post_filter_writes(w, d);
     if (w->o.events_only && d->kind == BH_DECISION_ERROR && !d->n_unschedulable_plugins)
         bh_queue_delete(w->queue,
@@ -113,8 +102,7 @@ static void rejected(struct bh_offline *w, const struct bh_pending *p, const str
     evict(w, v, n_victims);
 }
 
-/* Reserve or Permit said no: undone, and rejected by that plugin. The texts are copied before
- * anything is undone. */
+/* Reserve or Permit said no: rejected by that plugin. The texts are copied before all is undone. */
 static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym node,
                     const struct bh_status *s, uint64_t began)
 {
@@ -164,19 +152,6 @@ bh_offline_decide(struct bh_offline *w, const struct bh_pending *p, bh_sym *ret_
     return d;
 }
 
-/* What Reserve chose is written, then the binding. */
-static void write_bind(struct bh_offline *w, const struct bh_pending *p)
-{
-    struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
-    uint32_t n = 0;
-    const struct bh_write *x = bh_engine_prebind_work(w->engine, uid, &n);
-
-    for (uint32_t i = 0; w->o.hooks.write && i < n; i++)
-        w->o.hooks.write(w->o.hooks.arg, &x[i]);
-    bh_engine_prebind_commit(w->engine, uid);
-    bh_queue_binding(w->queue, bh_queue_pod(w->queue, uid));
-}
-
 /* promised: where the pod was nominated to. */
 static void placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node, bh_sym promised,
                    uint64_t began)
@@ -186,8 +161,16 @@ static void placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node
     bh_engine_unnominate(w->engine, bh_rec_text(p->pod, p->pod->uid));
     if (promised != BH_SYM_NONE && promised != node)
         bh_offline_promise_over(w, p, promised);
-    if (w->o.hooks.bind)
-        write_bind(w, p);
+    if (w->o.hooks.bind) {
+        /* What Reserve chose is written, then the binding. */
+        struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
+        uint32_t n = 0;
+        const struct bh_write *x = bh_engine_prebind_work(w->engine, uid, &n);
+        for (uint32_t i = 0; w->o.hooks.write && i < n; i++)
+            w->o.hooks.write(w->o.hooks.arg, &x[i]);
+        bh_engine_prebind_commit(w->engine, uid);
+        bh_queue_binding(w->queue, bh_queue_pod(w->queue, uid));
+    }
     ended(w, &t, began);
     if (w->o.hooks.bind)
         w->o.hooks.bind(w->o.hooks.arg, p, node);
@@ -197,31 +180,26 @@ static void placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
-static void attempt(struct bh_offline *w, const struct bh_pending *p, uint64_t began)
-{
-    bh_sym promised = bh_engine_nominated_node(w->engine, bh_rec_text(p->pod, p->pod->uid));
-    uint64_t allocated = bh_allocations;
-    const struct bh_status *s = NULL;
-    bh_sym node = BH_SYM_NONE;
-    const struct bh_decision *d = bh_offline_decide(w, p, &node, &s);
-
-    w->decisions++;
-    w->decide_allocations += bh_allocations - allocated;
-    if (d->kind != BH_DECIDED)
-        rejected(w, p, d, began);
-    else if (s && s->code != BH_WAIT)
-        refused(w, p, node, s, began);
-    else
-        placed(w, p, node, promised, began);
-}
-
 bool bh_offline_attempt(struct bh_offline *w)
 {
     uint64_t began = w->o.timer();
     const struct bh_queued_pod *q = bh_queue_pop(w->queue, w->now_ns);
 
     if (q && !(q->pending.pod->flags & BH_POD_TERMINATING)) {
-        attempt(w, &q->pending, began);
+        const struct bh_pending *p = &q->pending;
+        bh_sym promised = bh_engine_nominated_node(w->engine, bh_rec_text(p->pod, p->pod->uid));
+        uint64_t allocated = bh_allocations;
+        const struct bh_status *s = NULL;
+        bh_sym node = BH_SYM_NONE;
+        const struct bh_decision *d = bh_offline_decide(w, p, &node, &s);
+        w->decisions++;
+        w->decide_allocations += bh_allocations - allocated;
+        if (d->kind != BH_DECIDED)
+            rejected(w, p, d, began);
+        else if (s && s->code != BH_WAIT)
+            refused(w, p, node, s, began);
+        else
+            placed(w, p, node, promised, began);
         return true;
     }
     if (q) /* as upstream: skipped */

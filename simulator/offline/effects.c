@@ -68,34 +68,25 @@ static void release(struct bh_offline *w, const char *ns, bh_sym claim, const ch
     (void)bh_offline_put_tree(w, &a, &bh_kinds[BH_KIND_RESOURCECLAIM], o, NULL);
 }
 
-static void release_all(struct bh_offline *w, const struct bh_pod_rec *pod,
-                        const struct bh_shape_rec *shape)
-{
-    const struct bh_pod_claim *c = bh_rec_at(shape, shape->claims, struct bh_pod_claim);
-    const struct bh_claim_status *st = bh_rec_at(pod, pod->claim_statuses, struct bh_claim_status);
-    const char *ns = bh_rec_text(pod, pod->namespace_).p, *uid = bh_rec_text(pod, pod->uid).p;
-
-    for (uint32_t i = 0; i < shape->claims.n; i++)
-        release(w, ns, c[i].claim, uid);
-    for (uint32_t i = 0; i < pod->claim_statuses.n; i++)
-        release(w, ns, st[i].claim, uid);
-}
-
 /* ---- victims --------------------------------------------------------------------------------- */
 
 void bh_offline_evict(struct bh_offline *w, struct bh_str uid)
 {
     bh_shape_id id = 0;
     const struct bh_pod_rec *known = bh_engine_find_pod(w->engine, uid, &id);
-    BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = NULL;
-    BH_CLEANUP(bh_freep) struct bh_shape_rec *shape = NULL;
 
     if (!known)
         return;
     const struct bh_shape_rec *rec = bh_engine_shape_rec(w->engine, id);
-    pod = bh_memdup(known, known->h.size);
-    shape = bh_memdup(rec, rec->h.size);
-    bh_offline_del(w, BH_KIND_POD, "", bh_rec_text(pod, pod->uid).p);
-    release_all(w, pod, shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = bh_memdup(known, known->h.size);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *shape = bh_memdup(rec, rec->h.size);
+    const struct bh_pod_claim *c = bh_rec_at(shape, shape->claims, struct bh_pod_claim);
+    const struct bh_claim_status *st = bh_rec_at(pod, pod->claim_statuses, struct bh_claim_status);
+    const char *ns = bh_rec_text(pod, pod->namespace_).p, *own = bh_rec_text(pod, pod->uid).p;
+    bh_offline_del(w, BH_KIND_POD, "", own);
+    for (uint32_t i = 0; i < shape->claims.n; i++)
+        release(w, ns, c[i].claim, own);
+    for (uint32_t i = 0; i < pod->claim_statuses.n; i++)
+        release(w, ns, st[i].claim, own);
     tell_claims(w, shape);
 }

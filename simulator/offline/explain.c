@@ -24,14 +24,12 @@ struct bh_json *bh_offline_explain(struct bh_offline *w, const struct bh_pending
 static char *verdict_of(struct bh_arena *a, const struct bh_json *rejected)
 {
     BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
-    char *s;
 
     bh_buf_addf(&b, "%s:", bh_json_get_text(rejected, "plugin"));
     bh_json_each(r, bh_json_get_list(rejected, "reasons"))
         bh_buf_addf(&b, "%s %s", b.p[b.n - 1] == ':' ? "" : ",",
                     bh_json_cstr(r) ? bh_json_cstr(r) : "");
-    s = bh_arena_strdup(a, bh_buf_str(&b));
-    return s;
+    return bh_arena_strdup(a, bh_buf_str(&b));
 }
 
 /* Node -> how it came out, as text. */
@@ -58,15 +56,6 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void add_node(struct bh_arena *a, struct bh_json *list, const char *node,
-                     const struct bh_map *before, const struct bh_map *after)
-{
-    const char *x = bh_map_get(before, node, strlen(node));
-    const char *y = bh_map_get(after, node, strlen(node));
-
-    bh_json_append(a, list, "node: %s, before: %s, after: %s", node, x ? x : "-", y ? y : "-");
-}
-
 static struct bh_json *changed_nodes(struct bh_arena *a, const struct bh_map *before,
                                      const struct bh_map *after, int64_t *ret_same)
 {
@@ -88,8 +77,12 @@ static struct bh_json *changed_nodes(struct bh_arena *a, const struct bh_map *be
             names[n++] = m->key;
     if (n > 1)
         qsort(names, n, sizeof(*names), by_text);
-    for (size_t i = 0; i < n; i++)
-        add_node(a, list, names[i], before, after);
+    for (size_t i = 0; i < n; i++) {
+        const char *x = bh_map_get(before, names[i], strlen(names[i]));
+        const char *y = bh_map_get(after, names[i], strlen(names[i]));
+        bh_json_append(a, list, "node: %s, before: %s, after: %s", names[i], x ? x : "-",
+                       y ? y : "-");
+    }
     free(names);
     return list;
 }
@@ -114,12 +107,11 @@ struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *
                                       const struct bh_json *after)
 {
     BH_CLEANUP(bh_map_fini) struct bh_map x = {0}, y = {0};
-    struct bh_json *nodes;
     int64_t same;
 
     outcomes(a, before, &x);
     outcomes(a, after, &y);
-    nodes = changed_nodes(a, &x, &y, &same);
+    struct bh_json *nodes = changed_nodes(a, &x, &y, &same);
     return bh_json_make(a, "result: {before: %s, after: %s}, nodes: %p, unchanged: %ld",
                         result_of(a, before), result_of(a, after), nodes, same);
 }

@@ -14,13 +14,6 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool has_finished(const struct K8s__Pod *p)
-{
-    const char *phase = p->status && p->status->phase ? p->status->phase : "";
-
-    return bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
-}
-
 int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_kind_info *k,
                        const ProtobufCMessage *m, struct bh_offline_object *ret, struct bh_err *err)
 {
@@ -39,7 +32,8 @@ int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_
         return bh_compile_node(a, (const void *)m, &in, &ret->node, err);
     if (k->kind != BH_KIND_POD)
         return 0;
-    ret->finished = has_finished(pod);
+    const char *phase = pod->status && pod->status->phase ? pod->status->phase : "";
+    ret->finished = bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
     int rc = bh_compile_shape(a, pod, &in, &ret->shape, err);
     return rc < 0 ? rc : bh_compile_pod(a, pod, &in, &ret->pod, err);
 }
@@ -110,22 +104,6 @@ static void waits_no_more(struct bh_offline *w, struct bh_str uid)
         bh_engine_unnominate(w->engine, uid);
 }
 
-static void put_pod(struct bh_offline *w, const struct bh_offline_object *x)
-{
-    const char *profile = bh_sym_text(bh_engine_symtab(w->engine), x->shape->scheduler_name);
-    struct bh_str uid = bh_rec_text(x->pod, x->pod->uid);
-
-    bh_engine_put_raw_message(w->engine, BH_KIND_POD, x->message);
-    if (x->finished) {
-        bh_offline_del(w, BH_KIND_POD, x->ns, uid.p);
-    } else if (x->pod->node != BH_SYM_NONE) {
-        bh_intake_put_pod(&w->intake, x->pod, x->shape);
-        waits_no_more(w, uid);
-    } else if (w->queue && bh_engine_responsible(w->engine, profile)) {
-        bh_offline_pend(w, x->pod, x->shape);
-    }
-}
-
 /* object NULL: it is gone. action 0: not known. */
 static int put_other(struct bh_offline *w, enum bh_kind kind, uint32_t action, const char *ns,
                      const char *name, const ProtobufCMessage *object, struct bh_err *err)
@@ -150,7 +128,17 @@ int bh_offline_put(struct bh_offline *w, const struct bh_offline_object *x, stru
         bh_intake_put_node(&w->intake, x->node);
         bh_engine_put_raw_message(w->engine, BH_KIND_NODE, x->message);
     } else if (x->pod) {
-        put_pod(w, x);
+        const char *profile = bh_sym_text(bh_engine_symtab(w->engine), x->shape->scheduler_name);
+        struct bh_str uid = bh_rec_text(x->pod, x->pod->uid);
+        bh_engine_put_raw_message(w->engine, BH_KIND_POD, x->message);
+        if (x->finished) {
+            bh_offline_del(w, BH_KIND_POD, x->ns, uid.p);
+        } else if (x->pod->node != BH_SYM_NONE) {
+            bh_intake_put_pod(&w->intake, x->pod, x->shape);
+            waits_no_more(w, uid);
+        } else if (w->queue && bh_engine_responsible(w->engine, profile)) {
+            bh_offline_pend(w, x->pod, x->shape);
+        }
     } else {
         return put_other(w, x->kind->kind, x->action, x->ns, x->name, x->message, err);
     }
@@ -176,18 +164,6 @@ void bh_offline_write(struct bh_offline *w, const struct bh_write *x)
 
 /* ---- gone ------------------------------------------------------------------------------------ */
 
-static void del_node(struct bh_offline *w, const char *name)
-{
-    bh_sym sym = bh_sym_find(bh_engine_symtab(w->engine), name, strlen(name));
-    const struct bh_node_rec *known = bh_engine_find_node(w->engine, sym);
-    BH_CLEANUP(bh_freep) struct bh_node_rec *old = NULL;
-
-    if (!known)
-        return;
-    old = bh_memdup(known, known->h.size);
-    bh_intake_del_node(&w->intake, old);
-}
-
 void bh_offline_promise_over(struct bh_offline *w, const struct bh_pending *p, bh_sym node)
 {
     const struct bh_shape_rec *rec = bh_engine_shape_rec(w->engine, p->shape);
@@ -204,8 +180,6 @@ static void del_pod(struct bh_offline *w, struct bh_str uid)
     const struct bh_pod_state *s = w->queue ? bh_queue_pod(w->queue, uid) : NULL;
     bh_shape_id id = 0;
     const struct bh_pod_rec *known = bh_engine_find_pod(w->engine, uid, &id);
-    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = NULL;
-    BH_CLEANUP(bh_freep) struct bh_shape_rec *shape = NULL;
 
     if (s && s->queued && bh_engine_nominated_node(w->engine, uid) != BH_SYM_NONE)
         bh_offline_promise_over(w, &s->queued->pending, bh_engine_nominated_node(w->engine, uid));
@@ -213,8 +187,8 @@ static void del_pod(struct bh_offline *w, struct bh_str uid)
     if (!known)
         return;
     const struct bh_shape_rec *rec = bh_engine_shape_rec(w->engine, id);
-    old = bh_memdup(known, known->h.size);
-    shape = bh_memdup(rec, rec->h.size);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(known, known->h.size);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *shape = bh_memdup(rec, rec->h.size);
     if (bh_engine_is_assumed(w->engine, uid)) {
         const struct bh_pending p = {.pod = old, .shape = id};
         bh_offline_give_back(w, &p, old->node);
@@ -226,13 +200,19 @@ static void del_pod(struct bh_offline *w, struct bh_str uid)
 
 void bh_offline_del(struct bh_offline *w, enum bh_kind kind, const char *ns, const char *key)
 {
-    if (kind == BH_KIND_NODE)
-        del_node(w, key);
-    else if (kind == BH_KIND_POD)
+    if (kind == BH_KIND_NODE) {
+        bh_sym sym = bh_sym_find(bh_engine_symtab(w->engine), key, strlen(key));
+        const struct bh_node_rec *known = bh_engine_find_node(w->engine, sym);
+        BH_CLEANUP(bh_freep)
+        struct bh_node_rec *old = known ? bh_memdup(known, known->h.size) : NULL;
+        if (old)
+            bh_intake_del_node(&w->intake, old);
+    } else if (kind == BH_KIND_POD) {
         del_pod(w, bh_str_c(key));
-    else
+    } else {
         (void)put_other(w, kind, BH_EV_DELETE, bh_kinds[kind].namespaced ? ns : "", key, NULL,
                         NULL);
+    }
     if (kind <= BH_KIND_POD)
         bh_engine_put_raw(w->engine, kind, key, NULL, 0);
 }

@@ -107,8 +107,7 @@ void bh_offline_fini(struct bh_offline *w);
  * its scheduler's), one that finished is gone, one with a node counts there; the queue hears what
  * changed. */
 int bh_offline_put(struct bh_offline *w, const struct bh_offline_object *x, struct bh_err *err);
-/* It is gone: what is known of it goes from engine and queue. key: the name, of a pod the uid. An
- * unknown one is no error. */
+/* It goes from engine and queue; an unknown one is no error. key: the name, of a pod the uid. */
 void bh_offline_del(struct bh_offline *w, enum bh_kind kind, const char *ns, const char *key);
 /* Reads and puts. */
 int bh_offline_put_tree(struct bh_offline *w, struct bh_arena *a, const struct bh_kind_info *k,
@@ -136,8 +135,7 @@ int64_t bh_offline_due(struct bh_offline *w);
 
 /* ---- explaining (explain.c) ------------------------------------------------------------------ */
 
-/* How a decision about the pod comes out now; nothing changes. A tree of
- * scheduler/explain/explain.h. */
+/* How a decision about the pod comes out now (scheduler/explain/explain.h); nothing changes. */
 struct bh_json *bh_offline_explain(struct bh_offline *w, const struct bh_pending *p,
                                    struct bh_arena *a);
 /* {result: {before, after}, nodes[]: {node, before, after}, unchanged} of two of them. */

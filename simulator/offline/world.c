@@ -15,8 +15,7 @@
 
 /* ---- commits into the engine ----------------------------------------------------------------- */
 
-/* Not inlined: bench/count.sh counts what happens in here. A finished pod was told as gone when it
- * finished. */
+/* Not inlined: bench/count.sh counts what happens here. Finished pods were told as gone then. */
 __attribute__((noinline)) static int bh_world_take(struct bh_world *w, enum bh_sim_change change,
                                                    const struct bh_kind_info *k,
                                                    const ProtobufCMessage *m,
@@ -42,8 +41,7 @@ static int take(struct bh_world *w, enum bh_sim_change change, const struct bh_s
     ProtobufCMessage *m;
     int rc = bh_json_parse(&w->decoded, obj->json, obj->json_n, 0, &tree, err);
 
-    if (rc >= 0)
-        rc = bh_json_to_pb(&w->decoded, k->desc, tree, &m, NULL, err);
+    rc = rc < 0 ? rc : bh_json_to_pb(&w->decoded, k->desc, tree, &m, NULL, err);
     if (rc < 0)
         return rc;
     uint64_t began = o->o.timer(), allocated = bh_allocations;
@@ -181,19 +179,6 @@ static void on_tried(void *arg, const struct bh_offline_try *t)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* What a fresh cluster has: namespaces, priority classes. */
-static void take_present(struct bh_world *w)
-{
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-        if ((bh_sim_types[i].flags & BH_SIM_REVIEW) || bh_sim_types[i].stored_as)
-            continue;
-        bh_sim_list(w->sim, &bh_sim_types[i], NULL, &l);
-        for (size_t k = 0; k < l.n; k++)
-            on_commit(w, BH_SIM_ADDED, NULL, l.v[k]);
-    }
-}
-
 int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct bh_err *err)
 {
     *w = (struct bh_world){.o = *o};
@@ -227,7 +212,15 @@ int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct b
     if (rc < 0)
         return rc;
     bh_sim_drain(w->sim);
-    take_present(w);
+    /* What a fresh cluster has: namespaces, priority classes. */
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        if ((bh_sim_types[i].flags & BH_SIM_REVIEW) || bh_sim_types[i].stored_as)
+            continue;
+        BH_CLEANUP(bh_sim_objs_fini)
+        struct bh_sim_objs l = bh_sim_listed(w->sim, &bh_sim_types[i], NULL);
+        for (size_t k = 0; k < l.n; k++)
+            on_commit(w, BH_SIM_ADDED, NULL, l.v[k]);
+    }
     bh_sim_listen(w->sim, NULL, on_commit, w);
     return bh_world_settle(w, err);
 }

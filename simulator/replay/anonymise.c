@@ -29,23 +29,17 @@ void bh_anon_init(struct bh_anon *n, const char *secret)
     }
 }
 
-/* What the API and its users give a meaning; numbers are compared by Gt and Lt. */
-static bool is_literal(const char *s)
-{
-    static const char all[] =
-        "true false yes default kube-system kube-public kube-node-lease system-node-critical "
-        "system-cluster-critical amd64 arm64 linux windows default-scheduler";
-
-    return bh_word_at(all, s) >= 0 || (strlen(s) < 10 && strspn(s, "0123456789") == strlen(s));
-}
-
 const char *bh_anon_text(const struct bh_anon *n, struct bh_arena *a, const char *s)
 {
     unsigned char md[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     char out[2 * HASH_BYTES + 2] = "x";
 
-    if (is_literal(s))
+    /* What the API and its users give a meaning; numbers are compared by Gt and Lt. */
+    static const char all[] =
+        "true false yes default kube-system kube-public kube-node-lease system-node-critical "
+        "system-cluster-critical amd64 arm64 linux windows default-scheduler";
+    if (bh_word_at(all, s) >= 0 || (strlen(s) < 10 && strspn(s, "0123456789") == strlen(s)))
         return s;
     bh_assert(HMAC(EVP_sha256(), n->key, sizeof(n->key), (const unsigned char *)s, strlen(s), md,
                    &len) != NULL);
@@ -105,24 +99,17 @@ static void hash_all(const struct bh_anon *n, struct bh_arena *a, struct bh_json
     }
 }
 
-static void annotations(const struct bh_anon *n, struct bh_arena *a, struct bh_json *list)
-{
-    bh_json_each(m, list)
-        if (strstr(m->key.p, "selected-node") || strstr(m->key.p, "storage-class"))
-            hash(n, a, m);
-        else if (!strstr(m->key.p, "kubernetes.io/"))
-            hash(n, a, m);
-}
-
 static void member(const struct bh_anon *n, struct bh_arena *a, struct bh_json *m, const char *in)
 {
     const char *key = m->key.p;
 
     if (is_map(in) && m->type == BH_JSON_STRING)
         return; /* hashed with its map, whatever its key looks like */
-    if (bh_streq(key, "annotations"))
-        annotations(n, a, m);
-    else if (bh_streq(key, "names") && bh_streq(in, "images"))
+    bh_json_each(x, bh_streq(key, "annotations") ? m : NULL)
+        if (strstr(x->key.p, "selected-node") || strstr(x->key.p, "storage-class") ||
+            !strstr(x->key.p, "kubernetes.io/"))
+            hash(n, a, x);
+    if (bh_streq(key, "names") && bh_streq(in, "images"))
         hash_all(n, a, m, true);
     else if (bh_streq(key, "image"))
         hash_image(n, a, m);

@@ -42,18 +42,6 @@ static void pod_add(struct bh_player *r, const struct bh_sim_obj *o)
     r->undecided += !p->given;
 }
 
-static void add_difference(struct bh_player *r, const char *ns, const char *name,
-                           const struct bh_player_pod *p)
-{
-    if (r->n_diffs == BH_REPLAY_LISTED)
-        return;
-    if (!r->diffs)
-        r->diffs = bh_calloc(BH_REPLAY_LISTED, sizeof(*r->diffs));
-    r->diffs[r->n_diffs++] = (struct bh_player_difference){
-        bh_arena_strdup(&r->told, ns), bh_arena_strdup(&r->told, name),
-        bh_arena_strdup(&r->told, p->recorded), bh_arena_strdup(&r->told, p->node)};
-}
-
 void bh_player_compare(struct bh_player *r, const char *ns, const char *name,
                        struct bh_player_pod *p)
 {
@@ -65,7 +53,13 @@ void bh_player_compare(struct bh_player *r, const char *ns, const char *name,
         return;
     }
     r->different++;
-    add_difference(r, ns, name, p);
+    if (r->n_diffs == BH_REPLAY_LISTED)
+        return;
+    if (!r->diffs)
+        r->diffs = bh_calloc(BH_REPLAY_LISTED, sizeof(*r->diffs));
+    r->diffs[r->n_diffs++] = (struct bh_player_difference){
+        bh_arena_strdup(&r->told, ns), bh_arena_strdup(&r->told, name),
+        bh_arena_strdup(&r->told, p->recorded), bh_arena_strdup(&r->told, p->node)};
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -84,23 +78,15 @@ static void refused(struct bh_player *r, const struct item *i, const struct bh_s
                     *i->ns ? "/" : "", i->name, e->message);
 }
 
-static void need_namespace(struct bh_player *r, const char *ns)
-{
-    if (*ns && !bh_sim_get(r->sim, r->namespace_type, "", ns))
-        (void)bh_sim_create(r->sim, r->namespace_type, "", &r->arena,
-                            bh_json_make(&r->arena, "metadata: {name: %s}", ns), NULL, NULL);
-}
-
 /* A volume's claim has another uid here. */
 static void link_claim(struct bh_player *r, struct bh_json *obj)
 {
     struct bh_json *ref = bh_json_path(obj, "spec.claimRef");
-    const struct bh_sim_obj *claim;
 
     if (!ref)
         return;
-    claim = bh_sim_get(r->sim, r->claim_type, bh_json_get_text(ref, "namespace"),
-                       bh_json_get_text(ref, "name"));
+    const struct bh_sim_obj *claim = bh_sim_get(
+        r->sim, r->claim_type, bh_json_get_text(ref, "namespace"), bh_json_get_text(ref, "name"));
     bh_json_unset(ref, "uid");
     if (claim)
         bh_json_set_str(&r->arena, ref, "uid", claim->uid);
@@ -164,15 +150,16 @@ static void create(struct bh_player *r, struct item *i)
 {
     struct bh_sim_error e = {0};
     struct bh_sim_obj *made = NULL;
-    struct bh_json *status, *spec;
 
     if (!own_claim(r, i))
         return;
-    need_namespace(r, i->ns);
-    status = bh_clean_new(&r->arena, i->k, i->obj);
+    if (*i->ns && !bh_sim_get(r->sim, r->namespace_type, "", i->ns))
+        (void)bh_sim_create(r->sim, r->namespace_type, "", &r->arena,
+                            bh_json_make(&r->arena, "metadata: {name: %s}", i->ns), NULL, NULL);
+    struct bh_json *status = bh_clean_new(&r->arena, i->k, i->obj);
     link_claim(r, i->obj);
     link_users(r, i, status);
-    spec = bh_json_get(i->obj, "spec");
+    struct bh_json *spec = bh_json_get(i->obj, "spec");
     if (i->t == r->pod_type && r->follow && !*bh_json_get_text(spec, "nodeName"))
         bh_json_set_str(&r->arena, spec, "schedulerName", BH_REPLAY_FOLLOWER);
     if (bh_sim_create(r->sim, i->t, i->ns, &r->arena, i->obj, &made, &e)) {
@@ -190,7 +177,7 @@ static void create(struct bh_player *r, struct item *i)
 static bool change(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
     const struct item *i = arg;
-    struct bh_json *merged, *patch, *own;
+    struct bh_json *merged, *own;
     const char *why;
 
     if (bh_streq(i->k->kind, "ResourceClaim")) { /* allocated by this cluster's scheduler */
@@ -199,7 +186,7 @@ static bool change(void *arg, struct bh_arena *a, struct bh_json *obj)
         if (own)
             bh_json_set(a, i->obj, "status", bh_json_clone(a, own));
     }
-    patch = bh_clean_diff(a, i->k, obj, i->obj);
+    struct bh_json *patch = bh_clean_diff(a, i->k, obj, i->obj);
     if (!patch || bh_patch_merge(a, obj, patch, &merged, NULL) < 0)
         return false;
     obj->c = merged->c;
@@ -221,17 +208,6 @@ static void note_node(struct bh_player *r, const struct item *i)
         refused(r, i, &e);
 }
 
-static void update(struct bh_player *r, struct item *i)
-{
-    struct bh_sim_error e = {0};
-
-    if (i->t == r->pod_type)
-        note_node(r, i);
-    link_claim(r, i->obj);
-    if (bh_sim_edit(r->sim, i->t, i->ns, i->name, NULL, BH_SIM_WHOLE, change, i, NULL, &e))
-        refused(r, i, &e);
-}
-
 /* Add and Update alike: what is there is changed, what is not is made. A pod that was here and that
  * this cluster has removed, by preemption say, is not brought back by the rest of its life. */
 static void upsert(struct bh_player *r, struct item *i)
@@ -240,9 +216,14 @@ static void upsert(struct bh_player *r, struct item *i)
         i->t == r->pod_type ? bh_player_pod_get(r, i->ns, i->name) : NULL;
     const char *phase = bh_json_get_text(bh_json_get(i->obj, "status"), "phase");
 
-    if (bh_sim_get(r->sim, i->t, i->ns, i->name))
-        update(r, i);
-    else if (i->e->event == BH_RECORD_ADD)
+    if (bh_sim_get(r->sim, i->t, i->ns, i->name)) {
+        struct bh_sim_error e = {0};
+        if (i->t == r->pod_type)
+            note_node(r, i);
+        link_claim(r, i->obj);
+        if (bh_sim_edit(r->sim, i->t, i->ns, i->name, NULL, BH_SIM_WHOLE, change, i, NULL, &e))
+            refused(r, i, &e);
+    } else if (i->e->event == BH_RECORD_ADD)
         create(r, i);
     else if (!p && !bh_streq(phase, "Succeeded") && !bh_streq(phase, "Failed"))
         create(r, i);
@@ -261,7 +242,6 @@ static void delete (struct bh_player *r, const struct item *i)
 void bh_player_apply(struct bh_player *r, const struct bh_player_entry *e)
 {
     struct item i = {.e = e};
-    const struct bh_json *meta;
     struct bh_err err;
 
     bh_arena_reset(&r->arena);
@@ -274,7 +254,7 @@ void bh_player_apply(struct bh_player *r, const struct bh_player_entry *e)
     i.t = i.k ? bh_sim_type_find(i.k->group, i.k->version, i.k->plural) : NULL;
     if (!i.t)
         return;
-    meta = bh_json_get(i.obj, "metadata");
+    const struct bh_json *meta = bh_json_get(i.obj, "metadata");
     i.name = bh_json_get_text(meta, "name");
     i.ns = i.k->flags & BH_CLEAN_NAMESPACED ? bh_json_get_text(meta, "namespace") : "";
     if ((i.k->flags & BH_CLEAN_NAMESPACED) && !*i.ns)
@@ -308,7 +288,7 @@ bool bh_player_clear_some(struct bh_player *r)
         BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         size_t i = 0;
         if (t)
-            bh_sim_list(r->sim, t, NULL, &l);
+            l = bh_sim_listed(r->sim, t, NULL);
         for (; i < l.n && left; i++) {
             if (stays(k, l.v[i]) || l.v[i]->deleting)
                 continue;

@@ -4,7 +4,6 @@
  */
 #include "simulator/replay/clean.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 #include "common/api/client.h"
@@ -156,15 +155,14 @@ static void keep_members(struct bh_arena *a, const struct bh_json *from, struct 
         size_t n = strcspn(p, " ()");
         const char *sub = p[n] == '(' ? p + n : NULL;
         char name[64];
-        struct bh_json *m, *part;
 
         bh_assert(n && n < sizeof(name));
         memcpy(name, p, n);
         name[n] = '\0';
-        m = bh_json_get(from, name);
-        part = !m || m->type == BH_JSON_NULL ? NULL
-               : sub                         ? keep_part(a, m, sub + 1)
-                                             : bh_json_clone(a, m);
+        struct bh_json *m = bh_json_get(from, name);
+        struct bh_json *part = !m || m->type == BH_JSON_NULL ? NULL
+                               : sub                         ? keep_part(a, m, sub + 1)
+                                                             : bh_json_clone(a, m);
         if (part)
             bh_json_set(a, to, name, part);
         p = sub ? behind(sub) : p + n;
@@ -191,8 +189,12 @@ static struct bh_json *keep_part(struct bh_arena *a, const struct bh_json *v, co
     return to->c.n || !v->c.n ? to : NULL;
 }
 
-static bool has_prefix(const char *key, const char *list)
+static bool keeps_annotation(const char *key, const char *more)
 {
+    for (size_t i = 0; i < BH_ARRAY_LEN(annotation_prefixes); i++)
+        if (strncmp(key, annotation_prefixes[i], strlen(annotation_prefixes[i])) == 0)
+            return true;
+    const char *list = more;
     while (list && *list) {
         size_t n = strcspn(list, ",");
         if (n && strncmp(key, list, n) == 0)
@@ -202,38 +204,7 @@ static bool has_prefix(const char *key, const char *list)
     return false;
 }
 
-static bool keeps_annotation(const char *key, const char *more)
-{
-    for (size_t i = 0; i < BH_ARRAY_LEN(annotation_prefixes); i++)
-        if (strncmp(key, annotation_prefixes[i], strlen(annotation_prefixes[i])) == 0)
-            return true;
-    return has_prefix(key, more);
-}
-
-static void keep_annotations(struct bh_arena *a, const struct bh_json *from, struct bh_json *to,
-                             const char *more)
-{
-    bh_json_each(m, bh_json_get(from, "annotations"))
-        if (m->type == BH_JSON_STRING && keeps_annotation(m->key.p, more))
-            bh_json_set(a, bh_json_obj_at(a, to, "annotations"), m->key.p, bh_json_clone(a, m));
-}
-
 /* ---- kinds that need a second look ----------------------------------------------------------- */
-
-static void drop_if(struct bh_json *list, bool (*drop)(const struct bh_json *m))
-{
-    for (struct bh_json *m = (struct bh_json *)bh_json_first(list), *next; m; m = next) {
-        next = m->next;
-        if (drop(m))
-            bh_json_remove(list, m);
-    }
-}
-
-/* Of a secret, a config map, a host path: nothing is left but the volume's name. */
-static bool is_bare(const struct bh_json *volume)
-{
-    return volume->c.n < 2;
-}
 
 static void pod_spec(struct bh_arena *a, struct bh_json *spec)
 {
@@ -241,9 +212,11 @@ static void pod_spec(struct bh_arena *a, struct bh_json *spec)
 
     if (!volumes)
         return;
-    drop_if(volumes, is_bare);
-    bh_json_each(v, volumes) {
+    for (struct bh_json *v = volumes->c.first, *next; v; v = next) {
         struct bh_json *iscsi = bh_json_get(v, "iscsi");
+        next = v->next;
+        if (v->c.n < 2) /* of a secret, a config map, a host path: nothing is left but the name */
+            bh_json_remove(volumes, v);
         if (iscsi) /* required, an address inside, of no use to the scheduler */
             bh_json_set_str(a, iscsi, "targetPortal", "127.0.0.1:3260");
     }
@@ -268,14 +241,6 @@ static void volume(struct bh_arena *a, struct bh_json *pv)
     bh_json_set_str(a, spec, "persistentVolumeReclaimPolicy", "Retain");
 }
 
-static void service(struct bh_arena *a, struct bh_json *svc)
-{
-    struct bh_json *spec = bh_json_get(svc, "spec");
-
-    if (!bh_json_first(bh_json_get_list(spec, "ports")))
-        bh_json_set_str(a, spec, "clusterIP", "None");
-}
-
 static const char *second_look(struct bh_arena *a, const struct bh_clean_kind *k, struct bh_json *o)
 {
     const char *phase = bh_json_get_text(bh_json_get(o, "status"), "phase");
@@ -294,7 +259,9 @@ static const char *second_look(struct bh_arena *a, const struct bh_clean_kind *k
     } else if (bh_streq(k->kind, "Service")) {
         if (!bh_json_first(bh_json_path(o, "spec.selector")))
             return "without a selector";
-        service(a, o);
+        struct bh_json *spec = bh_json_get(o, "spec");
+        if (!bh_json_first(bh_json_get_list(spec, "ports")))
+            bh_json_set_str(a, spec, "clusterIP", "None");
     }
     return NULL;
 }
@@ -312,7 +279,9 @@ struct bh_json *bh_clean(struct bh_arena *a, const struct bh_clean_kind *k,
     bh_json_set_str(a, o, "kind", k->kind);
     m = bh_json_obj_at(a, o, "metadata");
     keep_members(a, meta, m, "name namespace uid creationTimestamp labels");
-    keep_annotations(a, meta, m, more_annotations);
+    bh_json_each(n, bh_json_get(meta, "annotations"))
+        if (n->type == BH_JSON_STRING && keeps_annotation(n->key.p, more_annotations))
+            bh_json_set(a, bh_json_obj_at(a, m, "annotations"), n->key.p, bh_json_clone(a, n));
     keep_members(a, meta, m, "ownerReferences(apiVersion kind name uid controller)");
     keep_members(a, obj, o, k->keep);
     *ret_why = second_look(a, k, o);
@@ -321,49 +290,35 @@ struct bh_json *bh_clean(struct bh_arena *a, const struct bh_clean_kind *k,
 
 /* ---- what can be created --------------------------------------------------------------------- */
 
-/* A claim that a template made for this pod is there under a name of its own: name it, else another
- * one would be made. */
-static void name_claims(struct bh_arena *a, struct bh_json *pod)
-{
-    const struct bh_json *made = bh_json_path(pod, "status.resourceClaimStatuses");
-
-    bh_json_each(c, bh_json_path(pod, "spec.resourceClaims")) {
-        const char *name = bh_json_get_text(c, "name");
-        bh_json_each(m, made) {
-            const char *claim = bh_json_get_text(m, "resourceClaimName");
-            if (*claim && bh_streq(bh_json_get_text(m, "name"), name) &&
-                bh_json_unset(c, "resourceClaimTemplateName"))
-                bh_json_set_str(a, c, "resourceClaimName", claim);
-        }
-    }
-}
-
 /* The server gives new ones. */
 static void forget_identity(struct bh_json *obj)
 {
     bh_json_drop(bh_json_get(obj, "metadata"), "uid creationTimestamp ownerReferences");
 }
 
-static void new_pod(struct bh_arena *a, struct bh_json *pod)
-{
-    struct bh_json *spec = bh_json_get(pod, "spec"), *status = bh_json_get(pod, "status");
-
-    /* admission computes both, and refuses what it would not */
-    bh_json_drop(spec, "priority preemptionPolicy");
-    name_claims(a, pod);
-    bh_json_unset(status, "resourceClaimStatuses");
-    if (!*bh_json_get_text(spec, "nodeName")) /* the scheduler's to say */
-        bh_json_unset(pod, "status");
-}
-
 struct bh_json *bh_clean_new(struct bh_arena *a, const struct bh_clean_kind *k, struct bh_json *obj)
 {
-    struct bh_json *status;
-
     forget_identity(obj);
-    if (bh_streq(k->kind, "Pod"))
-        new_pod(a, obj);
-    status = bh_json_get(obj, "status");
+    if (bh_streq(k->kind, "Pod")) {
+        struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
+        /* admission computes both, and refuses what it would not */
+        bh_json_drop(spec, "priority preemptionPolicy");
+        /* The claim that a template made for the pod is named, else another one would be made. */
+        const struct bh_json *made = bh_json_path(obj, "status.resourceClaimStatuses");
+        bh_json_each(c, bh_json_path(obj, "spec.resourceClaims")) {
+            const char *name = bh_json_get_text(c, "name");
+            bh_json_each(m, made) {
+                const char *claim = bh_json_get_text(m, "resourceClaimName");
+                if (*claim && bh_streq(bh_json_get_text(m, "name"), name) &&
+                    bh_json_unset(c, "resourceClaimTemplateName"))
+                    bh_json_set_str(a, c, "resourceClaimName", claim);
+            }
+        }
+        bh_json_unset(status, "resourceClaimStatuses");
+        if (!*bh_json_get_text(spec, "nodeName")) /* the scheduler's to say */
+            bh_json_unset(obj, "status");
+    }
+    struct bh_json *status = bh_json_get(obj, "status");
     if (!status || !(k->flags & BH_CLEAN_STATUS))
         return NULL;
     status = bh_json_clone(a, status);
@@ -373,20 +328,6 @@ struct bh_json *bh_clean_new(struct bh_arena *a, const struct bh_clean_kind *k, 
 }
 
 /* ---- what can be changed --------------------------------------------------------------------- */
-
-static void narrow_pod(struct bh_arena *a, struct bh_json *want, const struct bh_json *cur)
-{
-    struct bh_json *gates = bh_json_path(want, "spec.schedulingGates"), *spec;
-    const struct bh_json *cur_spec = bh_json_get(cur, "spec"), *old = bh_json_get(cur, "status");
-    const char *phase = bh_json_get_text(bh_json_get(want, "status"), "phase");
-    bool ended = bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
-
-    spec = cur_spec ? bh_json_clone(a, cur_spec) : bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_add(a, spec, "schedulingGates?: %p", gates ? bh_json_clone(a, gates) : NULL);
-    bh_json_add(a, want, "spec: %p, status?: %p", spec, old ? bh_json_clone(a, old) : NULL);
-    if (ended)
-        bh_json_add(a, want, "status: {phase: %s}", phase);
-}
 
 static void keep_member(struct bh_arena *a, struct bh_json *want, const struct bh_json *cur,
                         const char *name)
@@ -421,9 +362,18 @@ struct bh_json *bh_clean_diff(struct bh_arena *a, const struct bh_clean_kind *k,
     from = bh_clean(a, k, cur, NULL, &why);
     forget_identity(from);
     forget_identity(to);
-    if (bh_streq(k->kind, "Pod"))
-        narrow_pod(a, to, from);
-    else if (bh_streq(k->kind, "PersistentVolumeClaim"))
+    if (bh_streq(k->kind, "Pod")) {
+        struct bh_json *gates = bh_json_path(to, "spec.schedulingGates"), *spec;
+        const struct bh_json *cur_spec = bh_json_get(from, "spec"),
+                             *old = bh_json_get(from, "status");
+        const char *phase = bh_json_get_text(bh_json_get(to, "status"), "phase");
+        bool ended = bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
+        spec = cur_spec ? bh_json_clone(a, cur_spec) : bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_add(a, spec, "schedulingGates?: %p", bh_json_clone(a, gates));
+        bh_json_add(a, to, "spec: %p, status?: %p", spec, bh_json_clone(a, old));
+        if (ended)
+            bh_json_add(a, to, "status: {phase: %s}", phase);
+    } else if (bh_streq(k->kind, "PersistentVolumeClaim"))
         keep_binding(a, to, from, "volumeName");
     else if (bh_streq(k->kind, "PersistentVolume"))
         keep_binding(a, to, from, "claimRef");

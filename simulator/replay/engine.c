@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 #define TURN_NS       UINT64_C(3000000)    /* of applying, before the clients get their turn */
 #define GATE_NS       UINT64_C(2000000000) /* speed 0: how long decisions are waited for */
@@ -35,11 +34,9 @@ static int64_t last_ns(const struct bh_player *r)
 /* Where the file's clock stands now. */
 static int64_t position(const struct bh_player *r)
 {
-    double passed;
-
     if (r->phase != BH_REPLAY_RUNNING || r->speed <= 0)
         return r->base_ns;
-    passed = (double)(bh_sim_mono_ns(r->sim) - r->base_mono_ns) * r->speed;
+    double passed = (double)(bh_sim_mono_ns(r->sim) - r->base_mono_ns) * r->speed;
     if (passed >= (double)(last_ns(r) - r->base_ns))
         return last_ns(r);
     return r->base_ns + (int64_t)passed;
@@ -64,18 +61,6 @@ static void disarm(struct bh_player *r)
 }
 
 /* ---- applying -------------------------------------------------------------------------------- */
-
-/* When the clock should have shown this record, against what it shows. */
-static void note_lateness(struct bh_player *r, int64_t time_ns)
-{
-    double due = (double)(time_ns - r->base_ns) / r->speed;
-    double late = (double)(bh_sim_mono_ns(r->sim) - r->base_mono_ns) - due;
-    uint64_t ns = late > 0 ? (uint64_t)late : 0;
-
-    r->late_max_ns = BH_MAX(r->late_max_ns, ns);
-    r->late_sum_ns += ns;
-    r->late_n++;
-}
 
 static void apply_next(struct bh_player *r)
 {
@@ -128,9 +113,16 @@ static void run_some(struct bh_player *r)
             arm(r, wait);
             return;
         }
-        if (r->speed > 0)
-            note_lateness(r, r->file.v[r->next].time_ns);
-        else
+        if (r->speed > 0) {
+            /* When the clock should have shown this record, against what it shows. */
+            int64_t time_ns = r->file.v[r->next].time_ns;
+            double due = (double)(time_ns - r->base_ns) / r->speed;
+            double late = (double)(bh_sim_mono_ns(r->sim) - r->base_mono_ns) - due;
+            uint64_t ns = late > 0 ? (uint64_t)late : 0;
+            r->late_max_ns = BH_MAX(r->late_max_ns, ns);
+            r->late_sum_ns += ns;
+            r->late_n++;
+        } else
             r->base_ns = r->file.v[r->next].time_ns;
         apply_next(r);
         if (bh_mono_ns() > end && !bh_sim_manual_clock(r->sim)) {
@@ -139,23 +131,6 @@ static void run_some(struct bh_player *r)
         }
     }
     finish(r);
-}
-
-static void step_some(struct bh_player *r)
-{
-    uint64_t end = bh_mono_ns() + TURN_NS;
-
-    while (r->to_step && r->next < r->file.n && bh_mono_ns() <= end) {
-        r->base_ns = r->file.v[r->next].time_ns;
-        apply_next(r);
-        r->to_step--;
-    }
-    if (r->next == r->file.n) {
-        r->to_step = 0;
-        finish(r);
-    } else if (r->to_step) {
-        arm(r, 0);
-    }
 }
 
 static void turn(void *arg)
@@ -172,8 +147,20 @@ static void turn(void *arg)
     }
     if (r->phase == BH_REPLAY_RUNNING)
         run_some(r);
-    else if (r->phase == BH_REPLAY_PAUSED && r->to_step)
-        step_some(r);
+    else if (r->phase == BH_REPLAY_PAUSED && r->to_step) {
+        uint64_t end = bh_mono_ns() + TURN_NS;
+        while (r->to_step && r->next < r->file.n && bh_mono_ns() <= end) {
+            r->base_ns = r->file.v[r->next].time_ns;
+            apply_next(r);
+            r->to_step--;
+        }
+        if (r->next == r->file.n) {
+            r->to_step = 0;
+            finish(r);
+        } else if (r->to_step) {
+            arm(r, 0);
+        }
+    }
 }
 
 /* ---- what becomes of pods -------------------------------------------------------------------- */
@@ -186,17 +173,12 @@ static void pod_decided(struct bh_player *r, struct bh_player_pod *p)
     r->version++;
 }
 
-static bool has_no_place(const struct bh_sim_obj *o)
-{
-    return strstr(o->json, "\"Unschedulable\"") || strstr(o->json, "\"SchedulingGated\"");
-}
-
-static void on_pod(void *arg, enum bh_sim_change c, struct bh_sim_obj *old, struct bh_sim_obj *o)
+static void on_pod(void *arg, enum bh_sim_change c, struct bh_sim_obj *old BH_UNUSED,
+                   struct bh_sim_obj *o)
 {
     struct bh_player *r = arg;
     struct bh_player_pod *p = r->pods.len ? bh_player_pod_get(r, o->ns, o->name) : NULL;
 
-    (void)old;
     if (!p || p->gone || !bh_streq(p->uid, o->uid))
         return;
     if (!p->node && *o->node_name) {
@@ -204,7 +186,8 @@ static void on_pod(void *arg, enum bh_sim_change c, struct bh_sim_obj *old, stru
         r->waiting--;
         pod_decided(r, p);
         bh_player_compare(r, o->ns, o->name, p);
-    } else if (!p->decided && has_no_place(o)) {
+    } else if (!p->decided &&
+               (strstr(o->json, "\"Unschedulable\"") || strstr(o->json, "\"SchedulingGated\""))) {
         pod_decided(r, p);
     }
     if (c != BH_SIM_DELETED)
@@ -234,19 +217,11 @@ static void load_work(uv_work_t *w)
     bh_player_file_read(&l->file, l->body, l->body_n, &l->drop);
 }
 
-static void load_free(struct bh_player_load *l)
-{
-    bh_player_file_fini(&l->file);
-    free(l->body);
-    free(l);
-}
-
-static void after_load(uv_work_t *w, int status)
+static void after_load(uv_work_t *w, int status BH_UNUSED)
 {
     struct bh_player_load *l = w->data;
     struct bh_player *r = l->owner;
 
-    (void)status;
     if (r) {
         r->load = NULL;
         r->file = l->file;
@@ -261,20 +236,20 @@ static void after_load(uv_work_t *w, int status)
         else
             arm(r, 0);
     }
-    load_free(l);
+    bh_player_file_fini(&l->file);
+    free(l->body);
+    free(l);
 }
 
 int bh_player_start(struct bh_player *r, const void *p, size_t n, const struct bh_player_options *o,
                     struct bh_err *err)
 {
-    struct bh_player_load *l;
-
     if (bh_player_active(r))
         return bh_err_set(err, -EBUSY, "\"%s\" is being replayed; stop it first", r->name);
     if (!n)
         return bh_err_set(err, -EINVAL, "the body is empty: a record file is expected");
     bh_player_stop(r);
-    l = bh_calloc(1, sizeof(*l));
+    struct bh_player_load *l = bh_calloc(1, sizeof(*l));
     l->work.data = l;
     l->owner = r;
     l->body = bh_memdup(p, n);
@@ -338,19 +313,6 @@ int bh_player_step(struct bh_player *r, uint64_t records, struct bh_err *err)
     return 0;
 }
 
-static void free_pods(struct bh_player *r)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&r->pods, &it));) {
-        struct bh_player_pod *p = e->value;
-        free(p->recorded);
-        free(p->node);
-        free(p);
-    }
-    bh_map_fini(&r->pods);
-}
-
 void bh_player_stop(struct bh_player *r)
 {
     struct bh_player fresh = {.sim = r->sim,
@@ -365,7 +327,14 @@ void bh_player_stop(struct bh_player *r)
         atomic_store(&r->load->drop, true);
     }
     disarm(r);
-    free_pods(r);
+    struct bh_map_entry *e;
+    for (size_t it = 0; (e = bh_map_next(&r->pods, &it));) {
+        struct bh_player_pod *p = e->value;
+        free(p->recorded);
+        free(p->node);
+        free(p);
+    }
+    bh_map_fini(&r->pods);
     bh_player_file_fini(&r->file);
     bh_arena_fini(&r->told);
     free(r->diffs);
@@ -410,18 +379,6 @@ static void add_errors(struct bh_arena *a, struct bh_json *list, const struct bh
         bh_json_append(a, list, "line: %u, message: %s", e->v[i].line, e->v[i].message);
 }
 
-static void add_times(const struct bh_player *r, struct bh_arena *a, struct bh_json *o)
-{
-    const char *const names[] = {"start", "end", "at"};
-    const int64_t times[] = {first_ns(r), last_ns(r), position(r)};
-    char t[40];
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
-        bh_time_format_micro_ns(t, times[i]);
-        bh_json_set_str(a, o, names[i], t);
-    }
-}
-
 static struct bh_json *number(struct bh_arena *a, double v)
 {
     struct bh_json *n = bh_json_new(a, BH_JSON_NUMBER);
@@ -439,8 +396,15 @@ struct bh_json *bh_player_state(const struct bh_player *r, struct bh_arena *a)
 
     o = bh_json_make(a, "phase: %s, name: %s, message?: %s, speed: %p, follow: %i",
                      phases[r->phase], r->name, r->file.fatal.msg, number(a, r->speed), r->follow);
-    if (r->file.n)
-        add_times(r, a, o);
+    if (r->file.n) {
+        const char *const names[] = {"start", "end", "at"};
+        const int64_t times[] = {first_ns(r), last_ns(r), position(r)};
+        char t[40];
+        for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+            bh_time_format_micro_ns(t, times[i]);
+            bh_json_set_str(a, o, names[i], t);
+        }
+    }
     add_errors(a, errors, &r->file.errors);
     add_errors(a, errors, &r->errors);
     bh_json_add(a, o,

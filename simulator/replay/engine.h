@@ -20,8 +20,7 @@
 
 #include "simulator/server/sim.h"
 
-/* The schedulerName of pods while recorded bindings are followed, so that no scheduler places
- * them */
+/* The schedulerName of pods while recorded bindings are followed: no scheduler places them. */
 #define BH_REPLAY_FOLLOWER "recorded"
 
 #define BH_REPLAY_BODY_MAX ((size_t)256 << 20) /* of an uploaded file, packed or not */

@@ -11,7 +11,6 @@
 
 void bh_player_error(struct bh_player_errors *e, unsigned line, const char *fmt, ...)
 {
-    struct bh_player_error *x;
     va_list ap;
 
     e->total++;
@@ -19,7 +18,7 @@ void bh_player_error(struct bh_player_errors *e, unsigned line, const char *fmt,
         return;
     if (!e->v)
         e->v = bh_calloc(BH_REPLAY_LISTED, sizeof(*e->v));
-    x = &e->v[e->n++];
+    struct bh_player_error *x = &e->v[e->n++];
     x->line = line;
     va_start(ap, fmt);
     vsnprintf(x->message, sizeof(x->message), fmt, ap);
@@ -47,7 +46,6 @@ static bool cleaned(struct bh_arena *a, const struct bh_record *rec, struct bh_j
 static void add(struct bh_player_file *f, struct bh_arena *a, const struct bh_record *rec)
 {
     struct bh_json *obj = NULL;
-    struct bh_player_entry *e;
     bool takes;
 
     if (!cleaned(a, rec, &obj, &takes)) {
@@ -56,7 +54,7 @@ static void add(struct bh_player_file *f, struct bh_arena *a, const struct bh_re
     }
     if ((f->n & (f->n - 1)) == 0)
         f->v = bh_reallocarray(f->v, f->n ? f->n * 2 : 1, sizeof(*f->v));
-    e = &f->v[f->n];
+    struct bh_player_entry *e = &f->v[f->n];
     *e = (struct bh_player_entry){.time_ns = rec->time_ns,
                                   .at = f->text.n,
                                   .line = rec->line,

@@ -8,7 +8,6 @@
 #include "simulator/replay/record.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <zlib.h>
 
 #include "common/k8s/quantity.h"
@@ -65,12 +64,11 @@ bool bh_record_torn(const struct bh_record_reader *r)
 static int unpack(struct bh_record_reader *r, struct bh_err *err)
 {
     for (;;) {
-        int rc;
         r->z.next_in = (Bytef *)(uintptr_t)r->p;
         r->z.avail_in = (uInt)BH_MIN(r->left, (size_t)1 << 30);
         r->z.next_out = (Bytef *)r->chunk;
         r->z.avail_out = CHUNK_BYTES;
-        rc = inflate(&r->z, Z_NO_FLUSH);
+        int rc = inflate(&r->z, Z_NO_FLUSH);
         r->left -= (size_t)((const unsigned char *)r->z.next_in - r->p);
         r->p = r->z.next_in;
         r->n = CHUNK_BYTES - r->z.avail_out;
@@ -115,8 +113,7 @@ static int refill(struct bh_record_reader *r, struct bh_err *err)
     return rc;
 }
 
-/* The next line without its newline: 1, 0 = end, -E2BIG, -EBADMSG; *ret_whole: a newline ended
- * it. */
+/* The next line: 1, 0 = end, -E2BIG, -EBADMSG; *ret_whole: it ended with a newline. */
 static int next_line(struct bh_record_reader *r, bool *ret_whole, bool *ret_long,
                      struct bh_err *err)
 {
@@ -165,12 +162,9 @@ static int read_event(const struct bh_json *v, enum bh_record_event *ret, struct
 
 static int read_record(const struct bh_json *v, struct bh_record *ret, struct bh_err *err)
 {
-    const struct bh_json *meta;
-    int rc;
-
     if (v->type != BH_JSON_OBJECT)
         return bh_err_set(err, -EINVAL, "is no object");
-    rc = read_event(v, &ret->event, err);
+    int rc = read_event(v, &ret->event, err);
     if (rc < 0)
         return rc;
     if (bh_time_parse_ns(bh_json_get_str(v, "time"), &ret->time_ns) < 0 || ret->time_ns < 0 ||
@@ -179,7 +173,7 @@ static int read_record(const struct bh_json *v, struct bh_record *ret, struct bh
     ret->resource = bh_json_get(v, "resource");
     if (!ret->resource || ret->resource->type != BH_JSON_OBJECT)
         return bh_err_set(err, -EINVAL, "resource: is missing or no object");
-    meta = bh_json_get(ret->resource, "metadata");
+    const struct bh_json *meta = bh_json_get(ret->resource, "metadata");
     ret->api_version = bh_json_get_text(ret->resource, "apiVersion");
     ret->kind = bh_json_get_text(ret->resource, "kind");
     ret->ns = bh_json_get_text(meta, "namespace");
@@ -189,11 +183,6 @@ static int read_record(const struct bh_json *v, struct bh_record *ret, struct bh
     if (!*ret->name)
         return bh_err_set(err, -EINVAL, "resource.metadata.name: is missing");
     return 1;
-}
-
-static bool is_blank(const struct bh_buf *line)
-{
-    return strspn(bh_buf_str(line), " \t\r") == line->n;
 }
 
 int bh_record_next(struct bh_record_reader *r, struct bh_arena *a, struct bh_record *ret,
@@ -209,7 +198,7 @@ int bh_record_next(struct bh_record_reader *r, struct bh_arena *a, struct bh_rec
             return rc;
         if (too_long)
             return bh_err_set(err, -EINVAL, "is longer than %zu bytes", BH_RECORD_LINE_MAX);
-        if (is_blank(&r->line))
+        if (strspn(bh_buf_str(&r->line), " \t\r") == r->line.n)
             continue;
         rc = bh_json_parse(a, r->line.p, r->line.n, 0, &v, err);
         if (rc < 0 && !whole) {
