@@ -58,11 +58,10 @@ static const char *name_from(struct bh_admission *ad, const char *ns, const char
 void bh_admit_settle(struct bh_admission *ad, struct bh_json *obj, bool drawn_name)
 {
     struct bh_json *meta = bh_json_obj_at(&ad->a, obj, "metadata");
-    const char *ns = bh_json_get_str(meta, "namespace"), *kind = bh_json_get_str(obj, "kind");
+    const char *ns = bh_json_get_text(meta, "namespace"), *kind = bh_json_get_str(obj, "kind");
     const char *prefix = bh_json_get_str(meta, "generateName");
     char uid[40], now[32];
 
-    ns = ns ? ns : "";
     if (drawn_name && prefix)
         bh_json_set_str(&ad->a, meta, "name", name_from(ad, ns, prefix));
     uid_of(uid, kind, ns, bh_json_get_str(meta, "name"));
@@ -93,25 +92,17 @@ int bh_admit_runtime_class(struct bh_admission *ad, const struct bh_json *pod, s
 
 /* ---- into the store -------------------------------------------------------------------------- */
 
-static int check_types(struct bh_arena *a, const struct bh_sim_type *type,
-                       const struct bh_json *obj, struct bh_err *err)
-{
-    struct bh_arena_mark mark = bh_arena_mark(a);
-    ProtobufCMessage *m;
-    int rc = type->pb ? bh_json_to_pb(a, type->pb, obj, &m, NULL, err) : 0;
-
-    bh_arena_rewind(a, mark);
-    return rc;
-}
-
 int bh_admit_store(struct bh_admission *ad, const struct bh_sim_type *type, const char *ns,
                    struct bh_json *obj, struct bh_sim_obj **ret, struct bh_err *err)
 {
+    struct bh_arena_mark mark = bh_arena_mark(&ad->a);
     struct bh_sim_error e = {0};
+    ProtobufCMessage *m;
 
     bh_json_drop(bh_tree_obj(obj, "metadata"),
                  "uid resourceVersion managedFields deletionTimestamp finalizers");
-    int rc = check_types(&ad->a, type, obj, err);
+    int rc = type->pb ? bh_json_to_pb(&ad->a, type->pb, obj, &m, NULL, err) : 0;
+    bh_arena_rewind(&ad->a, mark);
     if (rc < 0)
         return rc;
     if (bh_sim_create(ad->sim, type, ns, &ad->a, obj, ret, &e))
@@ -173,11 +164,6 @@ static void restore(struct bh_arena *a, struct bh_json *obj, const struct bh_jso
     keep(a, obj, given, "status");
 }
 
-static bool has_template(const struct bh_json *obj)
-{
-    return bh_tree_has(obj, "spec.template") && !bh_tree_is(obj, "kind", "PodTemplate");
-}
-
 static int admit_manifest(struct bh_admission *ad, size_t at, const struct bh_sim_type *type,
                           struct bh_err *err)
 {
@@ -194,7 +180,8 @@ static int admit_manifest(struct bh_admission *ad, size_t at, const struct bh_si
         return rc;
     /* The store has its own namespaces and system classes: the file's is as good. */
     obj = rc < 0 ? bh_json_clone(&ad->a, given) : bh_sim_obj_tree(&ad->a, stored);
-    if (stored && has_template(obj)) /* the workloads' turn comes later */
+    if (stored && bh_tree_has(obj, "spec.template") &&
+        !bh_tree_is(obj, "kind", "PodTemplate")) /* the workloads' turn comes later */
         (void)bh_sim_delete(ad->sim, type, stored->ns, stored->name, &at_once, NULL);
     bh_sim_obj_unref(stored);
     restore(&ad->a, obj, given);

@@ -27,8 +27,7 @@ static int add_or_set(struct bh_admission *ad, const struct bh_trial_source *at,
     return 0;
 }
 
-/* The volume that the claim was bound to; one that was made for it is named after the claim's
- * uid. */
+/* The volume that the claim was bound to; if made for it, it is named after the claim's uid. */
 static int take_volume(struct bh_admission *ad, const struct bh_sim_obj *stored,
                        struct bh_json *claim, const struct bh_trial_source *at, struct bh_err *err)
 {
@@ -37,11 +36,10 @@ static int take_volume(struct bh_admission *ad, const struct bh_sim_obj *stored,
     const struct bh_sim_obj *v =
         name ? bh_sim_get(ad->sim, bh_sim_type_find("", "v1", "persistentvolumes"), "", name)
              : NULL;
-    struct bh_json *volume;
 
     if (!v)
         return 0;
-    volume = bh_sim_obj_tree(&ad->a, v);
+    struct bh_json *volume = bh_sim_obj_tree(&ad->a, v);
     if (bh_streq(name, bh_arena_printf(&ad->a, "pvc-%s", stored->uid))) {
         name = bh_arena_printf(&ad->a, "pvc-%s", uid);
         bh_json_add(&ad->a, volume, "metadata: {name: %s}", name);
@@ -73,27 +71,6 @@ static int take_claim(struct bh_admission *ad, const struct bh_sim_obj *stored, 
 
 /* ---- a pod's claims -------------------------------------------------------------------------- */
 
-static int take_ephemeral(struct bh_admission *ad, const struct bh_sim_obj *stored,
-                          const struct bh_json *pod, const struct bh_trial_source *at,
-                          struct bh_err *err)
-{
-    const struct bh_sim_type *type = bh_sim_type_find("", "v1", PVCS);
-    const char *name = bh_tree_str(pod, "metadata.name");
-    int rc = 0;
-
-    bh_json_each(v, bh_tree_arr(pod, "spec.volumes")) {
-        const char *volume = bh_tree_str(v, "name");
-        if (rc < 0 || !volume || !bh_tree_obj(v, "ephemeral"))
-            continue;
-        const struct bh_sim_obj *claim = bh_sim_get(
-            ad->sim, type, stored->ns, bh_arena_printf(&ad->a, "%s-%s", stored->name, volume));
-        if (claim)
-            rc =
-                take_claim(ad, claim, bh_arena_printf(&ad->a, "%s-%s", name, volume), pod, at, err);
-    }
-    return rc;
-}
-
 /* The claims' drawn names give way to names that repeat. */
 static int take_devices(struct bh_admission *ad, const struct bh_sim_obj *stored,
                         struct bh_json *pod, const struct bh_trial_source *at, struct bh_err *err)
@@ -117,27 +94,39 @@ static int take_devices(struct bh_admission *ad, const struct bh_sim_obj *stored
 int bh_admit_pod_claims(struct bh_admission *ad, const struct bh_sim_obj *stored,
                         struct bh_json *pod, const struct bh_trial_source *at, struct bh_err *err)
 {
-    int rc = take_ephemeral(ad, stored, pod, at, err);
+    const struct bh_sim_type *type = bh_sim_type_find("", "v1", PVCS);
+    const char *name = bh_tree_str(pod, "metadata.name");
+    int rc = 0;
+    bh_json_each(v, bh_tree_arr(pod, "spec.volumes")) {
+        const char *volume = bh_tree_str(v, "name");
+        if (rc < 0 || !volume || !bh_tree_obj(v, "ephemeral"))
+            continue;
+        const struct bh_sim_obj *claim = bh_sim_get(
+            ad->sim, type, stored->ns, bh_arena_printf(&ad->a, "%s-%s", stored->name, volume));
+        if (claim)
+            rc =
+                take_claim(ad, claim, bh_arena_printf(&ad->a, "%s-%s", name, volume), pod, at, err);
+    }
 
     return rc < 0 ? rc : take_devices(ad, stored, pod, at, err);
 }
 
 /* ---- manifests ------------------------------------------------------------------------------- */
 
-static bool uses_claims(const struct bh_trial_item *it)
+static bool is_or_uses_claim(const struct bh_trial_item *it)
 {
-    return bh_streq(it->kind_name, "Pod") &&
-           (strstr(it->json, "\"ephemeral\"") || strstr(it->json, "\"resourceClaims\""));
+    if (it->replaced || it->admitted)
+        return false;
+    return bh_streq(it->kind_name, "PersistentVolumeClaim") ||
+           (bh_streq(it->kind_name, "Pod") &&
+            (strstr(it->json, "\"ephemeral\"") || strstr(it->json, "\"resourceClaims\"")));
 }
 
 bool bh_admit_has_claims(const struct bh_trial *t)
 {
-    for (size_t i = 0; i < t->n_items; i++) {
-        const struct bh_trial_item *it = &t->items[i];
-        if (!it->admitted && !it->replaced &&
-            (uses_claims(it) || bh_streq(it->kind_name, "PersistentVolumeClaim")))
+    for (size_t i = 0; i < t->n_items; i++)
+        if (is_or_uses_claim(&t->items[i]))
             return true;
-    }
     return false;
 }
 
@@ -170,7 +159,7 @@ int bh_admit_claims(struct bh_admission *ad, struct bh_err *err)
         const struct bh_trial_item *it = &t->items[i];
         const struct bh_trial_source at = it->at;
         bool claim = bh_streq(it->kind_name, "PersistentVolumeClaim");
-        if (it->replaced || it->admitted || (!claim && !uses_claims(it)))
+        if (!is_or_uses_claim(it))
             continue;
         const struct bh_sim_obj *o = bh_sim_get(ad->sim, claim ? claims : pods, it->ns, it->name);
         if (o && claim)

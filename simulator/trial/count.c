@@ -55,35 +55,10 @@ static int copy_claim(struct count *c, const struct bh_kind_info *k, const char 
         return 0;
     struct bh_json *o = bh_pb_to_json(&c->a, m);
     bh_json_add(&c->a, o, "apiVersion: '', metadata: {name: %s, uid: %s}", to, to);
-    bh_json_each(r, bh_json_path(o, "metadata.ownerReferences")) {
+    bh_json_each(r, bh_json_path(o, "metadata.ownerReferences"))
         if (bh_json_get_bool(r, "controller", false))
             bh_json_set_str(&c->a, r, "uid", uid);
-    }
     return bh_offline_put_tree(&c->t->w, &c->a, k, o, err);
-}
-
-static int copy_claims(struct count *c, struct bh_json *pod, const char *name, const char *uid,
-                       struct bh_err *err)
-{
-    const char *ns = bh_trial_pod_ns(c->pod), *old = bh_trial_pod_name(c->pod);
-    int rc = 0;
-
-    bh_json_each(v, bh_json_path(pod, "spec.volumes")) {
-        const char *volume = bh_json_get_str(v, "name");
-        if (rc >= 0 && volume && bh_json_get(v, "ephemeral"))
-            rc = copy_claim(c, &bh_kinds[BH_KIND_PERSISTENTVOLUMECLAIM], ns,
-                            bh_arena_printf(&c->a, "%s-%s", old, volume),
-                            bh_arena_printf(&c->a, "%s-%s", name, volume), uid, err);
-    }
-    bh_json_each(s, bh_json_path(pod, "status.resourceClaimStatuses")) {
-        const char *claim = bh_json_get_str(s, "resourceClaimName");
-        if (rc < 0 || !claim)
-            continue;
-        const char *mine = bh_arena_printf(&c->a, "%s" COUNTED_SUFFIX, claim, c->total + 1);
-        rc = copy_claim(c, &bh_kinds[BH_KIND_RESOURCECLAIM], ns, claim, mine, uid, err);
-        bh_json_set_str(&c->a, s, "resourceClaimName", mine);
-    }
-    return rc;
 }
 
 static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *err)
@@ -95,9 +70,24 @@ static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *er
     ProtobufCMessage *m;
 
     bh_json_add(&c->a, pod, "metadata: {name: %s, uid: %s}", name, name);
-    int rc = copy_claims(c, pod, name, name, err);
-    if (rc >= 0)
-        rc = bh_json_to_pb(&c->a, bh_kinds[BH_KIND_POD].desc, pod, &m, NULL, err);
+    const char *ns = bh_trial_pod_ns(c->pod), *old = bh_trial_pod_name(c->pod);
+    int rc = 0;
+    bh_json_each(v, bh_json_path(pod, "spec.volumes")) {
+        const char *volume = bh_json_get_str(v, "name");
+        if (rc >= 0 && volume && bh_json_get(v, "ephemeral"))
+            rc = copy_claim(c, &bh_kinds[BH_KIND_PERSISTENTVOLUMECLAIM], ns,
+                            bh_arena_printf(&c->a, "%s-%s", old, volume),
+                            bh_arena_printf(&c->a, "%s-%s", name, volume), name, err);
+    }
+    bh_json_each(s, bh_json_path(pod, "status.resourceClaimStatuses")) {
+        const char *claim = bh_json_get_str(s, "resourceClaimName");
+        if (rc < 0 || !claim)
+            continue;
+        const char *mine = bh_arena_printf(&c->a, "%s" COUNTED_SUFFIX, claim, c->total + 1);
+        rc = copy_claim(c, &bh_kinds[BH_KIND_RESOURCECLAIM], ns, claim, mine, name, err);
+        bh_json_set_str(&c->a, s, "resourceClaimName", mine);
+    }
+    rc = rc < 0 ? rc : bh_json_to_pb(&c->a, bh_kinds[BH_KIND_POD].desc, pod, &m, NULL, err);
     if (rc >= 0)
         rc = bh_compile_pod(&c->a, (const struct K8s__Pod *)(const void *)m, &in, ret, err);
     if (rc >= 0)
@@ -106,30 +96,6 @@ static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *er
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
-
-static void count_node(struct count *c, bh_sym node)
-{
-    uint64_t i;
-
-    if (!bh_umap_get(&c->index, node, &i)) {
-        BH_GROW(c->nodes, c->n_nodes, c->cap_nodes);
-        i = c->n_nodes++;
-        c->nodes[i] = (struct node_count){.node = node};
-        bh_umap_put(&c->index, node, i);
-    }
-    c->nodes[i].n++;
-    c->total++;
-}
-
-static void note_failure(struct count *c, const struct bh_pending *p)
-{
-    struct bh_engine *e = c->t->w.engine;
-    const struct bh_decision *d =
-        bh_engine_schedule(e, p, BH_EXPLAIN | BH_NO_PREEMPTION, c->t->o.now_ns);
-
-    c->message = bh_arena_strdup(&c->kept, d->message ? d->message : "");
-    c->groups = bh_explain_groups(&c->kept, bh_engine_symtab(e), d);
-}
 
 /* 1: placed; 0: no more fit. */
 static int place_one(struct count *c, struct bh_err *err)
@@ -149,7 +115,11 @@ static int place_one(struct count *c, struct bh_err *err)
     const struct bh_status *refused = NULL;
     bh_sym node = BH_SYM_NONE;
     if (bh_offline_decide(w, &p, &node, &refused)->kind != BH_DECIDED) {
-        note_failure(c, &p);
+        struct bh_engine *e = c->t->w.engine;
+        const struct bh_decision *d =
+            bh_engine_schedule(e, &p, BH_EXPLAIN | BH_NO_PREEMPTION, c->t->o.now_ns);
+        c->message = bh_arena_strdup(&c->kept, d->message ? d->message : "");
+        c->groups = bh_explain_groups(&c->kept, bh_engine_symtab(e), d);
         return 0;
     }
     if (refused && refused->code != BH_WAIT) {
@@ -158,7 +128,15 @@ static int place_one(struct count *c, struct bh_err *err)
         return 0;
     }
     bh_offline_bind(w, &p, node);
-    count_node(c, node);
+    uint64_t i;
+    if (!bh_umap_get(&c->index, node, &i)) {
+        BH_GROW(c->nodes, c->n_nodes, c->cap_nodes);
+        i = c->n_nodes++;
+        c->nodes[i] = (struct node_count){.node = node};
+        bh_umap_put(&c->index, node, i);
+    }
+    c->nodes[i].n++;
+    c->total++;
     return 1;
 }
 
@@ -182,9 +160,8 @@ static int most_first(const void *pa, const void *pb, void *arg)
 {
     const struct node_count *a = pa, *b = pb;
 
-    if (a->n != b->n)
-        return a->n < b->n ? 1 : -1;
-    return strcmp(bh_sym_text(arg, a->node), bh_sym_text(arg, b->node));
+    return a->n != b->n ? BH_CMP(b->n, a->n)
+                        : strcmp(bh_sym_text(arg, a->node), bh_sym_text(arg, b->node));
 }
 
 /* Appends {node, what: how many} for each node. */
@@ -197,23 +174,6 @@ static void add_nodes(const struct count *c, struct bh_arena *a, struct bh_json 
     for (size_t i = 0; i < c->n_nodes; i++)
         bh_json_append(a, nodes, "node: %s, %s: %u", bh_sym_text(tab, c->nodes[i].node), what,
                        c->nodes[i].n);
-}
-
-static void write_document(const struct count *c, enum bh_form form, struct bh_buf *out)
-{
-    struct bh_json *doc;
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-
-    doc = bh_trial_document(c->t, &a, "CapacityReport");
-    bh_json_add(&a, doc, "pod: {namespace: %s, name: %s}, total: %u, stopped: %s",
-                bh_trial_pod_ns(c->pod), bh_trial_pod_name(c->pod), c->total,
-                c->limited ? "Limit" : "Unschedulable");
-    if (c->message)
-        bh_json_set_str(&a, doc, "message", c->message);
-    if (c->groups)
-        bh_json_set(&a, doc, "rejectedGroups", bh_json_clone(&a, c->groups));
-    add_nodes(c, &a, doc, "count");
-    bh_form_write(out, doc, form);
 }
 
 static void write_table(const struct count *c, bool wide, bool colour, struct bh_buf *out)
@@ -263,19 +223,6 @@ static int read_pod(struct count *c, const struct bh_trial_pod *p, struct bh_err
     return bh_json_parse(&c->kept, it->json, it->n, 0, &c->tree, err);
 }
 
-static int find_pod(struct count *c, struct bh_err *err)
-{
-    const struct bh_trial *t = c->t;
-
-    if (t->n_list != 1)
-        return bh_err_set(err, -EINVAL,
-                          t->n_list ? "--count counts one pod and %zu are pending: say which with "
-                                      "--pod NAMESPACE/NAME"
-                                    : "--count counts a pending pod and there is none",
-                          t->n_list);
-    return read_pod(c, t->list[0], err);
-}
-
 static void count_init(struct count *c, struct bh_trial *t, int64_t max)
 {
     t->w.o.flags = BH_NO_PREEMPTION;
@@ -302,15 +249,30 @@ int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct b
     enum bh_form form = t->o.form;
     struct count c;
 
+    if (t->n_list != 1)
+        return bh_err_set(err, -EINVAL,
+                          t->n_list ? "--count counts one pod and %zu are pending: say which with "
+                                      "--pod NAMESPACE/NAME"
+                                    : "--count counts a pending pod and there is none",
+                          t->n_list);
     count_init(&c, t, max);
-    int rc = find_pod(&c, err);
-    if (rc >= 0)
-        rc = run(&c, err);
+    int rc = read_pod(&c, t->list[0], err);
+    rc = rc < 0 ? rc : run(&c, err);
     if (rc >= 0) {
         sort_nodes(&c);
-        if (form == BH_FORM_JSON || form == BH_FORM_YAML)
-            write_document(&c, form, out);
-        else
+        if (form == BH_FORM_JSON || form == BH_FORM_YAML) {
+            BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+            struct bh_json *doc = bh_trial_document(c.t, &a, "CapacityReport");
+            bh_json_add(&a, doc, "pod: {namespace: %s, name: %s}, total: %u, stopped: %s",
+                        bh_trial_pod_ns(c.pod), bh_trial_pod_name(c.pod), c.total,
+                        c.limited ? "Limit" : "Unschedulable");
+            if (c.message)
+                bh_json_set_str(&a, doc, "message", c.message);
+            if (c.groups)
+                bh_json_set(&a, doc, "rejectedGroups", bh_json_clone(&a, c.groups));
+            add_nodes(&c, &a, doc, "count");
+            bh_form_write(out, doc, form);
+        } else
             write_table(&c, form == BH_FORM_WIDE, t->o.colour, out);
     }
     count_fini(&c);
@@ -319,31 +281,26 @@ int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct b
 
 /* ---- several pods ---------------------------------------------------------------------------- */
 
-static void add_counted(struct bh_arena *a, struct bh_json *list, struct count *c)
-{
-    sort_nodes(c);
-    add_nodes(c, a,
-              bh_json_append(a, list, "namespace: %s, name: %s, replicas: %u",
-                             bh_trial_pod_ns(c->pod), bh_trial_pod_name(c->pod), c->total),
-              "replicas");
-}
-
 static struct bh_json *all_counted(struct bh_arena *a, struct count *c, size_t n,
                                    const struct count *failed)
 {
     const char *limit = "as many as asked for fit";
-    struct bh_json *doc, *list;
     int64_t total = 0;
 
     for (size_t i = 0; i < n; i++)
         total += c[i].total;
-    doc = bh_json_make(
+    struct bh_json *doc = bh_json_make(
         a, "replicas: %ld, failReason: {type: %s, message: %s}, rejectedGroups?: %p, pods: []",
         total, failed ? "Unschedulable" : "LimitReached", failed ? failed->message : limit,
-        failed && failed->groups ? bh_json_clone(a, failed->groups) : NULL);
-    list = bh_json_get(doc, "pods");
-    for (size_t i = 0; i < n; i++)
-        add_counted(a, list, &c[i]);
+        failed ? bh_json_clone(a, failed->groups) : NULL);
+    for (size_t i = 0; i < n; i++) {
+        sort_nodes(&c[i]);
+        add_nodes(&c[i], a,
+                  bh_json_append(a, bh_json_get(doc, "pods"),
+                                 "namespace: %s, name: %s, replicas: %u", bh_trial_pod_ns(c[i].pod),
+                                 bh_trial_pod_name(c[i].pod), c[i].total),
+                  "replicas");
+    }
     return doc;
 }
 

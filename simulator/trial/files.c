@@ -56,28 +56,9 @@ static int fail(struct reader *r, const char *text)
 
 static bool is_list(const char *kind)
 {
-    size_t n = kind ? strlen(kind) : 0;
+    size_t n = strlen(kind);
 
     return n >= 4 && bh_streq(kind + n - 4, "List");
-}
-
-static bool has_text(const struct bh_json *obj, const char *key)
-{
-    const char *s = bh_json_get_str(obj, key);
-
-    return s && *s;
-}
-
-/* Elements of typed lists (PodList) carry neither kind nor apiVersion. */
-static void take_kind_of_list(struct reader *r, struct bh_arena *a, struct bh_json *obj)
-{
-    size_t n = strlen(r->list_kind);
-
-    if (n <= 4 || bh_json_get(obj, "kind"))
-        return;
-    bh_json_set(a, obj, "kind", bh_json_new_str(a, r->list_kind, n - 4));
-    if (!bh_json_get(obj, "apiVersion"))
-        bh_json_set_str(a, obj, "apiVersion", r->list_version);
 }
 
 static int take(struct reader *r, struct bh_arena *a, struct bh_json *obj, int depth);
@@ -95,8 +76,8 @@ static int take_list(struct reader *r, struct bh_arena *a, struct bh_json *list,
         return fail(r, "items: expected a list");
     if (depth == NESTED_LISTS_MAX)
         return fail(r, "lists inside lists inside lists");
-    r->list_kind = bh_json_get_str(list, "kind");
-    r->list_version = has_text(list, "apiVersion") ? bh_json_get_str(list, "apiVersion") : "";
+    r->list_kind = bh_json_get_text(list, "kind");
+    r->list_version = bh_json_get_text(list, "apiVersion");
     for (struct bh_json *i = items->c.first; i && rc >= 0; i = next) {
         next = i->next; /* the object's taker may link it elsewhere */
         r->at.item = ++item;
@@ -110,16 +91,22 @@ static int take_list(struct reader *r, struct bh_arena *a, struct bh_json *list,
 
 static int take(struct reader *r, struct bh_arena *a, struct bh_json *obj, int depth)
 {
+    size_t n = strlen(r->list_kind);
+
     if (obj->type == BH_JSON_NULL)
         return 0;
     if (obj->type != BH_JSON_OBJECT)
         return fail(r, "expected an object with apiVersion and kind");
-    take_kind_of_list(r, a, obj);
-    if (!has_text(obj, "apiVersion"))
+    if (n > 4 && !bh_json_get(obj, "kind")) { /* as the elements of a PodList */
+        bh_json_set(a, obj, "kind", bh_json_new_str(a, r->list_kind, n - 4));
+        if (!bh_json_get(obj, "apiVersion"))
+            bh_json_set_str(a, obj, "apiVersion", r->list_version);
+    }
+    if (!*bh_json_get_text(obj, "apiVersion"))
         return fail(r, "apiVersion: expected text, for example \"v1\"");
-    if (!has_text(obj, "kind"))
+    if (!*bh_json_get_text(obj, "kind"))
         return fail(r, "kind: expected text, for example \"Pod\"");
-    if (is_list(bh_json_get_str(obj, "kind")))
+    if (is_list(bh_json_get_text(obj, "kind")))
         return take_list(r, a, obj, depth);
     const struct bh_json *meta = bh_json_get(obj, "metadata");
     if (!meta || meta->type != BH_JSON_OBJECT)
@@ -146,10 +133,8 @@ static int on_item(void *arg, const char *p, size_t n)
     return parse_and_take(r, p, n);
 }
 
-static int count_item(void *arg, const char *p, size_t n)
+static int count_item(void *arg, const char *p BH_UNUSED, size_t n BH_UNUSED)
 {
-    (void)p;
-    (void)n;
     ++*(size_t *)arg;
     return 0;
 }
@@ -161,8 +146,7 @@ static int split_items(const char *p, size_t n, int (*fn)(void *, const char *, 
     struct bh_json_split *s = bh_json_split_new(BH_JSON_SPLIT_ITEMS, OBJECT_MAX_BYTES, fn, arg);
     int rc = bh_json_split_feed(s, p, n);
 
-    if (rc == 0)
-        rc = bh_json_split_finish(s, rest);
+    rc = rc < 0 ? rc : bh_json_split_finish(s, rest);
     bh_json_split_free(s);
     return rc;
 }
@@ -178,12 +162,11 @@ static int on_document(void *arg, const char *p, size_t n)
 
     r->at.document++;
     r->at.item = 0;
-    if (split_items(p, n, count_item, &items, &rest) < 0 ||
-        bh_json_parse(&a, bh_buf_str(&rest), rest.n, 0, &head, NULL) < 0)
-        head = NULL;
-    if (head && is_list(bh_json_get_str(head, "kind")) && items) {
-        r->list_kind = bh_json_get_str(head, "kind");
-        r->list_version = has_text(head, "apiVersion") ? bh_json_get_str(head, "apiVersion") : "";
+    if (split_items(p, n, count_item, &items, &rest) == 0 &&
+        bh_json_parse(&a, bh_buf_str(&rest), rest.n, 0, &head, NULL) == 0 && items &&
+        is_list(bh_json_get_text(head, "kind"))) {
+        r->list_kind = bh_json_get_text(head, "kind");
+        r->list_version = bh_json_get_text(head, "apiVersion");
         int rc = split_items(p, n, on_item, r, &rest);
         r->list_kind = r->list_version = "";
         return rc;
@@ -320,8 +303,7 @@ static int read_stdin(struct reader *r)
     if (rc == 0 && ferror(stdin))
         rc = bh_err_set(r->err, -EIO, "could not read standard input");
     r->at = (struct bh_trial_source){.file = "-"};
-    if (rc == 0)
-        rc = read_text(r, bh_buf_str(&b), b.n);
+    rc = rc < 0 ? rc : read_text(r, bh_buf_str(&b), b.n);
     return rc;
 }
 
@@ -342,8 +324,7 @@ static int read_folder(struct reader *r, const char *path)
     if (n == 0)
         rc = bh_err_set(r->err, -ENOENT, "%s: no *.yaml, *.yml or *.json in this folder", path);
     for (int i = 0; i < n; i++) {
-        if (rc >= 0)
-            rc = read_file(r, bh_arena_printf(r->names, "%s/%s", path, names[i]->d_name));
+        rc = rc < 0 ? rc : read_file(r, bh_arena_printf(r->names, "%s/%s", path, names[i]->d_name));
         free(names[i]);
     }
     free(names);

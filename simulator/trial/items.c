@@ -104,14 +104,6 @@ static bool matters_otherwise(const char *api_version, const char *kind)
     return false;
 }
 
-static bool known_in_other_version(const char *kind)
-{
-    for (size_t i = 0; i < BH_KIND_COUNT; i++)
-        if (bh_streq(bh_kinds[i].kind_name, kind))
-            return true;
-    return false;
-}
-
 /* 0, or the refusal of --strict. */
 static int leave_out(struct bh_trial *t, const struct bh_trial_source *at, const char *api_version,
                      const char *kind, const char *name, struct bh_err *err)
@@ -127,8 +119,11 @@ static int leave_out(struct bh_trial *t, const struct bh_trial_source *at, const
     bh_trial_where(&b, at);
     bh_buf_addf(&b, ": %.80s %.100s: kind %.80s in %.80s is not known", kind, name, kind,
                 api_version);
-    if (known_in_other_version(kind))
-        bh_buf_adds(&b, "; only the kind's v1 is read");
+    for (size_t i = 0; i < BH_KIND_COUNT; i++)
+        if (bh_streq(bh_kinds[i].kind_name, kind)) {
+            bh_buf_adds(&b, "; only the kind's v1 is read");
+            break;
+        }
     if (t->o.strict)
         rc = bh_err_set(err, -EINVAL, "%s", bh_buf_str(&b));
     else

@@ -74,21 +74,6 @@ static int by_key(const void *pa, const void *pb)
                   (*(struct bh_map_entry *const *)pb)->key);
 }
 
-/* Maps have no order of their own. */
-static void add_left_out(const struct bh_trial *t, struct bh_arena *a, struct bh_json *o)
-{
-    struct bh_map_entry **v = bh_calloc(t->left_out.len + 1, sizeof *v), *e;
-    size_t n = 0;
-
-    for (size_t it = 0; (e = bh_map_next(&t->left_out, &it));)
-        v[n++] = e;
-    if (n > 1)
-        qsort(v, n, sizeof(struct bh_map_entry *), by_key);
-    for (size_t i = 0; i < n; i++)
-        bh_json_set_i64(a, bh_json_obj_at(a, o, "leftOut"), v[i]->key, (intptr_t)v[i]->value);
-    free(v);
-}
-
 static void add_summary(const struct bh_trial *t, struct bh_arena *a, struct bh_json *doc)
 {
     struct bh_trial_summary s = bh_trial_summarize(t);
@@ -99,7 +84,17 @@ static void add_summary(const struct bh_trial *t, struct bh_arena *a, struct bh_
                 "ignored: {finished: %u, terminating: %u, otherScheduler: %u}}",
                 t->n_nodes, t->n_placed_before, s.scheduled, s.unschedulable, s.gated, s.failed,
                 s.preempted, t->n_finished, t->n_terminating, t->n_foreign);
-    add_left_out(t, a, bh_json_get(doc, "summary"));
+    /* Maps have no order of their own. */
+    struct bh_json *o = bh_json_get(doc, "summary");
+    struct bh_map_entry **v = bh_calloc(t->left_out.len + 1, sizeof *v), *e;
+    size_t n = 0;
+    for (size_t it = 0; (e = bh_map_next(&t->left_out, &it));)
+        v[n++] = e;
+    if (n > 1)
+        qsort(v, n, sizeof(struct bh_map_entry *), by_key);
+    for (size_t i = 0; i < n; i++)
+        bh_json_set_i64(a, bh_json_obj_at(a, o, "leftOut"), v[i]->key, (intptr_t)v[i]->value);
+    free(v);
 }
 
 static struct bh_json *explanations_of(struct bh_arena *a, const struct bh_trial_pod *p)
@@ -113,32 +108,6 @@ static struct bh_json *explanations_of(struct bh_arena *a, const struct bh_trial
     return list;
 }
 
-static void add_pod(const struct bh_trial *t, struct bh_arena *a, struct bh_json *list,
-                    const struct bh_trial_pod *p)
-{
-    bool placed = p->result == BH_TRIAL_SCHEDULED;
-    bool failed = !placed && p->result != BH_TRIAL_PREEMPTED;
-
-    bh_json_append(a, list,
-                   "namespace: %s, name: %s, result: %s, nodeName?: %s, nominatedNodeName?: %s, "
-                   "attempts: %u, reason?: %s, message?: %s, explanations?: %p",
-                   bh_trial_pod_ns(p), bh_trial_pod_name(p), results[p->result],
-                   placed ? node_text(t, p->node) : "", node_text(t, p->nominated), p->attempts,
-                   failed ? p->reason : NULL, failed ? p->message : NULL,
-                   p->explanations.n ? explanations_of(a, p) : NULL);
-}
-
-static void add_victim(const struct bh_trial *t, struct bh_arena *a, struct bh_json *list,
-                       const struct bh_trial_pod *p)
-{
-    bh_json_append(a, list,
-                   "namespace: %s, name: %s, nodeName?: %s, placedBefore: %i, "
-                   "by: {namespace: %s, name: %s}",
-                   bh_trial_pod_ns(p), bh_trial_pod_name(p), node_text(t, p->node),
-                   p->placed_before, bh_trial_pod_ns(p->preemptor),
-                   bh_trial_pod_name(p->preemptor));
-}
-
 static void write_document(const struct bh_trial *t, enum bh_form form, struct bh_buf *out)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
@@ -149,20 +118,31 @@ static void write_document(const struct bh_trial *t, enum bh_form form, struct b
     struct bh_json *victims = bh_json_list_at(&a, doc, "preempted");
     for (size_t i = 0; i < t->n_list; i++) {
         const struct bh_trial_pod *p = t->list[i];
-        if (!p->placed_before)
-            add_pod(t, &a, pods, p);
-        if (p->result == BH_TRIAL_PREEMPTED)
-            add_victim(t, &a, victims, p);
+        if (!p->placed_before) {
+            bool placed = p->result == BH_TRIAL_SCHEDULED;
+            bool failed = !placed && p->result != BH_TRIAL_PREEMPTED;
+            bh_json_append(
+                &a, pods,
+                "namespace: %s, name: %s, result: %s, nodeName?: %s, nominatedNodeName?: %s, "
+                "attempts: %u, reason?: %s, message?: %s, explanations?: %p",
+                bh_trial_pod_ns(p), bh_trial_pod_name(p), results[p->result],
+                placed ? node_text(t, p->node) : "", node_text(t, p->nominated), p->attempts,
+                failed ? p->reason : NULL, failed ? p->message : NULL,
+                p->explanations.n ? explanations_of(&a, p) : NULL);
+        }
+        if (p->result == BH_TRIAL_PREEMPTED) {
+            bh_json_append(&a, victims,
+                           "namespace: %s, name: %s, nodeName?: %s, placedBefore: %i, "
+                           "by: {namespace: %s, name: %s}",
+                           bh_trial_pod_ns(p), bh_trial_pod_name(p), node_text(t, p->node),
+                           p->placed_before, bh_trial_pod_ns(p->preemptor),
+                           bh_trial_pod_name(p->preemptor));
+        }
     }
     bh_form_write(out, doc, form);
 }
 
 /* ---- table ----------------------------------------------------------------------------------- */
-
-static unsigned look_of(enum bh_trial_result r)
-{
-    return r == BH_TRIAL_SCHEDULED ? BH_CELL_GOOD : BH_CELL_BAD;
-}
 
 static void pods_table(const struct bh_trial *t, struct bh_grid *g, bool wide, bool colour,
                        struct bh_buf *out)
@@ -182,7 +162,8 @@ static void pods_table(const struct bh_trial *t, struct bh_grid *g, bool wide, b
         n++;
         bh_grid_cell(g, 0, "%s", bh_trial_pod_ns(p));
         bh_grid_cell(g, 0, "%s", bh_trial_pod_name(p));
-        bh_grid_cell(g, look_of(p->result), "%s", results[p->result]);
+        bh_grid_cell(g, p->result == BH_TRIAL_SCHEDULED ? BH_CELL_GOOD : BH_CELL_BAD, "%s",
+                     results[p->result]);
         bh_grid_cell(g, 0, "%s",
                      p->result == BH_TRIAL_SCHEDULED ? node_text(t, p->node) : "<none>");
         if (wide) {
@@ -205,9 +186,8 @@ static int most_first(const void *pa, const void *pb)
 {
     const struct message *a = pa, *b = pb;
 
-    if (a->n != b->n)
-        return a->n < b->n ? 1 : -1;
-    return strcmp(text(a->pod[0]->message), text(b->pod[0]->message));
+    return a->n != b->n ? BH_CMP(b->n, a->n)
+                        : strcmp(text(a->pod[0]->message), text(b->pod[0]->message));
 }
 
 static size_t gather_messages(const struct bh_trial *t, struct message *v)
@@ -284,19 +264,6 @@ static void victims_table(const struct bh_trial *t, struct bh_grid *g, bool colo
     bh_grid_print(g, out, 0, colour);
 }
 
-static void summary_line(const struct bh_trial *t, struct bh_buf *out)
-{
-    struct bh_trial_summary s = bh_trial_summarize(t);
-
-    bh_buf_addf(out, "\n%u placed, %u unschedulable", s.scheduled, s.unschedulable);
-    if (s.gated)
-        bh_buf_addf(out, ", %u gated", s.gated);
-    if (s.failed)
-        bh_buf_addf(out, ", %u failed", s.failed);
-    bh_buf_addf(out, ", %u preempted; %u nodes, %u pods were there before\n", s.preempted,
-                t->n_nodes, t->n_placed_before);
-}
-
 void bh_trial_report(const struct bh_trial *t, struct bh_buf *out)
 {
     bool wide = t->o.form == BH_FORM_WIDE, colour = t->o.colour;
@@ -312,6 +279,13 @@ void bh_trial_report(const struct bh_trial *t, struct bh_buf *out)
     victims_table(t, &g, colour, out);
     for (size_t i = 0; i < t->n_list; i++)
         bh_buf_add(out, bh_buf_str(&t->list[i]->explanations), t->list[i]->explanations.n);
-    summary_line(t, out);
+    struct bh_trial_summary s = bh_trial_summarize(t);
+    bh_buf_addf(out, "\n%u placed, %u unschedulable", s.scheduled, s.unschedulable);
+    if (s.gated)
+        bh_buf_addf(out, ", %u gated", s.gated);
+    if (s.failed)
+        bh_buf_addf(out, ", %u failed", s.failed);
+    bh_buf_addf(out, ", %u preempted; %u nodes, %u pods were there before\n", s.preempted,
+                t->n_nodes, t->n_placed_before);
     bh_grid_fini(&g);
 }

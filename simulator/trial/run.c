@@ -22,33 +22,6 @@ static void set_why(struct bh_trial_pod *p, const char *reason, const char *mess
 
 /* ---- what came of an attempt ----------------------------------------------------------------- */
 
-static void place(struct bh_trial *t, struct bh_trial_pod *p, bh_sym node)
-{
-    p->result = BH_TRIAL_SCHEDULED;
-    p->node = p->rec->node = node;
-    p->nominated = BH_SYM_NONE;
-    p->rec->start_ns = t->w.now_ns;
-    bh_trial_budgets_follow(t, bh_engine_shape_rec(t->w.engine, p->shape), 1);
-    t->n_placed++;
-}
-
-/* The victim's entry; pods that the files had placed have none yet. */
-static struct bh_trial_pod *victim_entry(struct bh_trial *t, struct bh_str uid)
-{
-    struct bh_trial_pod *p = bh_trial_pod_of(t, uid);
-    bh_shape_id id;
-
-    if (p)
-        return p;
-    const struct bh_pod_rec *rec = bh_engine_find_pod(t->w.engine, uid, &id);
-    if (!rec)
-        return NULL;
-    p = bh_trial_add_pod(t, rec, bh_engine_shape_rec(t->w.engine, id));
-    p->placed_before = true;
-    p->node = rec->node;
-    return p;
-}
-
 /* The decision's memory goes with the next change of the engine, so budgets come last. */
 static void evict(struct bh_trial *t, const struct bh_trial_pod *preemptor,
                   const struct bh_decision *d)
@@ -57,7 +30,14 @@ static void evict(struct bh_trial *t, const struct bh_trial_pod *preemptor,
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < d->n_victims; i++) {
-        struct bh_trial_pod *p = victim_entry(t, d->victims[i].uid);
+        bh_shape_id id;
+        const struct bh_pod_rec *rec = bh_engine_find_pod(t->w.engine, d->victims[i].uid, &id);
+        struct bh_trial_pod *p = bh_trial_pod_of(t, d->victims[i].uid);
+        if (!p && rec) { /* the files had placed it */
+            p = bh_trial_add_pod(t, rec, bh_engine_shape_rec(t->w.engine, id));
+            p->placed_before = true;
+            p->node = rec->node;
+        }
         if (!p)
             continue;
         p->result = BH_TRIAL_PREEMPTED;
@@ -67,19 +47,6 @@ static void evict(struct bh_trial *t, const struct bh_trial_pod *preemptor,
     for (uint32_t i = 0; i < n; i++)
         bh_trial_budgets_follow(t, bh_engine_shape_rec(t->w.engine, v[i]->shape), -1);
     free(v);
-}
-
-static void fail(struct bh_trial *t, struct bh_trial_pod *p, const struct bh_decision *d)
-{
-    p->result = d->kind == BH_NO_FIT || bh_streq(d->reason, "Unschedulable")
-                    ? BH_TRIAL_UNSCHEDULABLE
-                    : BH_TRIAL_ERROR;
-    set_why(p, d->reason, d->message);
-    if (d->nominated_node != BH_SYM_NONE)
-        p->nominated = d->nominated_node;
-    else if (d->clear_nomination)
-        p->nominated = BH_SYM_NONE;
-    evict(t, p, d);
 }
 
 /* ---- attempts -------------------------------------------------------------------------------- */
@@ -105,23 +72,17 @@ static void keep_explanation(struct bh_trial *t, struct bh_trial_pod *p, const s
                       "with --pod");
 }
 
-static void explain(struct bh_trial *t, struct bh_trial_pod *p, const struct bh_pending *pending,
-                    const struct bh_decision *d)
-{
-    struct bh_explain_subject s = bh_explain_subject_of(t->w.engine, pending);
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-
-    keep_explanation(t, p, bh_explain_decision(&a, &s, bh_engine_symtab(t->w.engine), d));
-}
-
 static void on_decided(void *arg, const struct bh_pending *pending, const struct bh_decision *d)
 {
     struct bh_trial *t = arg;
     struct bh_trial_pod *p = bh_trial_pod_of(t, bh_rec_text(pending->pod, pending->pod->uid));
 
     p->attempts++;
-    if (t->o.explain)
-        explain(t, p, pending, d);
+    if (!t->o.explain)
+        return;
+    struct bh_explain_subject s = bh_explain_subject_of(t->w.engine, pending);
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    keep_explanation(t, p, bh_explain_decision(&a, &s, bh_engine_symtab(t->w.engine), d));
 }
 
 static void on_tried(void *arg, const struct bh_offline_try *x)
@@ -130,10 +91,24 @@ static void on_tried(void *arg, const struct bh_offline_try *x)
     struct bh_trial_pod *p = bh_trial_pod_of(t, bh_rec_text(x->pod, x->pod->uid));
 
     if (!x->failed) {
-        place(t, p, x->node);
+        p->result = BH_TRIAL_SCHEDULED;
+        p->node = p->rec->node = x->node;
+        p->nominated = BH_SYM_NONE;
+        p->rec->start_ns = t->w.now_ns;
+        bh_trial_budgets_follow(t, bh_engine_shape_rec(t->w.engine, p->shape), 1);
+        t->n_placed++;
         return;
     }
-    fail(t, p, x->failed);
+    const struct bh_decision *d = x->failed;
+    p->result = d->kind == BH_NO_FIT || bh_streq(d->reason, "Unschedulable")
+                    ? BH_TRIAL_UNSCHEDULABLE
+                    : BH_TRIAL_ERROR;
+    set_why(p, d->reason, d->message);
+    if (d->nominated_node != BH_SYM_NONE)
+        p->nominated = d->nominated_node;
+    else if (d->clear_nomination)
+        p->nominated = BH_SYM_NONE;
+    evict(t, p, d);
     if (p->attempts < ATTEMPTS_MAX)
         return;
     bh_trial_warn(t, "pod %s/%s was tried %u times and is given up", bh_trial_pod_ns(p),
@@ -141,9 +116,17 @@ static void on_tried(void *arg, const struct bh_offline_try *x)
     bh_queue_delete(t->w.queue, bh_queue_pod(t->w.queue, bh_trial_uid(p)));
 }
 
-/* Those the queue never let go: gated, or woken by nothing. */
-static void close_books(struct bh_trial *t)
+void bh_trial_run(struct bh_trial *t)
 {
+    size_t n = t->n_list;
+
+    t->w.o.hooks = (struct bh_offline_hooks){.decided = on_decided, .tried = on_tried, .arg = t};
+    t->w.now_ns = t->o.now_ns + (int64_t)n;
+    while (!bh_trial_stopped(t) && bh_offline_attempt(&t->w)) {
+        t->w.now_ns++;
+        bh_trial_progress(t, "scheduling", t->n_placed, n);
+    }
+    /* Those the queue never let go: gated, or woken by nothing. */
     for (size_t i = 0; i < t->n_list; i++) {
         struct bh_trial_pod *p = t->list[i];
         const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
@@ -161,18 +144,5 @@ static void close_books(struct bh_trial *t)
             keep_explanation(t, p, bh_explain_gated(&a, &s, gate));
         }
     }
-}
-
-void bh_trial_run(struct bh_trial *t)
-{
-    size_t n = t->n_list;
-
-    t->w.o.hooks = (struct bh_offline_hooks){.decided = on_decided, .tried = on_tried, .arg = t};
-    t->w.now_ns = t->o.now_ns + (int64_t)n;
-    while (!bh_trial_stopped(t) && bh_offline_attempt(&t->w)) {
-        t->w.now_ns++;
-        bh_trial_progress(t, "scheduling", t->n_placed, n);
-    }
-    close_books(t);
     bh_trial_progress(t, NULL, 0, 0);
 }

@@ -157,13 +157,11 @@ void bh_trial_set_item(struct bh_trial *t, size_t at, const struct bh_json *obj)
 struct bh_trial_item *bh_trial_find_item(const struct bh_trial *t, const char *kind, const char *ns,
                                          const char *name);
 void bh_trial_items_fini(struct bh_trial *t);
-/* Manifests become what the API server would store, workloads their pods: items change and are
- * added. */
+/* Manifests become what the API server would store, workloads their pods. */
 int bh_trial_admit(struct bh_trial *t, struct bh_err *err);
 
 /* ---- engine and pods ------------------------------------------------------------------------- */
 
-int bh_trial_populate(struct bh_trial *t, struct bh_err *err);
 /* Takes copies; at the end of the list. */
 struct bh_trial_pod *bh_trial_add_pod(struct bh_trial *t, const struct bh_pod_rec *rec,
                                       const struct bh_shape_rec *shape);
@@ -194,8 +192,7 @@ static inline struct bh_json *bh_trial_explain(struct bh_trial *t, const struct 
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-/* Budgets are added, see every pod, settle; after that they follow: healthy +1 a pod was placed, -1
- * one was evicted. */
+/* Budgets are added, see every pod, settle; then they follow: healthy +1 placed, -1 evicted. */
 int bh_trial_budgets_add(struct bh_trial *t, struct bh_arena *a, const struct bh_trial_item *it,
                          const struct bh_json *obj, struct bh_err *err);
 void bh_trial_budgets_see(struct bh_trial *t, const struct bh_shape_rec *shape, bool placed);
@@ -211,8 +208,7 @@ struct bh_trial_summary bh_trial_summarize(const struct bh_trial *t);
 void bh_trial_report(const struct bh_trial *t, struct bh_buf *out);
 /* Members that both reports have: kind, apiVersion, warnings. */
 struct bh_json *bh_trial_document(const struct bh_trial *t, struct bh_arena *a, const char *kind);
-/* How many more of the one pending pod fit, at most max (0 = no limit). 0, or -EINVAL when there is
- * not exactly one. */
+/* How many more of the pending pod fit, at most max (0 = no limit). -EINVAL: it is not just one. */
 int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct bh_err *err);
 /* The same for several pods, one of each in turn until one of them does not fit: {replicas: of all
  * together, failReason: {type, message}, pods[]: {name, namespace, replicas, nodes[]: {node,

@@ -33,30 +33,15 @@ struct work {
     struct bh_arena kept;
 };
 
-static bool is_workload(const struct bh_trial_item *it)
-{
-    static const char kinds[] =
-        "Deployment ReplicaSet ReplicationController DaemonSet StatefulSet Job";
-
-    return !it->replaced && bh_word_at(kinds, it->kind_name) >= 0 &&
-           bh_sim_type_of_kind(it->api_version, it->kind_name);
-}
-
-/* uid of the controller, NULL without one. */
-static const char *controller_of(const struct bh_json *obj)
-{
-    bh_json_each(r, bh_tree_arr(obj, "metadata.ownerReferences")) {
-        if (bh_tree_bool(r, "controller", false))
-            return bh_tree_str(r, "uid");
-    }
-    return NULL;
-}
-
+/* Its controller, where that is among the workloads. */
 static struct workload *owner_of(const struct work *w, const struct bh_json *obj)
 {
-    const char *uid = controller_of(obj);
-
-    return uid ? bh_map_get(&w->by_uid, uid, strlen(uid)) : NULL;
+    bh_json_each(r, bh_tree_arr(obj, "metadata.ownerReferences")) {
+        const char *uid = bh_tree_str(r, "uid");
+        if (bh_tree_bool(r, "controller", false))
+            return uid ? bh_map_get(&w->by_uid, uid, strlen(uid)) : NULL;
+    }
+    return NULL;
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */
@@ -69,40 +54,20 @@ static const char *node_of(const struct bh_json *pod)
     return node && *node ? node : bh_tree_pinned_to(pod);
 }
 
-static bool is_over(const struct bh_json *pod)
-{
-    return bh_tree_deleting(pod) || bh_tree_is(pod, "status.phase", "Succeeded") ||
-           bh_tree_is(pod, "status.phase", "Failed");
-}
-
-static void count_pods(struct work *w)
-{
-    struct bh_trial *t = w->ad->t;
-
-    for (size_t i = 0; i < t->n_items; i++) {
-        if (t->items[i].replaced || !bh_streq(t->items[i].kind_name, "Pod"))
-            continue;
-        struct bh_json *pod = bh_admit_parse(&w->ad->a, &t->items[i]);
-        struct workload *o = is_over(pod) ? NULL : owner_of(w, pod);
-        if (o) {
-            BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s", o->uid, node_of(pod));
-            o->have++;
-            bh_map_put(&w->on_node, key, strlen(key), o);
-        }
-        bh_arena_reset(&w->ad->a);
-    }
-}
-
 static void find_workloads(struct work *w)
 {
-    struct bh_trial *t = w->ad->t;
+    static const char kinds[] =
+        "Deployment ReplicaSet ReplicationController DaemonSet StatefulSet Job";
+    const struct bh_trial *t = w->ad->t;
 
     w->v = bh_calloc(t->n_items + 1, sizeof *w->v);
     for (size_t i = 0; i < t->n_items; i++) {
-        if (!is_workload(&t->items[i]))
+        const struct bh_trial_item *it = &t->items[i];
+        if (it->replaced || bh_word_at(kinds, it->kind_name) < 0 ||
+            !bh_sim_type_of_kind(it->api_version, it->kind_name))
             continue;
         struct workload *v = &w->v[w->n++];
-        const char *uid = bh_tree_str(bh_admit_parse(&w->ad->a, &t->items[i]), "metadata.uid");
+        const char *uid = bh_tree_str(bh_admit_parse(&w->ad->a, it), "metadata.uid");
         *v = (struct workload){.at = i, .uid = bh_arena_strdup(&w->kept, uid ? uid : "")};
         bh_map_put(&w->by_uid, v->uid, strlen(v->uid), v);
         bh_arena_reset(&w->ad->a);
@@ -110,18 +75,6 @@ static void find_workloads(struct work *w)
 }
 
 /* ---- into the store -------------------------------------------------------------------------- */
-
-/* A deployment whose replica sets the files hold has done its work: they make the pods. */
-static void find_split(struct work *w)
-{
-    for (size_t i = 0; i < w->n; i++) {
-        const struct bh_trial_item *it = &w->ad->t->items[w->v[i].at];
-        struct workload *o = owner_of(w, bh_admit_parse(&w->ad->a, it));
-        if (o)
-            o->split = true;
-        bh_arena_reset(&w->ad->a);
-    }
-}
 
 static int64_t wanted(const struct bh_json *obj)
 {
@@ -134,21 +87,6 @@ static int64_t wanted(const struct bh_json *obj)
     return BH_MIN(parallel, bh_tree_i64(obj, "spec.completions", parallel));
 }
 
-/* The server makes these of a job's uid and refuses them in a create. */
-static void prepare_job(struct bh_arena *a, struct bh_json *obj, struct bh_json *spec)
-{
-    int64_t done = bh_tree_i64(obj, "status.succeeded", 0);
-
-    if (!bh_tree_bool(spec, "manualSelector", false))
-        bh_json_unset(spec, "selector");
-    bh_json_drop(bh_tree_obj(spec, "template.metadata.labels"),
-                 "controller-uid batch.kubernetes.io/controller-uid job-name "
-                 "batch.kubernetes.io/job-name");
-    if (done && bh_tree_has(spec, "completions"))
-        bh_json_set_i64(a, spec, "completions",
-                        BH_MAX(bh_tree_i64(spec, "completions", 0) - done, 0));
-}
-
 static void prepare(struct bh_arena *a, struct bh_json *obj)
 {
     struct bh_json *spec = bh_json_obj_at(a, obj, "spec");
@@ -156,13 +94,18 @@ static void prepare(struct bh_arena *a, struct bh_json *obj)
     bh_json_unset(bh_tree_obj(obj, "metadata"), "ownerReferences"); /* the owner is not there */
     if (bh_tree_is(obj, "kind", "StatefulSet"))
         bh_json_set_str(a, spec, "podManagementPolicy", "Parallel");
-    if (bh_tree_is(obj, "kind", "Job"))
-        prepare_job(a, obj, spec);
-}
-
-static bool has_ended(const struct bh_json *obj)
-{
-    return bh_tree_condition_true(obj, "Complete") || bh_tree_condition_true(obj, "Failed");
+    if (bh_tree_is(obj, "kind", "Job")) {
+        /* The server makes these of a job's uid and refuses them in a create. */
+        int64_t done = bh_tree_i64(obj, "status.succeeded", 0);
+        if (!bh_tree_bool(spec, "manualSelector", false))
+            bh_json_unset(spec, "selector");
+        bh_json_drop(bh_tree_obj(spec, "template.metadata.labels"),
+                     "controller-uid batch.kubernetes.io/controller-uid job-name "
+                     "batch.kubernetes.io/job-name");
+        if (done && bh_tree_has(spec, "completions"))
+            bh_json_set_i64(a, spec, "completions",
+                            BH_MAX(bh_tree_i64(spec, "completions", 0) - done, 0));
+    }
 }
 
 static int store_one(struct work *w, struct workload *v, int64_t *total, struct bh_err *err)
@@ -173,7 +116,8 @@ static int store_one(struct work *w, struct workload *v, int64_t *total, struct 
     struct bh_json *obj = bh_admit_parse(&ad->a, it);
     int64_t n = wanted(obj);
 
-    if (v->split || has_ended(obj))
+    if (v->split || bh_tree_condition_true(obj, "Complete") ||
+        bh_tree_condition_true(obj, "Failed"))
         return 0;
     if (n > PODS_MAX || (*total += n) > PODS_MAX)
         return bh_err_set(err, -E2BIG, "more than %d pods are asked for", PODS_MAX);
@@ -218,13 +162,11 @@ static int store_all(struct work *w, int64_t *ret_total, struct bh_err *err)
     return rc >= 0 && daemons ? store_nodes(w->ad, err) : rc;
 }
 
-static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
-                   struct bh_sim_obj *obj)
+static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old BH_UNUSED,
+                   struct bh_sim_obj *obj BH_UNUSED)
 {
     struct bh_admission *ad = arg;
 
-    (void)old;
-    (void)obj;
     ad->n_made += change == BH_SIM_ADDED;
     bh_trial_progress(ad->t, "making pods", ad->n_made, ad->n_wanted);
 }
@@ -260,10 +202,10 @@ static const struct bh_trial_item *culprit(struct work *w, const char *kind, con
 /* The first refusal of a pod, as its workload's controller was told. */
 static int check_refusals(struct work *w, struct bh_err *err)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs events = {0};
+    const struct bh_sim_type *type = bh_sim_type_find("", "v1", "events");
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs events = bh_sim_listed(w->ad->sim, type, NULL);
     int rc = 0;
 
-    bh_sim_list(w->ad->sim, bh_sim_type_find("", "v1", "events"), NULL, &events);
     for (size_t i = 0; i < events.n && rc == 0; i++) {
         const struct bh_json *e = bh_sim_obj_tree(&w->ad->a, events.v[i]);
         const char *message = bh_tree_str(e, "message"), *ns = events.v[i]->ns;
@@ -286,16 +228,7 @@ static int by_revision(const void *pa, const void *pb)
     const struct bh_sim_obj *a = *(struct bh_sim_obj *const *)pa,
                             *b = *(struct bh_sim_obj *const *)pb;
 
-    return (a->rv > b->rv) - (a->rv < b->rv);
-}
-
-/* What an owner in the store made of one type, oldest first. */
-static void made_by(struct bh_admission *ad, const char *uid, const char *plural, const char *group,
-                    struct bh_sim_objs *ret)
-{
-    bh_sim_owned_by(ad->sim, uid, bh_sim_type_find(group, "v1", plural), ret);
-    if (ret->n > 1)
-        qsort(ret->v, ret->n, sizeof *ret->v, by_revision);
+    return BH_CMP(a->rv, b->rv);
 }
 
 static int take(struct work *w, const struct workload *v, const struct bh_sim_obj *stored,
@@ -328,32 +261,23 @@ static bool is_there(struct work *w, struct workload *v, const struct bh_json *p
     return v->have-- > 0;
 }
 
-static int take_pods(struct work *w, struct workload *v, const char *owner, struct bh_err *err)
+/* What an owner in the store made, oldest first: pods, or replica sets with their pods. */
+static int take_made(struct work *w, struct workload *v, const char *owner, bool sets,
+                     struct bh_err *err)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs pods = {0};
+    const struct bh_sim_type *type =
+        sets ? bh_sim_type_find("apps", "v1", "replicasets") : bh_sim_type_find("", "v1", "pods");
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_owned(w->ad->sim, owner, type);
     int rc = 0;
 
-    made_by(w->ad, owner, "pods", "", &pods);
-    for (size_t i = 0; i < pods.n && rc >= 0; i++) {
-        if (!is_there(w, v, bh_sim_obj_tree(&w->ad->a, pods.v[i])))
-            rc = take(w, v, pods.v[i], err);
+    if (l.n > 1)
+        qsort(l.v, l.n, sizeof *l.v, by_revision);
+    for (size_t i = 0; i < l.n && rc >= 0; i++) {
+        if (sets || !is_there(w, v, bh_sim_obj_tree(&w->ad->a, l.v[i])))
+            rc = take(w, v, l.v[i], err);
         bh_arena_reset(&w->ad->a);
-    }
-    return rc;
-}
-
-/* A deployment's replica sets with their pods. */
-static int take_sets(struct work *w, struct workload *v, struct bh_err *err)
-{
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs sets = {0};
-    int rc = 0;
-
-    made_by(w->ad, v->obj->uid, "replicasets", "apps", &sets);
-    for (size_t i = 0; i < sets.n && rc >= 0; i++) {
-        rc = take(w, v, sets.v[i], err);
-        bh_arena_reset(&w->ad->a);
-        if (rc >= 0)
-            rc = take_pods(w, v, sets.v[i]->uid, err);
+        if (rc >= 0 && sets)
+            rc = take_made(w, v, l.v[i]->uid, false, err);
     }
     return rc;
 }
@@ -361,11 +285,11 @@ static int take_sets(struct work *w, struct workload *v, struct bh_err *err)
 /* Claims that a stateful set made, and the trial does not have. */
 static int take_claims(struct work *w, struct workload *v, struct bh_err *err)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs claims = {0};
+    const struct bh_sim_type *type = bh_sim_type_find("", "v1", "persistentvolumeclaims");
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs claims = bh_sim_listed(w->ad->sim, type, v->obj->ns);
     int rc = 0;
 
-    bh_sim_list(w->ad->sim, bh_sim_type_find("", "v1", "persistentvolumeclaims"), v->obj->ns,
-                &claims);
     for (size_t i = 0; i < claims.n && rc >= 0; i++) {
         if (!claims.v[i]->n_owners && !bh_trial_find_item(w->ad->t, "PersistentVolumeClaim",
                                                           claims.v[i]->ns, claims.v[i]->name))
@@ -384,10 +308,7 @@ static int take_all(struct work *w, struct bh_err *err)
         const char *kind = w->ad->t->items[v->at].kind_name;
         if (!v->obj)
             continue;
-        if (bh_streq(kind, "Deployment"))
-            rc = take_sets(w, v, err);
-        else
-            rc = take_pods(w, v, v->obj->uid, err);
+        rc = take_made(w, v, v->obj->uid, bh_streq(kind, "Deployment"), err);
         if (rc >= 0 && bh_streq(kind, "StatefulSet"))
             rc = take_claims(w, v, err);
     }
@@ -403,8 +324,27 @@ int bh_admit_workloads(struct bh_admission *ad, struct bh_err *err)
     bh_arena_init(&w.kept, 0);
     find_workloads(&w);
     if (w.n || bh_admit_has_claims(ad->t)) {
-        count_pods(&w);
-        find_split(&w);
+        const struct bh_trial *t = ad->t;
+        for (size_t i = 0; i < t->n_items; i++) {
+            if (t->items[i].replaced || !bh_streq(t->items[i].kind_name, "Pod"))
+                continue;
+            struct bh_json *pod = bh_admit_parse(&ad->a, &t->items[i]);
+            struct workload *o = owner_of(&w, pod);
+            if (o && !bh_tree_deleting(pod) && !bh_tree_is(pod, "status.phase", "Succeeded") &&
+                !bh_tree_is(pod, "status.phase", "Failed")) {
+                BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s", o->uid, node_of(pod));
+                o->have++;
+                bh_map_put(&w.on_node, key, strlen(key), o);
+            }
+            bh_arena_reset(&ad->a);
+        }
+        /* A deployment whose replica sets the files hold has done its work: they make the pods. */
+        for (size_t i = 0; i < w.n; i++) {
+            struct workload *o = owner_of(&w, bh_admit_parse(&ad->a, &t->items[w.v[i].at]));
+            if (o)
+                o->split = true;
+            bh_arena_reset(&ad->a);
+        }
         rc = store_all(&w, &total, err);
         rc = rc < 0 ? rc : run_controllers(ad, total, err);
         rc = rc < 0 ? rc : check_refusals(&w, err);

@@ -3,7 +3,6 @@
  * simulator/trial/world.c - objects of the files into the offline world
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "simulator/trial/trial.h"
 #include "common/k8s/quantity.h"
@@ -98,8 +97,7 @@ static int put_pod(struct bh_trial *t, const struct bh_trial_item *it, struct bh
 
 /* ---- quantities ------------------------------------------------------------------------------ */
 
-/* No amount of anything is below zero; an API server would have refused it, so no code expects it.
- * path: where obj stands. */
+/* No amount is below zero: an API server would have refused it. path: where obj stands. */
 static int check_amounts(const struct bh_json *obj, const char *path, int depth, struct bh_err *err)
 {
     int rc = 0;
@@ -143,8 +141,7 @@ static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_tria
     if (it->kind->kind == BH_KIND_PODDISRUPTIONBUDGET)
         return bh_trial_budgets_add(t, a, it, obj, err);
     rc = it->kind->kind <= BH_KIND_POD ? check_amounts(obj, "", 0, err) : 0;
-    if (rc >= 0)
-        rc = bh_offline_read(t->w.engine, a, it->kind, obj, &x, err);
+    rc = rc < 0 ? rc : bh_offline_read(t->w.engine, a, it->kind, obj, &x, err);
     if (rc < 0)
         return rc;
     t->n_nodes += x.node != NULL;
@@ -152,12 +149,6 @@ static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_tria
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
-
-/* Pods come last: their budgets and nodes are there then. */
-static unsigned turn_of(const struct bh_trial_item *it)
-{
-    return it->kind->kind == BH_KIND_POD ? 2 : it->kind->kind == BH_KIND_NODE ? 1 : 0;
-}
 
 static int put_all(struct bh_trial *t, struct bh_err *err)
 {
@@ -168,7 +159,10 @@ static int put_all(struct bh_trial *t, struct bh_err *err)
     for (unsigned turn = 0; turn < 3 && rc >= 0; turn++) {
         for (size_t i = 0; i < t->n_items && rc >= 0; i++) {
             const struct bh_trial_item *it = &t->items[i];
-            if (it->replaced || !it->kind || turn_of(it) != turn)
+            if (it->replaced || !it->kind)
+                continue;
+            enum bh_kind kind = it->kind->kind; /* pods come last: nodes and budgets are there */
+            if (turn != (kind == BH_KIND_POD ? 2u : kind == BH_KIND_NODE ? 1u : 0u))
                 continue;
             a.limit_bytes = DECODED_MAX(it->n);
             rc = put_item(t, &a, it, err);
@@ -187,45 +181,38 @@ static int by_age(const void *pa, const void *pb)
 {
     const struct bh_trial_pod *a = *(struct bh_trial_pod *const *)pa,
                               *b = *(struct bh_trial_pod *const *)pb;
+    int cmp = BH_CMP(a->rec->creation_ns, b->rec->creation_ns);
 
-    if (a->rec->creation_ns != b->rec->creation_ns)
-        return a->rec->creation_ns < b->rec->creation_ns ? -1 : 1;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
+    cmp = cmp ? cmp : BH_CMP(a->rank, b->rank);
+    return cmp ? cmp : BH_CMP(a->order, b->order);
 }
 
-/* Upstream's queue sees pods in the order of their creation, as its list and watch tell them. */
-static void enqueue(struct bh_trial *t)
+int bh_trial_prepare(struct bh_trial *t, struct bh_err *err)
 {
+    int rc = bh_trial_admit(t, err);
+
+    rc = rc < 0 ? rc : put_all(t, err);
+    if (rc < 0)
+        return rc;
+    bh_trial_budgets_settle(t);
+    /* Upstream's queue sees pods in the order of their creation. */
     if (t->n_list > 1)
         qsort(t->list, t->n_list, sizeof *t->list, by_age);
     for (size_t i = 0; i < t->n_list; i++) {
         struct bh_trial_pod *p = t->list[i];
         bh_offline_pend(&t->w, p->rec, bh_engine_shape_rec(t->w.engine, p->shape));
     }
-}
-
-static int populate(struct bh_trial *t, struct bh_err *err)
-{
-    int rc = put_all(t, err);
-
-    if (rc < 0)
-        return rc;
-    bh_trial_budgets_settle(t);
-    enqueue(t);
     if (!t->n_nodes)
         bh_trial_warn(t, "the files hold no node");
     return 0;
 }
 
-static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
+static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a BH_UNUSED,
                      struct bh_json *obj, struct bh_err *err)
 {
     struct bh_trial_source place = *at;
     struct bh_trial *t = arg;
 
-    (void)a;
     place.rank = ++t->n_read;
     bh_json_unset(bh_json_get(obj, "metadata"), "managedFields");
     return bh_trial_add_item(t, &place, obj, err);
@@ -240,13 +227,6 @@ int bh_trial_load(struct bh_trial *t, const char *const *paths, size_t n, struct
     if (rc >= 0 && !t->n_items)
         rc = bh_err_set(err, -EINVAL, "no object in the files says anything about scheduling");
     return rc < 0 ? rc : bh_trial_prepare(t, err);
-}
-
-int bh_trial_prepare(struct bh_trial *t, struct bh_err *err)
-{
-    int rc = bh_trial_admit(t, err);
-
-    return rc < 0 ? rc : populate(t, err);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
