@@ -15,9 +15,9 @@ struct count {
 /* Pods that exist now and match. */
 static struct bh_sim_objs pods_of(struct bh_run *r, const struct bh_json *e)
 {
-    struct bh_sim_objs l;
+    struct bh_sim_objs l = bh_sim_listed(r->w.sim, bh_sim_type_find("", "v1", "pods"),
+                                         bh_json_get_str(e, "namespace"));
 
-    bh_sim_list(r->w.sim, bh_sim_type_find("", "v1", "pods"), bh_json_get_str(e, "namespace"), &l);
     bh_run_select(&l, bh_json_get_str(e, "pods"));
     return l;
 }
@@ -50,11 +50,12 @@ static int64_t skew_of(struct bh_run *r, const struct bh_json *e)
     const struct bh_sim_type *node_type = bh_sim_type_find("", "v1", "nodes");
     const char *key = bh_json_get_str(e, "topologyKey");
     BH_CLEANUP(bh_map_fini) struct bh_map domains = {0}; /* value -> pods + 1 */
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs nodes = {0}, pods = pods_of(r, e);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs pods = pods_of(r, e);
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs nodes = bh_sim_listed(r->w.sim, node_type, NULL);
     struct bh_map_entry *x;
     int64_t most = 0, least = INT64_MAX;
 
-    bh_sim_list(r->w.sim, node_type, NULL, &nodes);
     for (size_t i = 0; i < nodes.n; i++) {
         const char *d = bh_sim_obj_label(nodes.v[i], key);
         if (d)
@@ -82,11 +83,12 @@ struct verdict {
     bool passed;
 };
 
-static void both(struct verdict *v, bool ok, const char *text, const char *actual)
+/* What is said next goes there. */
+static struct bh_buf *next(struct bh_buf *b)
 {
-    bh_buf_addf(&v->text, "%s%s", v->text.n ? ", " : "", text);
-    bh_buf_addf(&v->actual, "%s%s", v->actual.n ? ", " : "", actual);
-    v->passed = v->passed && ok;
+    if (b->n)
+        bh_buf_adds(b, ", ");
+    return b;
 }
 
 /* N: so many; N%: at least that share. */
@@ -94,12 +96,11 @@ static void amount(struct verdict *v, const struct bh_json *want, const char *wh
                    int64_t all)
 {
     bool share = want->type == BH_JSON_STRING;
-    char text[96], actual[96];
+    int64_t wanted = bh_field_amount(want, all);
 
-    snprintf(text, sizeof text, "%s%.20s %s", share ? "at least " : "", want->s.p, what);
-    snprintf(actual, sizeof actual, "%lld of %lld %s", (long long)n, (long long)all, what);
-    both(v, share ? n >= bh_field_amount(want, all) : n == bh_field_amount(want, all), text,
-         actual);
+    bh_buf_addf(next(&v->text), "%s%.20s %s", share ? "at least " : "", want->s.p, what);
+    bh_buf_addf(next(&v->actual), "%lld of %lld %s", (long long)n, (long long)all, what);
+    v->passed &= share ? n >= wanted : n == wanted;
 }
 
 static void about_pods(struct bh_run *r, const struct bh_json *e, struct verdict *v)
@@ -114,32 +115,30 @@ static void about_pods(struct bh_run *r, const struct bh_json *e, struct verdict
                    {"scheduled", "scheduled", n.scheduled},
                    {"pending", "pending", n.pending}};
     const struct bh_json *x;
-    char text[360], actual[96];
 
-    snprintf(text, sizeof text, "pods %.200s%s%.100s", sel && *sel ? sel : "of any label",
-             ns ? " in " : "", ns ? ns : "");
-    snprintf(actual, sizeof actual, "%lld pods", (long long)n.all);
-    both(v, true, text, actual);
+    bh_buf_addf(&v->text, "pods %.200s%s%.100s", sel && *sel ? sel : "of any label",
+                ns ? " in " : "", ns ? ns : "");
+    bh_buf_addf(&v->actual, "%lld pods", (long long)n.all);
     for (size_t i = 0; i < BH_ARRAY_LEN(amounts); i++)
         if ((x = bh_json_get(e, amounts[i].field)))
             amount(v, x, amounts[i].what, amounts[i].n, n.all);
     if (reason) {
-        snprintf(text, sizeof text, "pending because of \"%.200s\"", reason);
-        snprintf(actual, sizeof actual, "%lld of %lld pending so", (long long)n.reason,
-                 (long long)n.pending);
-        both(v, n.reason && n.reason == n.pending, text, actual);
+        bh_buf_addf(next(&v->text), "pending because of \"%.200s\"", reason);
+        bh_buf_addf(next(&v->actual), "%lld of %lld pending so", (long long)n.reason,
+                    (long long)n.pending);
+        v->passed &= n.reason && n.reason == n.pending;
     }
     if (node) {
-        snprintf(text, sizeof text, "all on node %.253s", node);
-        snprintf(actual, sizeof actual, "%lld elsewhere", (long long)(n.elsewhere + n.pending));
-        both(v, n.all && !n.elsewhere && !n.pending, text, actual);
+        bh_buf_addf(next(&v->text), "all on node %.253s", node);
+        bh_buf_addf(next(&v->actual), "%lld elsewhere", (long long)(n.elsewhere + n.pending));
+        v->passed &= n.all && !n.elsewhere && !n.pending;
     }
     if ((x = bh_json_get(e, "maxSkew"))) {
         int64_t skew = skew_of(r, e);
-        snprintf(text, sizeof text, "skew over %.200s at most %s",
-                 bh_json_get_text(e, "topologyKey"), x->s.p);
-        snprintf(actual, sizeof actual, "skew %lld", (long long)skew);
-        both(v, skew <= bh_json_get_i64(e, "maxSkew", 0), text, actual);
+        bh_buf_addf(next(&v->text), "skew over %.200s at most %s",
+                    bh_json_get_text(e, "topologyKey"), x->s.p);
+        bh_buf_addf(next(&v->actual), "skew %lld", (long long)skew);
+        v->passed &= skew <= bh_json_get_i64(e, "maxSkew", 0);
     }
 }
 
@@ -147,18 +146,15 @@ static void about_number(const struct bh_json *e, struct verdict *v, const char 
                          bool known)
 {
     const struct bh_json *least = bh_json_get(e, "atLeast"), *most = bh_json_get(e, "atMost");
-    char text[200], actual[200];
 
-    snprintf(text, sizeof text, "%.80s%s%.20s%s%.20s", what, least ? " at least " : "",
-             least ? least->s.p : "", most ? " at most " : "", most ? most->s.p : "");
+    bh_buf_addf(&v->text, "%.80s%s%.20s%s%.20s", what, least ? " at least " : "",
+                least ? least->s.p : "", most ? " at most " : "", most ? most->s.p : "");
     if (known)
-        snprintf(actual, sizeof actual, "%.6g", x);
+        bh_buf_addf(&v->actual, "%.6g", x);
     else
-        snprintf(actual, sizeof actual, "there is no %.80s", what);
-    both(v,
-         known && (!least || x >= strtod(least->s.p, NULL)) &&
-             (!most || x <= strtod(most->s.p, NULL)),
-         text, actual);
+        bh_buf_addf(&v->actual, "there is no %.80s", what);
+    v->passed = known && (!least || x >= strtod(least->s.p, NULL)) &&
+                (!most || x <= strtod(most->s.p, NULL));
 }
 
 static void about_utilisation(struct bh_run *r, const struct bh_json *e, struct verdict *v)

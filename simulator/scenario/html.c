@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "simulator/scenario/result.h"
 
@@ -18,43 +17,8 @@
 #define HISTOGRAMS      2 /* cpu and memory; and one extended resource */
 
 const char bh_html_style[] =
-    ":root{color-scheme:light dark;--bg:#fbfbfa;--card:#fff;--ink:#1c1f24;--dim:#666e78;"
-    "--rule:#e3e5e8;--good:#1a7f45;--bad:#c0392b;--c0:#2f6fd0;--c1:#d9822b;--c2:#1f9d78;"
-    "--c3:#a4509f;--c4:#c64b4b;--c5:#5b7083;--c6:#8a7a12;--c7:#3b3f8f}"
-    "@media(prefers-color-scheme:dark){:root{--bg:#16181c;--card:#1e2126;--ink:#e6e8eb;"
-    "--dim:#98a1ac;--rule:#33383f;--good:#4fc283;--bad:#f07a6c;--c0:#6ea8ff;--c1:#f2a65a;"
-    "--c2:#4fd0a8;--c3:#d78fd2;--c4:#f08b8b;--c5:#a0b3c4;--c6:#d6c65a;--c7:#9aa0ff}}"
-    "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);"
-    "font:15px/1.45 system-ui,-apple-system,\"Segoe UI\",sans-serif}"
-    "main{max-width:1240px;margin:0 auto;padding:28px 24px 60px}"
-    "h1{font-size:26px;margin:0 0 4px}h2{font-size:18px;margin:34px 0 10px}"
-    "p{margin:6px 0}.dim{color:var(--dim)}"
-    ".badge{display:inline-block;padding:1px 10px;border-radius:10px;font-size:13px;"
-    "font-weight:600;color:#fff;vertical-align:3px;margin-left:10px}"
-    ".badge.good{color:#fff;background:#1a7f45}.badge.bad{color:#fff;background:#c0392b}"
-    ".legend{display:flex;flex-wrap:wrap;gap:6px 22px;margin:14px 0 0}"
-    ".legend span{display:inline-flex;align-items:center;gap:8px;font-weight:600}"
-    ".legend svg{flex:none}"
-    ".plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(480px,1fr));gap:16px}"
-    "figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:8px;"
-    "padding:12px 12px 6px}figcaption{font-weight:600;font-size:14px;margin:0 0 4px 6px}"
-    "svg{display:block}.grid{stroke:var(--rule);stroke-width:1}"
-    ".tick{fill:var(--dim);font:11px system-ui,sans-serif}"
-    ".line{stroke-width:1.8;stroke-linejoin:round}.bar{opacity:.9}"
-    ".line.c0{stroke:var(--c0)}.line.c1{stroke:var(--c1)}.line.c2{stroke:var(--c2)}"
-    ".line.c3{stroke:var(--c3)}.line.c4{stroke:var(--c4)}.line.c5{stroke:var(--c5)}"
-    ".line.c6{stroke:var(--c6)}.line.c7{stroke:var(--c7)}"
-    ".bar.c0{fill:var(--c0)}.bar.c1{fill:var(--c1)}.bar.c2{fill:var(--c2)}.bar.c3{fill:var(--c3)}"
-    ".bar.c4{fill:var(--c4)}.bar.c5{fill:var(--c5)}.bar.c6{fill:var(--c6)}.bar.c7{fill:var(--c7)}"
-    ".scroll{overflow-x:auto;background:var(--card);border:1px solid var(--rule);"
-    "border-radius:8px}table{border-collapse:collapse;width:100%;font-size:14px}"
-    "th,td{padding:5px 14px;text-align:left;border-bottom:1px solid var(--rule);"
-    "vertical-align:top}tr:last-child td{border-bottom:0}th{font-size:13px;color:var(--dim);"
-    "font-weight:600;white-space:nowrap}td.n,th.n{text-align:right;"
-    "font-variant-numeric:tabular-nums;white-space:nowrap}td.m{overflow-wrap:anywhere;"
-    "min-width:260px}.good{color:var(--good)}.bad{color:var(--bad)}.best{font-weight:650}"
-    "@media(max-width:560px){.plots{grid-template-columns:1fr}}"
-    "@media print{body{background:#fff}figure,.scroll{break-inside:avoid}}";
+#include "simulator/scenario/report.css.h"
+    ;
 
 struct report {
     const struct bh_json *v, *list, *comparison;
@@ -86,24 +50,6 @@ static void seconds(struct bh_buf *out, double s)
 
 /* ---- head ------------------------------------------------------------------------------------ */
 
-static void legend(const struct report *r)
-{
-    unsigned i = 0;
-
-    bh_buf_adds(r->out, "<div class=\"legend\">");
-    bh_json_each(s, r->list) {
-        bh_buf_addf(r->out,
-                    "<span><svg width=\"34\" height=\"10\" aria-hidden=\"true\"><path "
-                    "class=\"line c%u\" d=\"M0 5H34\"%s/></svg>",
-                    i % 8, i % 2 ? " stroke-dasharray=\"6 3\"" : "");
-        bh_html_text(r->out, bh_json_get_text(s, "name"));
-        bh_buf_adds(r->out, "</span>");
-        if (++i == SCHEDULERS_MOST)
-            break;
-    }
-    bh_buf_adds(r->out, "</div>\n");
-}
-
 static void head(const struct report *r)
 {
     const struct bh_json *sc = bh_json_get(r->v, "scenario");
@@ -122,9 +68,8 @@ static void head(const struct report *r)
     if (expects)
         bh_buf_addf(r->out, "<span class=\"badge %s\">%s</span>", passed ? "good" : "bad",
                     passed ? "as expected" : "not as expected");
-    bh_json_each(s, r->list) {
+    bh_json_each(s, r->list)
         end = BH_MAX(end, bh_result_number(s, "end_ns") / 1e9);
-    }
     bh_buf_adds(r->out, "</h1>\n<p class=\"dim\">");
     seconds(r->out, end);
     bh_buf_addf(r->out, " of virtual time from ");
@@ -134,7 +79,19 @@ static void head(const struct report *r)
     bh_buf_adds(r->out, " &middot; Berth ");
     bh_html_text(r->out, bh_json_get_text(r->v, "version"));
     bh_buf_adds(r->out, "</p>\n");
-    legend(r);
+    unsigned i = 0;
+    bh_buf_adds(r->out, "<div class=\"legend\">");
+    bh_json_each(s, r->list) {
+        bh_buf_addf(r->out,
+                    "<span><svg width=\"34\" height=\"10\" aria-hidden=\"true\"><path "
+                    "class=\"line c%u\" d=\"M0 5H34\"%s/></svg>",
+                    i % 8, i % 2 ? " stroke-dasharray=\"6 3\"" : "");
+        bh_html_text(r->out, bh_json_get_text(s, "name"));
+        bh_buf_adds(r->out, "</span>");
+        if (++i == SCHEDULERS_MOST)
+            break;
+    }
+    bh_buf_adds(r->out, "</div>\n");
 }
 
 /* ---- summary --------------------------------------------------------------------------------- */
@@ -201,18 +158,17 @@ static void summary_row(const struct report *r, const char *name, const char *te
     bh_buf_adds(r->out, "</tr>\n");
 }
 
-static void open_table(const struct report *r, const char *first, bool schedulers)
+/* With its heading, and a column for each scheduler behind the others. */
+static void open_table(const struct report *r, const char *above, const char *columns,
+                       bool schedulers)
 {
-    bh_buf_adds(r->out, "<div class=\"scroll\"><table><tr>");
-    if (first)
-        bh_buf_addf(r->out, "<th>%s</th>", first);
+    bh_buf_addf(r->out, "%s<div class=\"scroll\"><table><tr>%s", above, columns);
     bh_json_each(s, schedulers ? r->list : NULL) {
         bh_buf_adds(r->out, "<th class=\"n\">");
         bh_html_text(r->out, bh_json_get_text(s, "name"));
         bh_buf_adds(r->out, "</th>");
     }
-    if (first)
-        bh_buf_adds(r->out, "</tr>\n");
+    bh_buf_adds(r->out, "</tr>\n");
 }
 
 static void close_table(const struct report *r)
@@ -228,8 +184,7 @@ static void summary(const struct report *r)
                   {"utilisation.end", "utilisation at the end"},
                   {"stranded.mean", "free, but in pieces smaller than the mean request"}};
 
-    bh_buf_adds(r->out, "<h2>Summary</h2>\n");
-    open_table(r, "", true);
+    open_table(r, "<h2>Summary</h2>\n", "<th></th>", true);
     for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++)
         summary_row(r, rows[i].name, rows[i].text, rows[i].form, rows[i].better);
     bh_json_each(res, bh_json_get(bh_json_first(r->list), "resources")) {
@@ -244,10 +199,10 @@ static void expectations(const struct report *r)
 {
     if (!bh_json_first(bh_json_get(bh_json_first(r->list), "expectations")))
         return;
-    bh_buf_adds(r->out, "<h2>Expectations</h2>\n");
-    open_table(r, NULL, false);
-    bh_buf_adds(r->out, "<th></th><th>Configuration</th><th class=\"n\">At</th><th>Expected</th>"
-                        "<th>Found</th></tr>\n");
+    open_table(r, "<h2>Expectations</h2>\n",
+               "<th></th><th>Configuration</th><th class=\"n\">At</th><th>Expected</th>"
+               "<th>Found</th>",
+               false);
     bh_json_each(s, r->list) {
         bh_json_each(e, bh_json_get(s, "expectations")) {
             bool passed = bh_json_get_bool(e, "passed", false);
@@ -328,10 +283,9 @@ static void plots(const struct report *r)
     series_plot(r, "Spread: standard deviation of nodes' cpu utilisation", "%", "skew", "cpu");
     series_plot(r, "Free cpu on nodes with less than the mean request", "%", "stranded", "cpu");
     bh_buf_adds(r->out, "</div>\n<h2>At the end</h2>\n<div class=\"plots\">\n");
-    bh_json_each(res, bh_json_get(first, "resources")) {
+    bh_json_each(res, bh_json_get(first, "resources"))
         if (bh_json_cstr(res) && i++ <= HISTOGRAMS)
             histogram(r, res->s.p);
-    }
     bh_buf_adds(r->out, "</div>\n");
 }
 
@@ -348,14 +302,12 @@ static void pending(const struct report *r)
 {
     bool any = false;
 
-    bh_json_each(s, r->list) {
+    bh_json_each(s, r->list)
         any |= bh_json_first(bh_json_get(s, "pendingReasons")) != NULL;
-    }
     if (!any)
         return;
-    bh_buf_adds(r->out, "<h2>Pending at the end</h2>\n");
-    open_table(r, NULL, false);
-    bh_buf_adds(r->out, "<th>Configuration</th><th class=\"n\">Pods</th><th>Why</th></tr>\n");
+    open_table(r, "<h2>Pending at the end</h2>\n",
+               "<th>Configuration</th><th class=\"n\">Pods</th><th>Why</th>", false);
     bh_json_each(s, r->list) {
         unsigned n = 0;
         bh_json_each(p, bh_json_get(s, "pendingReasons")) {
@@ -387,7 +339,7 @@ static void different(const struct report *r)
                 bh_result_number(pods, "same"));
     if (!bh_json_first(list))
         return;
-    open_table(r, "Pod", true);
+    open_table(r, "", "<th>Pod</th>", true);
     bh_json_each(p, list) {
         if (n++ == PODS_SHOWN)
             break;
@@ -395,9 +347,8 @@ static void different(const struct report *r)
         cell(r->out, NULL,
              bh_arena_printf(r->a, "%s/%s", bh_json_get_text(p, "namespace"),
                              bh_json_get_text(p, "name")));
-        bh_json_each(node, bh_json_get(p, "nodes")) {
+        bh_json_each(node, bh_json_get(p, "nodes"))
             cell(r->out, "n", node->type == BH_JSON_STRING ? node->s.p : "\xe2\x80\x93");
-        }
         bh_buf_adds(r->out, "</tr>\n");
     }
     close_table(r);
@@ -408,9 +359,7 @@ static void steps(const struct report *r)
 {
     size_t n = 0;
 
-    bh_buf_adds(r->out, "<h2>Steps</h2>\n");
-    open_table(r, NULL, false);
-    bh_buf_adds(r->out, "<th class=\"n\">At</th><th>What</th></tr>\n");
+    open_table(r, "<h2>Steps</h2>\n", "<th class=\"n\">At</th><th>What</th>", false);
     bh_json_each(e, bh_json_get(bh_json_first(r->list), "timeline")) {
         if (!bh_streq(bh_json_get_text(e, "what"), "step") || n++ >= STEPS_SHOWN)
             continue;
@@ -429,9 +378,8 @@ int bh_scenario_html(const char *json, size_t n, struct bh_buf *out, struct bh_e
     struct report r = {.a = &a, .out = out};
 
     r.v = bh_result_parse(&a, json, n, err);
-    if (!r.v) {
+    if (!r.v)
         return -EINVAL;
-    }
     r.list = bh_json_get(r.v, "schedulers");
     r.comparison = bh_json_get(r.v, "comparison");
     head(&r);

@@ -63,10 +63,9 @@ static bool csv_line(struct csv *c, char **out, unsigned *n)
 static int csv_open(struct csv *c, const char *path, struct bh_err *err)
 {
     size_t n;
-    int rc;
 
     *c = (struct csv){.path = path};
-    rc = bh_read_file(path, CSV_MAX_BYTES, &c->text, &n);
+    int rc = bh_read_file(path, CSV_MAX_BYTES, &c->text, &n);
     if (rc < 0)
         return bh_err_set(err, rc, "could not read \"%s\": %s", path, strerror(-rc));
     c->next = c->text;
@@ -141,20 +140,6 @@ static const struct field pod_fields[] = {{"name", AT(name), true, true},
                                           {"deletion_time", AT(deleted_s), false, false},
                                           {0}};
 
-static int read_fields(const struct csv *c, const struct field *f, struct fields *ret,
-                       struct bh_err *err)
-{
-    int rc = 0;
-
-    *ret = (struct fields){.created_s = -1, .deleted_s = -1};
-    for (; f->column && rc == 0; f++) {
-        void *at = (char *)ret + f->at;
-        rc = f->text ? csv_text(c, f->column, f->required, at, err)
-                     : csv_number(c, f->column, f->required, at, err);
-    }
-    return rc;
-}
-
 /* The amounts of a row, without what it has none of. */
 static struct bh_json *resources(struct bh_arena *a, const struct fields *f, int64_t gpu_milli)
 {
@@ -180,15 +165,12 @@ static struct bh_json *node_of(struct bh_arena *a, const struct fields *f)
 
 static struct bh_json *pod_of(struct bh_arena *a, struct fields *f)
 {
-    struct bh_json *limits;
-
-    /* The trace shares GPUs by thousandths; a fraction asks for gpu-milli only, whole GPUs for
-     * both. */
+    /* GPUs are shared by thousandths; a fraction asks for gpu-milli only, whole GPUs for both. */
     if (f->gpus == 1 && f->gpu_milli < 1000)
         f->gpus = 0;
     else
         f->gpu_milli *= f->gpus;
-    limits = resources(a, f, f->gpu_milli);
+    struct bh_json *limits = resources(a, f, f->gpu_milli);
     bh_json_unset(limits, "cpu");
     bh_json_unset(limits, "memory");
     return bh_json_make(a,
@@ -203,14 +185,18 @@ static struct bh_json *pod_of(struct bh_arena *a, struct fields *f)
 int bh_openb_read(const char *path, bool pods, bh_openb_fn *fn, void *arg, struct bh_err *err)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    struct fields f;
     struct csv c;
     unsigned n;
     int rc = csv_open(&c, path, err);
 
     while (rc == 0 && csv_line(&c, c.cell, &n)) {
         struct bh_openb_row row = {.pod = pods};
-        rc = read_fields(&c, pods ? pod_fields : node_fields, &f, err);
+        struct fields f = {.created_s = -1, .deleted_s = -1};
+        for (const struct field *x = pods ? pod_fields : node_fields; x->column && rc == 0; x++) {
+            void *at = (char *)&f + x->at;
+            rc = x->text ? csv_text(&c, x->column, x->required, at, err)
+                         : csv_number(&c, x->column, x->required, at, err);
+        }
         if (rc == 0) {
             row.name = f.name;
             row.created_s = f.created_s;

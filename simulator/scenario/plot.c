@@ -6,7 +6,6 @@
  * dark; everything else is presentation attributes.
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "simulator/scenario/result.h"
 
@@ -67,32 +66,6 @@ static double nice_time_step(double s, unsigned n)
     return nice_step(s, n);
 }
 
-static void time_text(struct bh_buf *out, double s)
-{
-    long t = lround(s);
-
-    if (s < 10 && fabs(s - round(s)) > 1e-9)
-        bh_buf_addf(out, "%.3g s", s);
-    else if (t < 120)
-        bh_buf_addf(out, "%ld s", t);
-    else if (t < 7200)
-        bh_buf_addf(out, t % 60 ? "%ld:%02ld min" : "%ld min", t / 60, t % 60);
-    else if (t < 172800)
-        bh_buf_addf(out, t % 3600 ? "%ld:%02ld h" : "%ld h", t / 3600, t % 3600 / 60);
-    else
-        bh_buf_addf(out, "%.4g d", s / 86400);
-}
-
-static void value_text(struct bh_buf *out, double y, const char *unit)
-{
-    if (bh_streq(unit, "%"))
-        bh_buf_addf(out, "%.4g %%", y * 100);
-    else if (y >= 10000)
-        bh_buf_addf(out, "%.4gk", y / 1000);
-    else
-        bh_buf_addf(out, "%.4g", y);
-}
-
 static void text_at(struct bh_buf *out, double x, double y, const char *anchor)
 {
     bh_buf_addf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y,
@@ -111,7 +84,12 @@ static void y_axis(struct bh_buf *out, double most, double step, const char *uni
         double at = TOP + INNER_HEIGHT * (1 - y / most);
         grid_line(out, LEFT, at, WIDTH - RIGHT, at);
         text_at(out, LEFT - 6, at + 4, "end");
-        value_text(out, y, unit);
+        if (bh_streq(unit, "%"))
+            bh_buf_addf(out, "%.4g %%", y * 100);
+        else if (y >= 10000)
+            bh_buf_addf(out, "%.4gk", y / 1000);
+        else
+            bh_buf_addf(out, "%.4g", y);
         bh_buf_adds(out, "</text>");
     }
 }
@@ -125,7 +103,17 @@ static void x_axis_time(struct bh_buf *out, double most)
         if (x > 0)
             grid_line(out, at, TOP + INNER_HEIGHT, at, TOP + INNER_HEIGHT + 4);
         text_at(out, at, HEIGHT - 10, x > most * 0.95 ? "end" : "middle");
-        time_text(out, x);
+        long t = lround(x);
+        if (x < 10 && fabs(x - round(x)) > 1e-9)
+            bh_buf_addf(out, "%.3g s", x);
+        else if (t < 120)
+            bh_buf_addf(out, "%ld s", t);
+        else if (t < 7200)
+            bh_buf_addf(out, t % 60 ? "%ld:%02ld min" : "%ld min", t / 60, t % 60);
+        else if (t < 172800)
+            bh_buf_addf(out, t % 3600 ? "%ld:%02ld h" : "%ld h", t / 3600, t % 3600 / 60);
+        else
+            bh_buf_addf(out, "%.4g d", x / 86400);
         bh_buf_adds(out, "</text>");
     }
 }
@@ -142,11 +130,6 @@ static void open_plot(struct bh_buf *out, const char *title)
     bh_buf_adds(out, "\">");
 }
 
-static void close_plot(struct bh_buf *out)
-{
-    bh_buf_adds(out, "</svg></figure>\n");
-}
-
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 static double value_of(const struct bh_json *v)
@@ -158,9 +141,8 @@ static double largest(const struct bh_json *list)
 {
     double most = 0;
 
-    bh_json_each(v, list) {
+    bh_json_each(v, list)
         most = BH_MAX(most, value_of(v));
-    }
     return most;
 }
 
@@ -218,23 +200,6 @@ static void one_line(struct bh_buf *out, const struct bh_plot_line *l, const str
     bh_buf_adds(out, "</title></path>");
 }
 
-static void draw_course(struct bh_buf *out, const struct bh_plot *p)
-{
-    struct frame f = {.x_most = 1e-6};
-    double y_most = 0;
-
-    for (unsigned i = 0; i < p->n_lines; i++) {
-        f.x_most = BH_MAX(f.x_most, largest(p->lines[i].x) / 1e9);
-        y_most = BH_MAX(y_most, largest(p->lines[i].y));
-    }
-    double step = nice_step(y_most > 0 ? y_most : 1, 5);
-    f.y_most = step * ceil((y_most > 0 ? y_most : 1) / step - 1e-9);
-    y_axis(out, f.y_most, step, p->unit);
-    x_axis_time(out, f.x_most);
-    for (unsigned i = 0; i < p->n_lines; i++)
-        one_line(out, &p->lines[i], &f, p->steps);
-}
-
 /* ---- growth ---------------------------------------------------------------------------------- */
 
 static void widen_range(const struct bh_json *list, double *least, double *most)
@@ -266,22 +231,6 @@ static void decade_text(struct bh_buf *out, double v)
     bh_buf_addf(out, "%.4g%s", v, units[u]);
 }
 
-static void decades(struct bh_buf *out, const struct frame *f)
-{
-    for (double y = f->y_least; y <= f->y_most * 1.001; y *= 10) {
-        grid_line(out, LEFT, place_y(f, y), WIDTH - RIGHT, place_y(f, y));
-        text_at(out, LEFT - 6, place_y(f, y) + 4, "end");
-        decade_text(out, y);
-        bh_buf_adds(out, "</text>");
-    }
-    for (double x = f->x_least; x <= f->x_most * 1.001; x *= 10) {
-        grid_line(out, place_x(f, x), TOP + INNER_HEIGHT, place_x(f, x), TOP + INNER_HEIGHT + 4);
-        text_at(out, place_x(f, x), HEIGHT - 10, x > f->x_most * 0.9 ? "end" : "middle");
-        decade_text(out, x);
-        bh_buf_adds(out, "</text>");
-    }
-}
-
 static void draw_growth(struct bh_buf *out, const struct bh_plot *p)
 {
     struct frame f = {HUGE_VAL, 0, HUGE_VAL, 0, true};
@@ -292,7 +241,18 @@ static void draw_growth(struct bh_buf *out, const struct bh_plot *p)
     }
     round_range(&f.x_least, &f.x_most);
     round_range(&f.y_least, &f.y_most);
-    decades(out, &f);
+    for (double y = f.y_least; y <= f.y_most * 1.001; y *= 10) {
+        grid_line(out, LEFT, place_y(&f, y), WIDTH - RIGHT, place_y(&f, y));
+        text_at(out, LEFT - 6, place_y(&f, y) + 4, "end");
+        decade_text(out, y);
+        bh_buf_adds(out, "</text>");
+    }
+    for (double x = f.x_least; x <= f.x_most * 1.001; x *= 10) {
+        grid_line(out, place_x(&f, x), TOP + INNER_HEIGHT, place_x(&f, x), TOP + INNER_HEIGHT + 4);
+        text_at(out, place_x(&f, x), HEIGHT - 10, x > f.x_most * 0.9 ? "end" : "middle");
+        decade_text(out, x);
+        bh_buf_adds(out, "</text>");
+    }
     for (unsigned i = 0; i < p->n_lines; i++) {
         double y = TOP + 12 + 14 * i;
         one_line(out, &p->lines[i], &f, p->steps);
@@ -310,15 +270,27 @@ static void draw(struct bh_buf *out, const struct bh_plot *p)
 {
     if (p->growth)
         draw_growth(out, p);
-    else
-        draw_course(out, p);
+    else {
+        struct frame f = {.x_most = 1e-6};
+        double y_most = 0;
+        for (unsigned i = 0; i < p->n_lines; i++) {
+            f.x_most = BH_MAX(f.x_most, largest(p->lines[i].x) / 1e9);
+            y_most = BH_MAX(y_most, largest(p->lines[i].y));
+        }
+        double step = nice_step(y_most > 0 ? y_most : 1, 5);
+        f.y_most = step * ceil((y_most > 0 ? y_most : 1) / step - 1e-9);
+        y_axis(out, f.y_most, step, p->unit);
+        x_axis_time(out, f.x_most);
+        for (unsigned i = 0; i < p->n_lines; i++)
+            one_line(out, &p->lines[i], &f, p->steps);
+    }
 }
 
 void bh_plot_lines(struct bh_buf *out, const struct bh_plot *p)
 {
     open_plot(out, p->title);
     draw(out, p);
-    close_plot(out);
+    bh_buf_adds(out, "</svg></figure>\n");
 }
 
 void bh_plot_sheet(struct bh_buf *out, const struct bh_plot *p, unsigned n)
@@ -370,5 +342,5 @@ void bh_plot_histogram(struct bh_buf *out, const char *title, const struct bh_pl
         text_at(out, LEFT + slot * (k + 0.5), HEIGHT - 10, "middle");
         bh_buf_addf(out, "%u-%u%s</text>", 10 * k, 10 * k + 10, k == 9 ? " %" : "");
     }
-    close_plot(out);
+    bh_buf_adds(out, "</svg></figure>\n");
 }

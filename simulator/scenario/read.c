@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <libgen.h>
-#include <stdio.h>
 
 #include "common/data/yaml.h"
 #include "common/k8s/quantity.h"
@@ -94,9 +93,8 @@ static int check_labels(struct bh_check *c, const struct bh_json *what)
     bh_json_each(m, bh_json_get(what, "labels")) {
         const struct bh_json *cycle = bh_json_get_list(m, "cycle");
         bool good = m->type == BH_JSON_STRING || (cycle && cycle->c.n && m->c.n == 1);
-        bh_json_each(v, good ? cycle : NULL) {
+        bh_json_each(v, good ? cycle : NULL)
             good = good && v->type == BH_JSON_STRING;
-        }
         size_t mark = bh_check_push(c, ".labels");
         if (!good)
             return bh_check_fail(c, m, m->key.p, "expected a text, or {cycle: [texts]}");
@@ -281,10 +279,9 @@ static int kep_spec(struct bh_check *c, struct bh_arena *a, const struct bh_json
     out->line = spec->line;
     if (list->type != BH_JSON_ARRAY)
         return bh_check_fail(c, list, "operations", "expected a list");
-    bh_json_each(m, spec) {
+    bh_json_each(m, spec)
         if (!bh_streq(m->key.p, "operations") && !bh_streq(m->key.p, "controllers"))
             bh_json_set(a, out, m->key.p, bh_json_clone(a, m));
-    }
     bh_json_each(op, list) {
         size_t mark = bh_check_push(c, "%soperations[%zu]", dot(c), i++);
         struct bh_json *step = bh_json_new(a, BH_JSON_OBJECT);
@@ -366,7 +363,6 @@ static int schedulers_of_files(struct bh_check *c, struct bh_scenario *s, const 
     int rc = 0;
 
     s->dir = NULL; /* these names come from the command line, not from the file */
-
     s->schedulers =
         bh_arena_new_array(&s->arena, struct bh_scenario_scheduler, strlen(configs) / 2 + 2);
     while (rc >= 0 && (one = strsep(&rest, ","))) {
@@ -396,15 +392,6 @@ static int schedulers_of_spec(struct bh_check *c, struct bh_scenario *s, const s
 
 /* ---- the document ---------------------------------------------------------------------------- */
 
-/* 0: until all is quiet. */
-static int64_t until_of(const struct bh_json *v)
-{
-    int64_t ns = 0;
-
-    (void)(v && bh_parse_duration_ns(v->s.p, &ns)); /* "quiescent" is none */
-    return ns;
-}
-
 static void fill(struct bh_scenario *s, const struct bh_json *spec)
 {
     const char *begin = bh_json_get_str(spec, "begin"), *ties = bh_json_get_str(spec, "tieBreak");
@@ -421,24 +408,25 @@ static void fill(struct bh_scenario *s, const struct bh_json *spec)
     s->setup = bh_json_get(spec, "setup");
     s->timeline = bh_json_get(spec, "timeline");
     s->expect = bh_json_get(spec, "expect");
-    bh_json_each(step, s->timeline) {
+    bh_json_each(step, s->timeline)
         until = bh_json_get(step, "until") ? bh_json_get(step, "until") : until;
-    }
-    s->until_ns = until_of(until);
+    /* 0: until all is quiet. */
+    int64_t ns = 0;
+    (void)(until && bh_parse_duration_ns(until->s.p, &ns)); /* "quiescent" is none */
+    s->until_ns = ns;
 }
 
 static int check_all(struct bh_check *c, struct bh_scenario *s, const struct bh_json *spec,
                      const char *configs)
 {
     size_t i = 0;
-    int rc = bh_check_fields(c, bh_scenario_spec, spec);
+    int rc = bh_check_fields(c, "spec", spec);
 
     if (rc < 0)
         return rc;
     fill(s, spec);
     rc = check_steps(c, s->setup, "setup", false);
-    if (rc >= 0)
-        rc = check_steps(c, s->timeline, "timeline", true);
+    rc = rc < 0 ? rc : check_steps(c, s->timeline, "timeline", true);
     bh_json_each(e, rc < 0 ? NULL : s->expect) {
         size_t mark = bh_check_push(c, "%sexpect[%zu]", dot(c), i++);
         rc = check_expect(c, e);

@@ -5,7 +5,6 @@
  * Numbers that were divided are rounded, so that the text does not hang on the last bit. Nothing of
  * the machine or of the real time goes in, unless `times` was asked for.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "simulator/scenario/scenario_int.h"
@@ -30,10 +29,9 @@ static bool is_line(const struct bh_json *v)
             continue;
         if (v->type == BH_JSON_ARRAY)
             return false;
-        bh_json_each(g, c) {
+        bh_json_each(g, c)
             if (!is_leaf(g))
                 return false;
-        }
     }
     return true;
 }
@@ -81,9 +79,7 @@ static struct bh_json *number(struct bh_arena *a, double x, unsigned digits)
 
 static int cmp_i64(const void *x, const void *y)
 {
-    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-
-    return (a > b) - (a < b);
+    return BH_CMP(*(const int64_t *)x, *(const int64_t *)y);
 }
 
 /* Smallest value that q percent are not above. v is sorted. */
@@ -92,19 +88,6 @@ static int64_t percentile(const int64_t *v, size_t n, unsigned q)
     size_t at = (n * q + 99) / 100;
 
     return n ? v[at ? at - 1 : 0] : 0;
-}
-
-/* From creation to binding, sorted; in a. */
-static const int64_t *latencies(const struct bh_run *r, struct bh_arena *a, size_t *ret_n)
-{
-    int64_t *v = bh_arena_new_array(a, int64_t, r->n_pods + 1);
-
-    *ret_n = 0;
-    for (size_t i = 0; i < r->n_pods; i++)
-        if (r->pod[i]->bound_ns >= 0 && r->pod[i]->attempts)
-            v[(*ret_n)++] = r->pod[i]->bound_ns - r->pod[i]->created_ns;
-    qsort(v, *ret_n, sizeof *v, cmp_i64);
-    return v;
 }
 
 /* What is told over time: of a resource, but for PENDING. */
@@ -140,24 +123,6 @@ struct metric {
 };
 #define METRICS_MOST (24 + 5 * BH_RUN_RESOURCES)
 
-static size_t nodes_used(const struct bh_run *r)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n_nodes; i++)
-        n += r->node[i]->alive && r->node[i]->pods;
-    return n;
-}
-
-static size_t count_state(const struct bh_run *r, enum bh_run_state state)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n_pods; i++)
-        n += r->pod[i]->state == state;
-    return n;
-}
-
 static size_t add_resource_metrics(const struct bh_run *r, struct bh_arena *a, struct metric *m)
 {
     size_t n = 0;
@@ -188,15 +153,23 @@ static size_t metrics_of(const struct bh_run *r, struct bh_arena *a, struct metr
         unsigned percent;
     } ranks[] = {
         {"latency.p50", 50}, {"latency.p90", 90}, {"latency.p99", 99}, {"latency.max", 100}};
+    int64_t *latency = bh_arena_new_array(a, int64_t, r->n_pods + 1); /* creation to binding */
+    size_t n = 0, n_bound = 0, in_state[BH_RUN_STATES] = {0}, used = 0;
     uint32_t most = 0;
-    size_t n = 0, n_bound;
-    const int64_t *latency = latencies(r, a, &n_bound);
 
+    for (size_t i = 0; i < r->n_pods; i++) {
+        in_state[r->pod[i]->state]++;
+        if (r->pod[i]->bound_ns >= 0 && r->pod[i]->attempts)
+            latency[n_bound++] = r->pod[i]->bound_ns - r->pod[i]->created_ns;
+    }
+    for (size_t i = 0; i < r->n_nodes; i++)
+        used += r->node[i]->alive && r->node[i]->pods;
+    qsort(latency, n_bound, sizeof *latency, cmp_i64);
     for (size_t i = 0; i < r->n_samples; i++)
         most = BH_MAX(most, r->sample[i].pending);
     m[n++] = (struct metric){"pods.created", (double)r->n_pods, 0};
     for (unsigned i = 0; i < BH_RUN_STATES; i++)
-        m[n++] = (struct metric){counts[i], (double)count_state(r, i), 0};
+        m[n++] = (struct metric){counts[i], (double)in_state[i], 0};
     m[n++] = (struct metric){"attempts", (double)r->attempts, 0};
     m[n++] = (struct metric){"attempts.failed", (double)r->failed_attempts, 0};
     m[n++] = (struct metric){"bindings", (double)r->bound, 0};
@@ -206,7 +179,7 @@ static size_t metrics_of(const struct bh_run *r, struct bh_arena *a, struct metr
                                  (double)percentile(latency, n_bound, ranks[i].percent) / 1e9, 6};
     m[n++] = (struct metric){"pending.mean", mean_of(r, PENDING, 0), 3};
     m[n++] = (struct metric){"pending.max", most, 0};
-    m[n++] = (struct metric){"nodes.used", (double)nodes_used(r), 0};
+    m[n++] = (struct metric){"nodes.used", (double)used, 0};
     m[n++] = (struct metric){"duration", (double)bh_run_at(r) / 1e9, 6};
     return n + add_resource_metrics(r, a, m + n);
 }
@@ -222,15 +195,6 @@ bool bh_run_metric(const struct bh_run *r, const char *name, double *ret)
         *ret = found ? m[i].value : *ret;
     }
     return found;
-}
-
-static void add_summary(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
-{
-    struct bh_json *s = bh_json_obj_at(a, out, "summary");
-    struct metric m[METRICS_MOST];
-
-    for (size_t i = 0, n = metrics_of(r, a, m); i < n; i++)
-        bh_json_set(a, s, m[i].name, number(a, m[i].value, m[i].digits));
 }
 
 /* ---- series ---------------------------------------------------------------------------------- */
@@ -336,7 +300,7 @@ static int cmp_reason(const void *x, const void *y)
 {
     const struct reason *a = x, *b = y;
 
-    return a->n != b->n ? (a->n < b->n) - (a->n > b->n) : strcmp(a->message, b->message);
+    return a->n != b->n ? BH_CMP(b->n, a->n) : strcmp(a->message, b->message);
 }
 
 static bool still_pending(const struct bh_run_pod *p)
@@ -399,29 +363,27 @@ static bool add_expectations(const struct bh_run *r, struct bh_arena *a, struct 
     return passed;
 }
 
-static void add_times(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
-{
-    int64_t *v = bh_arena_new_array(a, int64_t, r->attempts + 1);
-
-    for (uint64_t i = 0; i < r->attempts; i++)
-        v[i] = (int64_t)r->took_ns[i];
-    qsort(v, r->attempts, sizeof *v, cmp_i64);
-    bh_json_add(a, out,
-                "times: {decision_p50_ns: %ld, decision_p99_ns: %ld, deciding_ns: %lu, "
-                "takingIn_ns: %lu}",
-                percentile(v, r->attempts, 50), percentile(v, r->attempts, 99),
-                r->w.offline.decide_ns, r->w.offline.intake_ns);
-}
-
 static void add_result(const struct bh_run *r, struct bh_arena *a, struct bh_json *list,
                        bool *passed)
 {
     struct bh_json *o =
         bh_json_append(a, list, "name: %s, end_ns: %ld", r->scheduler->name, r->end_ns);
 
-    add_summary(r, a, o);
-    if (r->o->times)
-        add_times(r, a, o);
+    struct bh_json *s = bh_json_obj_at(a, o, "summary");
+    struct metric m[METRICS_MOST];
+    for (size_t i = 0, n = metrics_of(r, a, m); i < n; i++)
+        bh_json_set(a, s, m[i].name, number(a, m[i].value, m[i].digits));
+    if (r->o->times) {
+        int64_t *v = bh_arena_new_array(a, int64_t, r->attempts + 1);
+        for (uint64_t i = 0; i < r->attempts; i++)
+            v[i] = (int64_t)r->took_ns[i];
+        qsort(v, r->attempts, sizeof *v, cmp_i64);
+        bh_json_add(a, o,
+                    "times: {decision_p50_ns: %ld, decision_p99_ns: %ld, deciding_ns: %lu, "
+                    "takingIn_ns: %lu}",
+                    percentile(v, r->attempts, 50), percentile(v, r->attempts, 99),
+                    r->w.offline.decide_ns, r->w.offline.intake_ns);
+    }
     for (uint32_t i = 0; i < r->n_resources; i++)
         bh_json_push(bh_json_list_at(a, o, "resources"), bh_json_new_cstr(a, r->resource_name[i]));
     *passed &= add_expectations(r, a, o);
@@ -434,11 +396,6 @@ static void add_result(const struct bh_run *r, struct bh_arena *a, struct bh_jso
 }
 
 /* ---- comparison ------------------------------------------------------------------------------ */
-
-static struct bh_json *node_name(struct bh_arena *a, const struct bh_run_pod *p)
-{
-    return p && p->node ? bh_json_new_cstr(a, p->node->name) : bh_json_new(a, BH_JSON_NULL);
-}
 
 /* One pod in all runs; true when they agree about its node. */
 static bool compare_pod(const struct bh_run_pod *p, const struct bh_map *keys, uint32_t n,
@@ -455,9 +412,11 @@ static bool compare_pod(const struct bh_run_pod *p, const struct bh_map *keys, u
         return same;
     struct bh_json *o =
         bh_json_append(a, list, "namespace: %s, name: %s, nodes: []", p->ns, p->name);
-    for (uint32_t i = 0; i < n; i++)
-        bh_json_push(bh_json_get(o, "nodes"),
-                     node_name(a, bh_map_get(&keys[i], p->key, strlen(p->key))));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct bh_run_pod *x = bh_map_get(&keys[i], p->key, strlen(p->key));
+        bh_json_push(bh_json_get(o, "nodes"), x && x->node ? bh_json_new_cstr(a, x->node->name)
+                                                           : bh_json_new(a, BH_JSON_NULL));
+    }
     return false;
 }
 
@@ -487,7 +446,7 @@ void bh_result(const struct bh_scenario *s, const struct bh_run *runs, uint32_t 
                struct bh_buf *ret_json, bool *ret_passed)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    struct bh_json *out, *list;
+    struct bh_json *out;
     char begin[32];
 
     bh_time_format_ns(begin, s->begin_ns);
@@ -498,7 +457,7 @@ void bh_result(const struct bh_scenario *s, const struct bh_run *runs, uint32_t 
                      "decision_ns: %ld, kubeletDelay_ns: %ld}, comparison?: %p",
                      BH_VERSION, s->name, (int64_t)s->seed, s->ties_random ? "random" : "first",
                      begin, s->decision_ns, s->kubelet_ns, n > 1 ? comparison(runs, n, &a) : NULL);
-    list = bh_json_list_at(&a, out, "schedulers");
+    struct bh_json *list = bh_json_list_at(&a, out, "schedulers");
     *ret_passed = true;
     for (uint32_t i = 0; i < n; i++)
         add_result(&runs[i], &a, list, ret_passed);

@@ -8,7 +8,6 @@
  * (kubelet, grace periods, tolerationSeconds ...).
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "simulator/replay/engine.h"
 #include "simulator/scenario/scenario_int.h"
@@ -66,22 +65,6 @@ void bh_run_trouble(struct bh_run *r, int rc, const struct bh_err *err)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void describe(const struct bh_action *x, const struct bh_json *what, struct bh_buf *b)
-{
-    static const char *const parts[] = {"kind", "name", "selector", "of"};
-
-    bh_buf_adds(b, x->name);
-    for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++)
-        if (bh_json_get_str(what, parts[i]))
-            bh_buf_addf(b, " %s", bh_json_get_str(what, parts[i]));
-    if (bh_streq(x->name, "create") && bh_json_get_str(bh_json_get(what, "metadata"), "name"))
-        bh_buf_addf(b, " %s", bh_json_get_str(bh_json_get(what, "metadata"), "name"));
-    if (bh_json_get(what, "replicas"))
-        bh_buf_addf(b, " to %lld", (long long)bh_json_get_i64(what, "replicas", 0));
-    if (bh_json_get(what, "count") && bh_json_get(what, "count")->type == BH_JSON_NUMBER)
-        bh_buf_addf(b, " x %s", bh_json_get(what, "count")->s.p);
-}
-
 static void do_step(struct bh_run *r, void *arg)
 {
     const struct bh_json *step = arg, *what = NULL;
@@ -91,7 +74,17 @@ static void do_step(struct bh_run *r, void *arg)
 
     if (!x)
         return;
-    describe(x, what, &text);
+    static const char *const parts[] = {"kind", "name", "selector", "of"};
+    bh_buf_adds(&text, x->name);
+    for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++)
+        if (bh_json_get_str(what, parts[i]))
+            bh_buf_addf(&text, " %s", bh_json_get_str(what, parts[i]));
+    if (bh_streq(x->name, "create") && bh_json_get_str(bh_json_get(what, "metadata"), "name"))
+        bh_buf_addf(&text, " %s", bh_json_get_str(bh_json_get(what, "metadata"), "name"));
+    if (bh_json_get(what, "replicas"))
+        bh_buf_addf(&text, " to %lld", (long long)bh_json_get_i64(what, "replicas", 0));
+    if (bh_json_get(what, "count") && bh_json_get(what, "count")->type == BH_JSON_NUMBER)
+        bh_buf_addf(&text, " x %s", bh_json_get(what, "count")->s.p);
     bh_run_note(r, "step", NULL, NULL, NULL, NULL, bh_buf_str(&text));
     bh_arena_reset(&r->a);
     int rc = x->fn(r, what, &err);
@@ -102,20 +95,16 @@ static void do_step(struct bh_run *r, void *arg)
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-/* Between two events nothing changes: what is now holds until then. */
-static void sample_until(struct bh_run *r, int64_t at_ns)
-{
-    while (r->sample_next_ns < at_ns) {
-        bh_run_sample(r, r->sample_next_ns);
-        r->sample_next_ns += r->sample_every_ns;
-    }
-}
-
 static void move_clock(struct bh_run *r, int64_t to_ns)
 {
     struct bh_scenario_progress *p = r->o->progress;
 
-    sample_until(r, to_ns - r->s->begin_ns);
+    /* Between two events nothing changes: what is now holds until then. */
+    int64_t at_ns = to_ns - r->s->begin_ns;
+    while (r->sample_next_ns < at_ns) {
+        bh_run_sample(r, r->sample_next_ns);
+        r->sample_next_ns += r->sample_every_ns;
+    }
     r->w.offline.now_ns = to_ns;
     if (p)
         atomic_store_explicit(&p->at_ns, bh_run_at(r), memory_order_relaxed);
@@ -154,16 +143,6 @@ static void work(struct bh_run *r)
     } while (bh_run_at(r) <= r->s->most_ns);
 }
 
-static int64_t next_due(struct bh_run *r)
-{
-    int64_t next = BH_MIN(bh_offline_due(&r->w.offline), bh_sim_next_ns(r->w.sim));
-    const struct later *l = bh_heap_peek(&r->later);
-
-    if (l)
-        next = BH_MIN(next, l->at_ns + r->s->begin_ns);
-    return next;
-}
-
 /* Nothing will change any more by itself. */
 static bool quiet(struct bh_run *r, int64_t next_ns)
 {
@@ -186,7 +165,11 @@ static void pass(struct bh_run *r, int64_t until_ns)
         work(r);
         if (until_ns && bh_run_at(r) >= until_ns)
             return;
-        int64_t next = next_due(r), end = r->s->begin_ns + until_ns;
+        int64_t queued = bh_offline_due(&r->w.offline), end = r->s->begin_ns + until_ns;
+        const struct later *l = bh_heap_peek(&r->later);
+        int64_t next = BH_MIN(queued, bh_sim_next_ns(r->w.sim));
+        if (l)
+            next = BH_MIN(next, l->at_ns + r->s->begin_ns);
         if (!until_ns && quiet(r, next))
             return;
         if (until_ns && next >= end) {
@@ -205,21 +188,6 @@ static void pass(struct bh_run *r, int64_t until_ns)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* A step without a time follows the one before it. */
-static void plan_times(struct bh_run *r)
-{
-    int64_t at = 0;
-
-    bh_json_each(step, r->s->timeline) {
-        at = bh_field_duration(step, "at", at);
-        bh_run_later(r, at, do_step, step);
-    }
-    bh_json_each(e, r->s->expect) {
-        if (bh_json_get(e, "at"))
-            bh_run_later(r, bh_field_duration(e, "at", 0), bh_run_expect, e);
-    }
-}
-
 /* Step N begins when everything before it has come to rest. */
 static void pass_steps(struct bh_run *r)
 {
@@ -234,36 +202,28 @@ static void pass_steps(struct bh_run *r)
         if (next == INT64_MAX)
             return;
         now = next;
-        bh_json_each(step, r->s->timeline) {
+        bh_json_each(step, r->s->timeline)
             if (bh_json_get_i64(step, "step", 0) == now)
                 bh_run_later(r, bh_run_at(r), do_step, step);
-        }
         pass(r, 0);
     }
-}
-
-/* Pods come as they are; the workloads that made them stay behind, or would make new ones. */
-static bool belongs(const struct bh_json *obj)
-{
-    static const char not_these[] =
-        "Deployment ReplicaSet StatefulSet DaemonSet Job CronJob Event ReplicationController Lease "
-        "ControllerRevision EndpointSlice Endpoints Scenario";
-
-    return bh_word_at(not_these, bh_json_get_text(obj, "kind")) < 0;
 }
 
 static int put_cluster(struct bh_run *r, struct bh_err *err)
 {
     struct bh_json *list;
     const char *text = r->o->cluster;
-    int rc;
 
     if (!text)
         return bh_err_set(err, -ENOTSUP, "start: cluster: there is no cluster here to start from");
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    rc = bh_manifests_parse(&a, text, strlen(text), &list, err);
+    int rc = bh_manifests_parse(&a, text, strlen(text), &list, err);
     bh_json_each(o, rc < 0 ? NULL : list) {
-        if (!belongs(o))
+        /* Pods come as they are; the workloads stay behind, or would make new ones. */
+        static const char not_these[] = "Deployment ReplicaSet StatefulSet DaemonSet Job CronJob "
+                                        "Event ReplicationController Lease "
+                                        "ControllerRevision EndpointSlice Endpoints Scenario";
+        if (!(bh_word_at(not_these, bh_json_get_text(o, "kind")) < 0))
             continue;
         bh_arena_reset(&r->a);
         bh_json_unset(bh_json_get(o, "metadata"), "ownerReferences");
@@ -276,33 +236,7 @@ static int put_cluster(struct bh_run *r, struct bh_err *err)
     return rc;
 }
 
-static int set_up(struct bh_run *r, struct bh_err *err)
-{
-    int rc = r->s->start_cluster ? put_cluster(r, err) : 0;
-
-    bh_json_each(o, rc < 0 ? NULL : r->s->objects) {
-        bh_arena_reset(&r->a);
-        rc = rc < 0 ? rc : bh_run_create(r, o, err);
-    }
-    bh_json_each(step, rc < 0 ? NULL : r->s->setup) {
-        do_step(r, step);
-    }
-    return rc;
-}
-
 /* ---- one run --------------------------------------------------------------------------------- */
-
-static void finish(struct bh_run *r)
-{
-    r->end_ns = r->s->until_ns ? bh_run_at(r) : BH_MAX(r->changed_ns, 1);
-    while (r->n_samples && r->sample[r->n_samples - 1].at_ns >= r->end_ns)
-        r->n_samples--;
-    bh_run_sample(r, r->end_ns);
-    bh_json_each(e, r->s->expect) {
-        if (!bh_json_get(e, "at"))
-            bh_run_expect(r, e);
-    }
-}
 
 static int run_init(struct bh_run *r, const struct bh_scenario *s,
                     const struct bh_scenario_options *o, const struct bh_scenario_scheduler *x,
@@ -334,7 +268,13 @@ static int run_one(struct bh_run *r, struct bh_err *err)
 {
     const struct bh_scenario *s = r->s;
     bool steps = bh_json_get(bh_json_first(s->timeline), "step");
-    int rc = set_up(r, err);
+    int rc = r->s->start_cluster ? put_cluster(r, err) : 0;
+    bh_json_each(o, rc < 0 ? NULL : r->s->objects) {
+        bh_arena_reset(&r->a);
+        rc = rc < 0 ? rc : bh_run_create(r, o, err);
+    }
+    bh_json_each(step, rc < 0 ? NULL : r->s->setup)
+        do_step(r, step);
 
     if (rc < 0)
         return rc;
@@ -345,13 +285,27 @@ static int run_one(struct bh_run *r, struct bh_err *err)
         work(r);
         pass_steps(r);
     } else {
-        plan_times(r);
+        /* A step without a time follows the one before it. */
+        int64_t at = 0;
+        bh_json_each(step, r->s->timeline) {
+            at = bh_field_duration(step, "at", at);
+            bh_run_later(r, at, do_step, step);
+        }
+        bh_json_each(e, r->s->expect)
+            if (bh_json_get(e, "at"))
+                bh_run_later(r, bh_field_duration(e, "at", 0), bh_run_expect, e);
     }
     pass(r, s->until_ns);
     if (r->trouble_rc < 0)
         return bh_err_set(err, r->trouble_rc, "scheduler %s, after %.3f s: %s", r->scheduler->name,
                           (double)bh_run_at(r) / 1e9, r->trouble.msg);
-    finish(r);
+    r->end_ns = r->s->until_ns ? bh_run_at(r) : BH_MAX(r->changed_ns, 1);
+    while (r->n_samples && r->sample[r->n_samples - 1].at_ns >= r->end_ns)
+        r->n_samples--;
+    bh_run_sample(r, r->end_ns);
+    bh_json_each(e, r->s->expect)
+        if (!bh_json_get(e, "at"))
+            bh_run_expect(r, e);
     return 0;
 }
 
@@ -383,8 +337,7 @@ int bh_scenario_run(const struct bh_scenario *s, const struct bh_scenario_option
 
     while (n < s->n_schedulers && rc >= 0) {
         rc = run_init(&runs[n], s, o, &s->schedulers[n], err);
-        if (rc >= 0)
-            rc = run_one(&runs[n], err);
+        rc = rc < 0 ? rc : run_one(&runs[n], err);
         /* the accounts are what the result needs */
         bh_player_free(runs[n].player);
         runs[n].player = NULL;

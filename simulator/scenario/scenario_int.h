@@ -13,38 +13,7 @@
 
 #define BH_SCENARIO_API "sim.berth.dev/v1alpha1"
 
-/* ---- the language (schema.c) ----------------------------------------------------------------- */
-enum bh_field_type {
-    BH_FIELD_TEXT,
-    BH_FIELD_INT, /* from min on */
-    BH_FIELD_NUMBER,
-    BH_FIELD_BOOL,
-    BH_FIELD_DURATION,  /* not negative; min 1: more than 0 */
-    BH_FIELD_TIME,      /* RFC 3339 */
-    BH_FIELD_ENUM,      /* arg: the texts, "a|b" */
-    BH_FIELD_AMOUNT,    /* whole number, or "N%" */
-    BH_FIELD_SELECTOR,  /* labels */
-    BH_FIELD_OBJECT,    /* anything inside */
-    BH_FIELD_MANIFESTS, /* object, list of objects, or YAML text: each has a kind that is served */
-    BH_FIELD_TEMPLATE,  /* object, YAML text */
-    BH_FIELD_PATHS,     /* text or list of texts: files */
-    BH_FIELD_PATH,      /* text: a file */
-    BH_FIELD_KIND,      /* text: a kind that is served */
-    BH_FIELD_UNTIL,     /* "quiescent" or a duration */
-    BH_FIELD_PATCH,     /* object, list, or text of one */
-    BH_FIELD_STRUCT,    /* arg: its fields */
-    BH_FIELD_STRUCTS,   /* list of them */
-    BH_FIELD_CONFIG     /* a scheduler's: object, YAML text with line breaks, or a file */
-};
-struct bh_field {
-    const char *name; /* NULL ends a table */
-    enum bh_field_type type;
-    const void *arg;
-    int64_t min;
-    bool required;
-};
-extern const struct bh_field bh_scenario_spec[];
-
+/* ---- the language (schema.data, schema.c) ---------------------------------------------------- */
 struct bh_run;
 /* Carries a step out now; what takes longer goes on by itself (bh_run_later). */
 typedef int bh_action_fn(struct bh_run *r, const struct bh_json *what, struct bh_err *err);
@@ -65,7 +34,7 @@ struct bh_check { /* a place in the document, and what is wrong there */
 /* Fills c->e with path.key, line of at, and the text; returns -EINVAL. key may be NULL. */
 int bh_check_fail(struct bh_check *c, const struct bh_json *at, const char *key, const char *fmt,
                   ...) BH_PRINTF(4, 5);
-int bh_check_fields(struct bh_check *c, const struct bh_field *table, const struct bh_json *v);
+int bh_check_fields(struct bh_check *c, const char *object, const struct bh_json *v);
 /* An object that could be created. */
 int bh_check_manifest(struct bh_check *c, const struct bh_json *v);
 size_t bh_check_push(struct bh_check *c, const char *fmt, ...) BH_PRINTF(2, 3);
@@ -177,8 +146,7 @@ static inline int64_t bh_run_at(const struct bh_run *r)
 }
 /* s for as long as the run's accounts live; NULL for NULL. */
 const char *bh_run_text(struct bh_run *r, const char *s);
-/* fn runs at that time (after begin), behind what was put for the same time before. arg lives in
- * keep, or longer. */
+/* fn runs at that time (after begin), behind earlier ones of that time. arg lives in keep. */
 void bh_run_later(struct bh_run *r, int64_t at_ns, bh_later_fn *fn, void *arg);
 void bh_run_settle(struct bh_run *r); /* the world settles; progress, cancelling */
 /* First trouble wins. */

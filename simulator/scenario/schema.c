@@ -8,115 +8,51 @@
 #include "simulator/scenario/scenario_int.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "common/data/yaml.h"
 #include "common/k8s/quantity.h"
 #include "simulator/server/sim.h"
 
-static const struct bh_field generate[] = {{"apiVersion", BH_FIELD_TEXT, NULL, 0, false},
-                                           {"kind", BH_FIELD_KIND, NULL, 0, true},
-                                           {"count", BH_FIELD_INT, "1000000", 1, false},
-                                           {"name", BH_FIELD_TEXT, NULL, 0, false},
-                                           {"namespace", BH_FIELD_TEXT, NULL, 0, false},
-                                           {"template", BH_FIELD_TEMPLATE, NULL, 0, false},
-                                           {"labels", BH_FIELD_OBJECT, NULL, 0, false},
-                                           {"resources", BH_FIELD_OBJECT, NULL, 0, false},
-                                           {"replicas", BH_FIELD_INT, "1000000", 0, false},
-                                           {"every", BH_FIELD_DURATION, NULL, 0, false},
-                                           {"runTime", BH_FIELD_DURATION, NULL, 1, false},
-                                           {0}};
-static const struct bh_field scale[] = {
-    {"apiVersion", BH_FIELD_TEXT, NULL, 0, false},  {"kind", BH_FIELD_KIND, NULL, 0, true},
-    {"name", BH_FIELD_TEXT, NULL, 0, true},         {"namespace", BH_FIELD_TEXT, NULL, 0, false},
-    {"replicas", BH_FIELD_INT, "1000000", 0, true}, {0}};
-static const struct bh_field patch[] = {
-    {"apiVersion", BH_FIELD_TEXT, NULL, 0, false},   {"kind", BH_FIELD_KIND, NULL, 0, true},
-    {"name", BH_FIELD_TEXT, NULL, 0, false},         {"namespace", BH_FIELD_TEXT, NULL, 0, false},
-    {"selector", BH_FIELD_SELECTOR, NULL, 0, false}, {"count", BH_FIELD_AMOUNT, NULL, 0, false},
-    {"merge", BH_FIELD_PATCH, NULL, 0, false},       {"strategic", BH_FIELD_PATCH, NULL, 0, false},
-    {"json", BH_FIELD_PATCH, NULL, 0, false},        {0}};
-static const struct bh_field delete_[] = {
-    {"apiVersion", BH_FIELD_TEXT, NULL, 0, false},   {"kind", BH_FIELD_KIND, NULL, 0, true},
-    {"name", BH_FIELD_TEXT, NULL, 0, false},         {"namespace", BH_FIELD_TEXT, NULL, 0, false},
-    {"selector", BH_FIELD_SELECTOR, NULL, 0, false}, {"count", BH_FIELD_AMOUNT, NULL, 0, false},
-    {"grace", BH_FIELD_DURATION, NULL, 0, false},    {0}};
-static const struct bh_field nodes[] = {{"name", BH_FIELD_TEXT, NULL, 0, false},
-                                        {"selector", BH_FIELD_SELECTOR, NULL, 0, false},
-                                        {"count", BH_FIELD_AMOUNT, NULL, 0, false},
-                                        {0}};
-static const struct bh_field node_failure[] = {{"name", BH_FIELD_TEXT, NULL, 0, false},
-                                               {"selector", BH_FIELD_SELECTOR, NULL, 0, false},
-                                               {"count", BH_FIELD_AMOUNT, NULL, 0, false},
-                                               {"for", BH_FIELD_DURATION, NULL, 1, false},
-                                               {0}};
-static const struct bh_field churn[] = {
-    {"delete", BH_FIELD_AMOUNT, NULL, 0, true},   {"of", BH_FIELD_SELECTOR, NULL, 0, false},
-    {"namespace", BH_FIELD_TEXT, NULL, 0, false}, {"every", BH_FIELD_DURATION, NULL, 1, true},
-    {"for", BH_FIELD_DURATION, NULL, 1, true},    {0}};
-static const struct bh_field load[] = {{"format", BH_FIELD_ENUM, "openb|record", 0, true},
-                                       {"nodes", BH_FIELD_PATH, NULL, 0, false},
-                                       {"pods", BH_FIELD_PATH, NULL, 0, false},
-                                       {"file", BH_FIELD_PATH, NULL, 0, false},
-                                       {"speed", BH_FIELD_NUMBER, NULL, 0, false},
-                                       {"limit", BH_FIELD_INT, "10000000", 1, false},
-                                       {"from", BH_FIELD_DURATION, NULL, 0, false},
-                                       {"every", BH_FIELD_DURATION, NULL, 1, false},
-                                       {"stay", BH_FIELD_BOOL, NULL, 0, false},
-                                       {0}};
-static const struct bh_field done[] = {{0}};
-static const struct bh_field expect[] = {{"name", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"at", BH_FIELD_DURATION, NULL, 0, false},
-                                         {"scheduler", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"pods", BH_FIELD_SELECTOR, NULL, 0, false},
-                                         {"namespace", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"count", BH_FIELD_INT, NULL, 0, false},
-                                         {"scheduled", BH_FIELD_AMOUNT, NULL, 0, false},
-                                         {"pending", BH_FIELD_AMOUNT, NULL, 0, false},
-                                         {"reason", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"node", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"topologyKey", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"maxSkew", BH_FIELD_INT, NULL, 0, false},
-                                         {"utilisation", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"metric", BH_FIELD_TEXT, NULL, 0, false},
-                                         {"atLeast", BH_FIELD_NUMBER, NULL, 0, false},
-                                         {"atMost", BH_FIELD_NUMBER, NULL, 0, false},
-                                         {0}};
-static const struct bh_field scheduler[] = {
-    {"name", BH_FIELD_TEXT, NULL, 0, true}, {"config", BH_FIELD_CONFIG, NULL, 0, false}, {0}};
-static const struct bh_field step_fields[] = {
-    {"at", BH_FIELD_DURATION, NULL, 0, false},
-    {"step", BH_FIELD_INT, NULL, 0, false},
-    {"until", BH_FIELD_UNTIL, NULL, 0, false},
-    {"create", BH_FIELD_MANIFESTS, NULL, 0, false},
-    {"files", BH_FIELD_PATHS, NULL, 0, false},
-    {"generate", BH_FIELD_STRUCT, generate, 0, false},
-    {"scale", BH_FIELD_STRUCT, scale, 0, false},
-    {"patch", BH_FIELD_STRUCT, patch, 0, false},
-    {"delete", BH_FIELD_STRUCT, delete_, 0, false},
-    {"cordon", BH_FIELD_STRUCT, nodes, 0, false},
-    {"uncordon", BH_FIELD_STRUCT, nodes, 0, false},
-    {"drain", BH_FIELD_STRUCT, nodes, 0, false},
-    {"nodeFailure", BH_FIELD_STRUCT, node_failure, 0, false},
-    {"churn", BH_FIELD_STRUCT, churn, 0, false},
-    {"load", BH_FIELD_STRUCT, load, 0, false},
-    {"done", BH_FIELD_STRUCT, done, 0, false},
-    {0}};
-const struct bh_field bh_scenario_spec[] = {{"seed", BH_FIELD_INT, NULL, 0, false},
-                                            {"tieBreak", BH_FIELD_ENUM, "random|first", 0, false},
-                                            {"start", BH_FIELD_ENUM, "empty|cluster", 0, false},
-                                            {"begin", BH_FIELD_TIME, NULL, 0, false},
-                                            {"clock", BH_FIELD_ENUM, "virtual", 0, false},
-                                            {"decisionTime", BH_FIELD_DURATION, NULL, 1, false},
-                                            {"kubeletDelay", BH_FIELD_DURATION, NULL, 0, false},
-                                            {"sample", BH_FIELD_DURATION, NULL, 1, false},
-                                            {"setup", BH_FIELD_STRUCTS, step_fields, 0, false},
-                                            {"schedulers", BH_FIELD_STRUCTS, scheduler, 0, false},
-                                            {"timeline", BH_FIELD_STRUCTS, step_fields, 0, false},
-                                            {"until", BH_FIELD_UNTIL, NULL, 0, false},
-                                            {"atMost", BH_FIELD_DURATION, NULL, 1, false},
-                                            {"expect", BH_FIELD_STRUCTS, expect, 0, false},
-                                            {0}};
+static const char schema[] =
+#include "simulator/scenario/schema.data.h"
+    ;
+
+/* What the text says, line by line; type "": the name of the object whose fields follow. */
+struct field {
+    char name[24], type[12], arg[24];
+    int64_t min, most;
+    bool required;
+};
+static struct field fields[160];
+
+static void read_schema(void)
+{
+    struct field *f = fields;
+
+    for (const char *p = schema; *p; p += strcspn(p, "\n") + 1, f++) {
+        char line[80];
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(p, "\n"), p);
+        bh_assert(f + 1 < fields + BH_ARRAY_LEN(fields));
+        f->required = *line == '!';
+        f->most = INT64_MAX;
+        sscanf(line + strspn(line, "!@"), "%23s %11s %23s", f->name, f->type, f->arg);
+        sscanf(f->arg, "%" SCNd64 "..%" SCNd64, &f->min, &f->most);
+    }
+}
+
+static const struct field *fields_of(const char *object)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const struct field *f = fields;
+
+    (void)pthread_once(&once, read_schema);
+    for (; *f->type || !bh_streq(f->name, object); f++)
+        bh_assert(f + 1 < fields + BH_ARRAY_LEN(fields));
+    return f + 1;
+}
 
 /* ---- saying what is wrong -------------------------------------------------------------------- */
 
@@ -215,33 +151,34 @@ int64_t bh_field_amount(const struct bh_json *v, int64_t total)
     return n;
 }
 
-static int check_int(struct bh_check *c, const struct bh_field *f, const struct bh_json *v)
+static int check_int(struct bh_check *c, const struct field *f, const struct bh_json *v)
 {
-    int64_t n, most = f->arg ? strtoll(f->arg, NULL, 10) : INT64_MAX;
     char text[80];
+    int64_t n;
 
-    if (v->type == BH_JSON_NUMBER && bh_json_i64(v, &n) && n >= f->min && n <= most)
+    if (v->type == BH_JSON_NUMBER && bh_json_i64(v, &n) && n >= f->min && n <= f->most)
         return 0;
-    if (most == INT64_MAX)
+    if (f->most == INT64_MAX)
         snprintf(text, sizeof text, "a whole number from %lld on", (long long)f->min);
     else
         snprintf(text, sizeof text, "a whole number from %lld to %lld", (long long)f->min,
-                 (long long)most);
+                 (long long)f->most);
     return wants(c, v, text);
 }
 
-static int check_enum(struct bh_check *c, const struct bh_field *f, const struct bh_json *v)
+/* One of "a|b". */
+static int check_enum(struct bh_check *c, const struct field *f, const struct bh_json *v)
 {
     const char *p = f->arg, *end;
     size_t n = v->type == BH_JSON_STRING ? v->s.n : 0;
-    char text[80];
+    char text[sizeof f->arg];
 
     for (; n && p; p = end ? end + 1 : NULL) {
         end = strchr(p, '|');
         if ((end ? (size_t)(end - p) : strlen(p)) == n && memcmp(p, v->s.p, n) == 0)
             return 0;
     }
-    snprintf(text, sizeof text, "%s", (const char *)f->arg);
+    memcpy(text, f->arg, sizeof text);
     for (char *bar; (bar = strchr(text, '|'));)
         *bar = '/';
     return wants(c, v, text);
@@ -294,9 +231,8 @@ int bh_manifests_parse(struct bh_arena *a, const char *text, size_t n, struct bh
             bh_json_push(list, bh_json_clone(a, d));
             continue;
         }
-        bh_json_each(i, items) {
+        bh_json_each(i, items)
             bh_json_push(list, bh_json_clone(a, i));
-        }
     }
     *ret_list = list;
     return 0;
@@ -338,8 +274,7 @@ static int check_manifests(struct bh_check *c, const struct bh_json *v)
     }
     bh_json_each(o, rc < 0 ? NULL : list ? list : v) {
         size_t mark = bh_check_push(c, "[%zu]", i++);
-        if (rc >= 0)
-            rc = bh_check_manifest(c, o);
+        rc = rc < 0 ? rc : bh_check_manifest(c, o);
         bh_check_pop(c, mark);
         if (rc < 0 && list)
             c->e->line += v->line; /* about where it is: lines of the text count from 1 */
@@ -349,24 +284,20 @@ static int check_manifests(struct bh_check *c, const struct bh_json *v)
     return rc;
 }
 
-static int check_text_or_object(struct bh_check *c, const struct bh_field *f,
-                                const struct bh_json *v)
+/* list: may be one, too. */
+static int check_text_or_object(struct bh_check *c, const struct bh_json *v, bool list)
 {
-    struct bh_json *tree;
-    struct bh_err err = {0};
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = (size_t)64 << 20};
+    struct bh_json *tree = NULL;
+    struct bh_err err = {0};
 
-    if (v->type == BH_JSON_OBJECT || (v->type == BH_JSON_ARRAY && f->type == BH_FIELD_PATCH))
-        return 0;
-    if (v->type != BH_JSON_STRING)
-        return wants(c, v, "an object, or YAML text of one");
-    int rc = bh_yaml_parse(&a, v->s.p, v->s.n, BH_JSON_STRICT, &tree, &err);
-    if (rc < 0)
-        rc = bh_check_fail(c, v, NULL, "%s", err.msg);
-    else if (tree->type != BH_JSON_OBJECT &&
-             !(tree->type == BH_JSON_ARRAY && f->type == BH_FIELD_PATCH))
-        rc = wants(c, v, "an object, or YAML text of one");
-    return rc;
+    if (v->type == BH_JSON_STRING &&
+        bh_yaml_parse(&a, v->s.p, v->s.n, BH_JSON_STRICT, &tree, &err) < 0)
+        return bh_check_fail(c, v, NULL, "%s", err.msg);
+    enum bh_json_type type = tree ? tree->type : v->type;
+    return type == BH_JSON_OBJECT || (list && type == BH_JSON_ARRAY)
+               ? 0
+               : wants(c, v, "an object, or YAML text of one");
 }
 
 static int check_kind(struct bh_check *c, const struct bh_json *v)
@@ -381,7 +312,7 @@ static int check_kind(struct bh_check *c, const struct bh_json *v)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static int check_structs(struct bh_check *c, const struct bh_field *f, const struct bh_json *v)
+static int check_structs(struct bh_check *c, const char *object, const struct bh_json *v)
 {
     size_t i = 0;
 
@@ -389,7 +320,7 @@ static int check_structs(struct bh_check *c, const struct bh_field *f, const str
         return wants(c, v, "a list");
     bh_json_each(e, v) {
         size_t mark = bh_check_push(c, "[%zu]", i++);
-        int rc = bh_check_fields(c, f->arg, e);
+        int rc = bh_check_fields(c, object, e);
         if (rc < 0)
             return rc;
         bh_check_pop(c, mark);
@@ -409,99 +340,93 @@ static int check_paths(struct bh_check *c, const struct bh_json *v)
     return 0;
 }
 
-static int check_value(struct bh_check *c, const struct bh_field *f, const struct bh_json *v)
+/* The types that need no more than a look. */
+static int check_plain(struct bh_check *c, const char *type, const struct bh_json *v)
 {
-    int64_t ns;
+    bool text = v->type == BH_JSON_STRING && v->s.n, number = v->type == BH_JSON_NUMBER;
+    int64_t ns = -1;
     double x;
+    bool spans = duration_of(v, &ns);
 
-    switch (f->type) {
-    case BH_FIELD_TEXT:
-        return v->type == BH_JSON_STRING && v->s.n ? 0 : wants(c, v, "a text");
-    case BH_FIELD_INT:
-        return check_int(c, f, v);
-    case BH_FIELD_NUMBER:
-        return v->type == BH_JSON_NUMBER && strtod(v->s.p, NULL) >= 0
-                   ? 0
-                   : wants(c, v, "a number that is not negative");
-    case BH_FIELD_BOOL:
+    if (bh_streq(type, "text"))
+        return text ? 0 : wants(c, v, "a text");
+    if (bh_streq(type, "number"))
+        return number && strtod(v->s.p, NULL) >= 0 ? 0
+                                                   : wants(c, v, "a number that is not negative");
+    if (bh_streq(type, "bool"))
         return v->type == BH_JSON_BOOL ? 0 : wants(c, v, "true or false");
-    case BH_FIELD_DURATION:
-        return duration_of(v, &ns) && ns >= f->min
-                   ? 0
-                   : wants(c, v,
-                           f->min ? "a duration > 0 such as 30s or 5m"
-                                  : "a duration such as 30s or 5m");
-    case BH_FIELD_TIME:
-        return v->type == BH_JSON_STRING && bh_time_parse_ns(v->s.p, &ns) == 0 && ns >= 0
-                   ? 0
-                   : wants(c, v, "a time such as 2026-01-01T00:00:00Z");
-    case BH_FIELD_ENUM:
-        return check_enum(c, f, v);
-    case BH_FIELD_AMOUNT:
-        return (v->type == BH_JSON_NUMBER && bh_json_i64(v, &ns) && ns >= 0) || percent_of(v, &x)
-                   ? 0
-                   : wants(c, v, "a whole number, or a share such as 5%");
-    case BH_FIELD_SELECTOR:
-        return check_selector(c, v);
-    case BH_FIELD_OBJECT:
-        return v->type == BH_JSON_OBJECT ? 0 : wants(c, v, "an object");
-    case BH_FIELD_MANIFESTS:
-        return check_manifests(c, v);
-    case BH_FIELD_TEMPLATE:
-    case BH_FIELD_PATCH:
-        return check_text_or_object(c, f, v);
-    case BH_FIELD_PATHS:
-        return check_paths(c, v);
-    case BH_FIELD_PATH:
-        return check_path(c, v);
-    case BH_FIELD_KIND:
-        return check_kind(c, v);
-    case BH_FIELD_UNTIL:
-        return (v->type == BH_JSON_STRING && bh_streq(v->s.p, "quiescent")) ||
-                       (duration_of(v, &ns) && ns > 0)
+    if (bh_streq(type, "duration"))
+        return spans ? 0 : wants(c, v, "a duration such as 30s or 5m");
+    if (bh_streq(type, "period"))
+        return spans && ns > 0 ? 0 : wants(c, v, "a duration > 0 such as 30s or 5m");
+    if (bh_streq(type, "until"))
+        return (text && bh_streq(v->s.p, "quiescent")) || (spans && ns > 0)
                    ? 0
                    : wants(c, v, "\"quiescent\", or a duration > 0");
-    case BH_FIELD_STRUCT:
-        return bh_check_fields(c, f->arg, v);
-    case BH_FIELD_STRUCTS:
-        return check_structs(c, f, v);
-    case BH_FIELD_CONFIG:
-        return v->type == BH_JSON_OBJECT || (v->type == BH_JSON_STRING && v->s.n)
+    if (bh_streq(type, "time"))
+        return text && bh_time_parse_ns(v->s.p, &ns) == 0 && ns >= 0
                    ? 0
-                   : wants(c, v, "a KubeSchedulerConfiguration, as an object, text or file");
-    }
-    return 0;
+                   : wants(c, v, "a time such as 2026-01-01T00:00:00Z");
+    if (bh_streq(type, "amount"))
+        return (number && bh_json_i64(v, &ns) && ns >= 0) || percent_of(v, &x)
+                   ? 0
+                   : wants(c, v, "a whole number, or a share such as 5%");
+    if (bh_streq(type, "object"))
+        return v->type == BH_JSON_OBJECT ? 0 : wants(c, v, "an object");
+    bh_assert(bh_streq(type, "config"));
+    return text || v->type == BH_JSON_OBJECT
+               ? 0
+               : wants(c, v, "a KubeSchedulerConfiguration, as an object, text or file");
 }
 
-static int unknown_field(struct bh_check *c, const struct bh_field *table, const struct bh_json *m)
+static int check_value(struct bh_check *c, const struct field *f, const struct bh_json *v)
 {
+    bool patch = bh_streq(f->type, "patch");
+
+    if (bh_streq(f->type, "struct"))
+        return bh_check_fields(c, f->arg, v);
+    if (bh_streq(f->type, "structs"))
+        return check_structs(c, f->arg, v);
+    if (bh_streq(f->type, "int"))
+        return check_int(c, f, v);
+    if (bh_streq(f->type, "enum"))
+        return check_enum(c, f, v);
+    if (bh_streq(f->type, "selector"))
+        return check_selector(c, v);
+    if (bh_streq(f->type, "manifests"))
+        return check_manifests(c, v);
+    if (patch || bh_streq(f->type, "template"))
+        return check_text_or_object(c, v, patch);
+    if (bh_streq(f->type, "paths"))
+        return check_paths(c, v);
+    if (bh_streq(f->type, "path"))
+        return check_path(c, v);
+    return bh_streq(f->type, "kind") ? check_kind(c, v) : check_plain(c, f->type, v);
+}
+
+int bh_check_fields(struct bh_check *c, const char *object, const struct bh_json *v)
+{
+    const struct field *first = fields_of(object);
     BH_CLEANUP(bh_buf_fini) struct bh_buf known = {0};
 
-    for (const struct bh_field *f = table; f->name; f++)
-        bh_buf_addf(&known, "%s%s", known.n ? ", " : "", f->name);
-    int rc =
-        bh_check_fail(c, m, m->key.p, known.n ? "unknown field; known are: %s" : "unknown field",
-                      bh_buf_str(&known));
-    return rc;
-}
-
-int bh_check_fields(struct bh_check *c, const struct bh_field *table, const struct bh_json *v)
-{
     if (v->type != BH_JSON_OBJECT)
         return wants(c, v, "an object");
     bh_json_each(m, v) {
-        const struct bh_field *f = table;
-        while (f->name && !bh_streq(f->name, m->key.p))
+        const struct field *f = first;
+        while (*f->type && !bh_streq(f->name, m->key.p))
             f++;
-        if (!f->name)
-            return unknown_field(c, table, m);
+        if (!*f->type) {
+            for (f = first; *f->type; f++)
+                bh_buf_addf(&known, "%s%s", known.n ? ", " : "; known are: ", f->name);
+            return bh_check_fail(c, m, m->key.p, "unknown field%s", bh_buf_str(&known));
+        }
         size_t mark = bh_check_push(c, "%s%s", c->path.n ? "." : "", m->key.p);
         int rc = check_value(c, f, m);
         if (rc < 0)
             return rc;
         bh_check_pop(c, mark);
     }
-    for (const struct bh_field *f = table; f->name; f++)
+    for (const struct field *f = first; *f->type; f++)
         if (f->required && !bh_json_get(v, f->name))
             return bh_check_fail(c, v, f->name, "is missing");
     return 0;

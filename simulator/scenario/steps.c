@@ -6,8 +6,6 @@
  * own generator, over lists in name order, so that runs repeat.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <strings.h>
 
 #include "common/data/patch.h"
 #include "common/data/yaml.h"
@@ -26,22 +24,12 @@ static int refused(struct bh_err *err, const struct bh_sim_error *e, const char 
                       *ns ? "/" : "", name, e->message);
 }
 
-static const struct bh_sim_type *pods_type(void)
-{
-    return bh_sim_type_find("", "v1", "pods");
-}
-
 static const struct bh_sim_type *nodes_type(void)
 {
     return bh_sim_type_find("", "v1", "nodes");
 }
 
 /* ---- what a step is about -------------------------------------------------------------------- */
-
-static const char *label_of(void *arg, const char *key)
-{
-    return bh_sim_obj_label(arg, key);
-}
 
 void bh_run_select(struct bh_sim_objs *l, const char *text)
 {
@@ -51,7 +39,7 @@ void bh_run_select(struct bh_sim_objs *l, const char *text)
     if (!text || bh_selector_parse(text, &sel, NULL) < 0)
         return;
     for (size_t i = 0; i < l->n; i++) {
-        if (bh_selector_match(sel, label_of, l->v[i]))
+        if (bh_selector_match(sel, bh_sim_get_label, l->v[i]))
             l->v[n++] = l->v[i];
         else
             bh_sim_obj_unref(l->v[i]);
@@ -113,11 +101,11 @@ static int need_namespace(struct bh_run *r, const char *ns, struct bh_err *err)
 {
     const struct bh_sim_type *t = bh_sim_type_find("", "v1", "namespaces");
     struct bh_sim_error e = {0};
-    struct bh_json *o;
 
     if (!*ns || bh_sim_get(r->w.sim, t, "", ns))
         return 0;
-    o = bh_json_make(&r->a, "apiVersion: v1, kind: Namespace, metadata: {name: %s}", ns);
+    struct bh_json *o =
+        bh_json_make(&r->a, "apiVersion: v1, kind: Namespace, metadata: {name: %s}", ns);
     return bh_sim_create(r->w.sim, t, "", &r->a, o, NULL, &e) ? refused(err, &e, t->kind, "", ns)
                                                               : 0;
 }
@@ -176,8 +164,7 @@ static int action_files(struct bh_run *r, const struct bh_json *what, struct bh_
         const char *text;
         size_t n;
         rc = bh_scenario_file(r->s, &r->a, one->s.p, &text, &n, err);
-        if (rc >= 0)
-            rc = create_text(r, text, n, err);
+        rc = rc < 0 ? rc : create_text(r, text, n, err);
     }
     return rc;
 }
@@ -235,9 +222,8 @@ static struct bh_json *pod_part(struct bh_arena *a, struct bh_json *obj, const c
 
 static void merge_members(struct bh_arena *a, struct bh_json *into, const struct bh_json *from)
 {
-    bh_json_each(m, from) {
+    bh_json_each(m, from)
         bh_json_set(a, into, m->key.p, bh_json_clone(a, m));
-    }
 }
 
 static void set_resources(struct bh_run *r, struct bh_json *obj, struct bh_json *pod,
@@ -267,20 +253,6 @@ static const struct bh_json *label_value(const struct bh_json *v, int64_t i)
     const struct bh_json *cycle = bh_json_get_list(v, "cycle");
 
     return cycle && cycle->c.n ? bh_json_at(cycle, (size_t)i % cycle->c.n) : v;
-}
-
-static void set_labels(struct bh_run *r, struct bh_json *obj, struct bh_json *pod,
-                       const struct bh_json *labels, int64_t i)
-{
-    struct bh_json *at[2] = {obj, pod == obj ? NULL : pod};
-
-    for (size_t k = 0; k < BH_ARRAY_LEN(at) && at[k]; k++) {
-        struct bh_json *l =
-            bh_json_obj_at(&r->a, bh_json_obj_at(&r->a, at[k], "metadata"), "labels");
-        bh_json_each(m, labels) {
-            bh_json_set(&r->a, l, m->key.p, bh_json_clone(&r->a, label_value(m, i)));
-        }
-    }
 }
 
 /* Selector and labels of a workload that says nothing about them: app=NAME. */
@@ -320,7 +292,14 @@ static struct bh_json *generated(struct bh_run *r, const struct bh_json *what, i
                 name);
     if (ns)
         bh_json_set_str(&r->a, meta, "namespace", ns);
-    set_labels(r, obj, pod, bh_json_get(what, "labels"), i);
+    const struct bh_json *labels = bh_json_get(what, "labels");
+    struct bh_json *at[2] = {obj, pod == obj ? NULL : pod};
+    for (size_t k = 0; k < BH_ARRAY_LEN(at) && at[k]; k++) {
+        struct bh_json *l =
+            bh_json_obj_at(&r->a, bh_json_obj_at(&r->a, at[k], "metadata"), "labels");
+        bh_json_each(m, labels)
+            bh_json_set(&r->a, l, m->key.p, bh_json_clone(&r->a, label_value(m, i)));
+    }
     if (bh_streq(t->kind, "Node") && !bh_tree_label(obj, "kubernetes.io/hostname"))
         bh_json_add(&r->a, meta, "labels: {kubernetes.io/hostname: %s}", name);
     if (pod && pod != obj)
@@ -395,19 +374,6 @@ static int action_scale(struct bh_run *r, const struct bh_json *what, struct bh_
                : 0;
 }
 
-static int patched(struct bh_run *r, const struct bh_sim_obj *o, const struct bh_json *what,
-                   struct bh_json **ret, struct bh_err *err)
-{
-    const struct bh_json *merge = bh_json_get(what, "merge"), *json = bh_json_get(what, "json");
-    const struct bh_json *p = merge ? merge : json ? json : bh_json_get(what, "strategic");
-    const struct bh_json *doc = bh_sim_obj_tree(&r->a, o);
-
-    p = p->type == BH_JSON_STRING ? parsed(&r->a, p->s.p) : p;
-    return merge  ? bh_patch_merge(&r->a, doc, p, ret, err)
-           : json ? bh_patch_json(&r->a, doc, p, ret, err)
-                  : bh_patch_strategic(&r->a, o->type->kind, doc, p, ret, err);
-}
-
 static int action_patch(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
     const struct bh_sim_type *t = type_of(what);
@@ -419,7 +385,13 @@ static int action_patch(struct bh_run *r, const struct bh_json *what, struct bh_
         struct bh_sim_error e = {0};
         struct bh_json *obj;
         bh_arena_reset(&r->a);
-        rc = patched(r, o, what, &obj, err);
+        const struct bh_json *merge = bh_json_get(what, "merge"), *json = bh_json_get(what, "json");
+        const struct bh_json *p = merge ? merge : json ? json : bh_json_get(what, "strategic");
+        const struct bh_json *doc = bh_sim_obj_tree(&r->a, o);
+        p = p->type == BH_JSON_STRING ? parsed(&r->a, p->s.p) : p;
+        rc = merge  ? bh_patch_merge(&r->a, doc, p, &obj, err)
+             : json ? bh_patch_json(&r->a, doc, p, &obj, err)
+                    : bh_patch_strategic(&r->a, o->type->kind, doc, p, &obj, err);
         if (rc >= 0)
             bh_json_unset(bh_json_get(obj, "metadata"), "resourceVersion");
         if (rc >= 0 &&
@@ -462,42 +434,12 @@ static bool set_unschedulable(void *arg, struct bh_arena *a, struct bh_json *obj
     return true;
 }
 
-/* The nodes that the step names, edited. */
-static int set_unschedulable_on(struct bh_run *r, const struct bh_json *what, bool on,
-                                struct bh_sim_objs *ret, struct bh_err *err)
-{
-    int rc = targets(r, nodes_type(), what, ret, err);
-
-    for (size_t i = 0; i < ret->n && rc >= 0; i++) {
-        struct bh_sim_error e = {0};
-        if (bh_sim_edit(r->w.sim, nodes_type(), "", ret->v[i]->name, NULL, BH_SIM_MAIN,
-                        set_unschedulable, &on, NULL, &e))
-            rc = refused(err, &e, "Node", "", ret->v[i]->name);
-    }
-    return rc;
-}
-
-static int action_cordon(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
-{
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-
-    return set_unschedulable_on(r, what, true, &l, err);
-}
-
-static int action_uncordon(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
-{
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-
-    return set_unschedulable_on(r, what, false, &l, err);
-}
-
 /* As kubectl drain --ignore-daemonsets: what a budget protects is asked again. */
 static void evict_node(struct bh_run *r, void *arg)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_on_node(r->w.sim, arg);
     bool again = false;
 
-    bh_sim_pods_on_node(r->w.sim, arg, &l);
     for (size_t i = 0; i < l.n; i++) {
         struct bh_sim_error e = {0};
         if (l.v[i]->deleting || bh_world_finished(l.v[i]) ||
@@ -509,14 +451,37 @@ static void evict_node(struct bh_run *r, void *arg)
         bh_run_later(r, bh_run_at(r) + EVICT_AGAIN_NS, evict_node, arg);
 }
 
-static int action_drain(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
+/* The nodes that the step names: first all of them are edited, then emptied, when they shall be. */
+static int cordon(struct bh_run *r, const struct bh_json *what, bool on, bool evict,
+                  struct bh_err *err)
 {
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-    int rc = set_unschedulable_on(r, what, true, &l, err);
+    int rc = targets(r, nodes_type(), what, &l, err);
 
-    for (size_t i = 0; i < l.n && rc >= 0; i++)
+    for (size_t i = 0; i < l.n && rc >= 0; i++) {
+        struct bh_sim_error e = {0};
+        if (bh_sim_edit(r->w.sim, nodes_type(), "", l.v[i]->name, NULL, BH_SIM_MAIN,
+                        set_unschedulable, &on, NULL, &e))
+            rc = refused(err, &e, "Node", "", l.v[i]->name);
+    }
+    for (size_t i = 0; i < l.n && rc >= 0 && evict; i++)
         evict_node(r, bh_arena_strdup(&r->keep, l.v[i]->name));
     return rc;
+}
+
+static int action_cordon(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
+{
+    return cordon(r, what, true, false, err);
+}
+
+static int action_uncordon(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
+{
+    return cordon(r, what, false, false, err);
+}
+
+static int action_drain(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
+{
+    return cordon(r, what, true, true, err);
 }
 
 struct failing {
@@ -570,10 +535,11 @@ static void churn_once(struct bh_run *r, void *arg)
     struct churning *c = arg;
     const struct bh_json *n = bh_json_get(c->what, "delete");
     int64_t every = bh_field_duration(c->what, "every", 1);
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
+    const struct bh_sim_type *pods = bh_sim_type_find("", "v1", "pods");
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs l = bh_sim_listed(r->w.sim, pods, bh_json_get_str(c->what, "namespace"));
     struct bh_err err = {0};
 
-    bh_sim_list(r->w.sim, pods_type(), bh_json_get_str(c->what, "namespace"), &l);
     bh_run_select(&l, bh_json_get_str(c->what, "of"));
     draw(r, &l, bh_field_amount(n, (int64_t)l.n));
     int rc = delete_all(r, &l, -1, &err);
@@ -583,20 +549,18 @@ static void churn_once(struct bh_run *r, void *arg)
         bh_run_later(r, bh_run_at(r) + every, churn_once, c);
 }
 
-static int action_churn(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
+static int action_churn(struct bh_run *r, const struct bh_json *what, struct bh_err *err BH_UNUSED)
 {
     struct churning *c = bh_arena_new(&r->keep, struct churning);
 
-    (void)err;
     *c = (struct churning){what, bh_run_at(r) + bh_field_duration(what, "for", 0)};
     churn_once(r, c);
     return 0;
 }
 
-static int action_done(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
+static int action_done(struct bh_run *r, const struct bh_json *what BH_UNUSED,
+                       struct bh_err *err BH_UNUSED)
 {
-    (void)what;
-    (void)err;
     r->done = true;
     return 0;
 }

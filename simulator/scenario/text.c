@@ -3,7 +3,6 @@
  * simulator/scenario/text.c - a short account of a result, for a terminal
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "scheduler/explain/grid.h"
 #include "simulator/scenario/result.h"
@@ -33,9 +32,8 @@ double bh_result_number(const struct bh_json *obj, const char *key)
 static void summaries(struct bh_grid *g, const struct bh_json *list)
 {
     bh_grid_cell(g, BH_CELL_BOLD, "METRIC");
-    bh_json_each(s, list) {
+    bh_json_each(s, list)
         bh_grid_cell(g, BH_CELL_BOLD | BH_CELL_RIGHT, "%s", bh_json_get_text(s, "name"));
-    }
     bh_grid_row(g);
     bh_json_each(m, bh_json_get(bh_json_first(list), "summary")) {
         bh_grid_cell(g, 0, "%s", m->key.p);
@@ -44,22 +42,6 @@ static void summaries(struct bh_grid *g, const struct bh_json *list)
             bh_grid_cell(g, BH_CELL_RIGHT, "%s", v && v->type == BH_JSON_NUMBER ? v->s.p : "-");
         }
         bh_grid_row(g);
-    }
-}
-
-static void expectations(const struct bh_json *s, bool colour, struct bh_buf *out)
-{
-    bh_json_each(e, bh_json_get(s, "expectations")) {
-        bool passed = bh_json_get_bool(e, "passed", false);
-        bh_text_add(out, BH_CELL_BOLD | (passed ? BH_CELL_GOOD : BH_CELL_BAD), colour,
-                    passed ? "passed" : "FAILED");
-        bh_buf_adds(out, "  ");
-        bh_text_add(out, 0, colour, bh_json_get_text(s, "name"));
-        bh_buf_addf(out, " at %.3f s: ", bh_result_number(e, "at_ns") / 1e9);
-        bh_text_add(out, 0, colour, bh_json_get_text(e, "expected"));
-        bh_buf_adds(out, "; found ");
-        bh_text_add(out, 0, colour, bh_json_get_text(e, "found"));
-        bh_buf_addc(out, '\n');
     }
 }
 
@@ -83,29 +65,37 @@ static void reasons(const struct bh_json *s, bool colour, struct bh_buf *out)
 int bh_scenario_text(const char *json, size_t n, bool colour, struct bh_buf *out,
                      struct bh_err *err)
 {
-    const struct bh_json *v, *list, *c;
     struct bh_grid g = {0};
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = (size_t)4 << 30};
 
-    v = bh_result_parse(&a, json, n, err);
-    if (!v) {
+    const struct bh_json *v = bh_result_parse(&a, json, n, err);
+    if (!v)
         return -EINVAL;
-    }
-    list = bh_json_get(v, "schedulers");
+    const struct bh_json *list = bh_json_get(v, "schedulers");
     summaries(&g, list);
     bh_grid_print(&g, out, 0, colour);
     bh_grid_fini(&g);
-    c = bh_json_path(v, "comparison.pods");
+    const struct bh_json *c = bh_json_path(v, "comparison.pods");
     if (c)
         bh_buf_addf(out, "\n%.0f pods on the same node everywhere, %.0f on different ones\n",
                     bh_result_number(c, "same"), bh_result_number(c, "different"));
-    bh_json_each(s, list) {
+    bh_json_each(s, list)
         reasons(s, colour, out);
-    }
     if (bh_json_first(bh_json_get(bh_json_first(list), "expectations")))
         bh_buf_addc(out, '\n');
     bh_json_each(s, list) {
-        expectations(s, colour, out);
+        bh_json_each(e, bh_json_get(s, "expectations")) {
+            bool passed = bh_json_get_bool(e, "passed", false);
+            bh_text_add(out, BH_CELL_BOLD | (passed ? BH_CELL_GOOD : BH_CELL_BAD), colour,
+                        passed ? "passed" : "FAILED");
+            bh_buf_adds(out, "  ");
+            bh_text_add(out, 0, colour, bh_json_get_text(s, "name"));
+            bh_buf_addf(out, " at %.3f s: ", bh_result_number(e, "at_ns") / 1e9);
+            bh_text_add(out, 0, colour, bh_json_get_text(e, "expected"));
+            bh_buf_adds(out, "; found ");
+            bh_text_add(out, 0, colour, bh_json_get_text(e, "found"));
+            bh_buf_addc(out, '\n');
+        }
     }
     return 0;
 }

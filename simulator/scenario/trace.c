@@ -71,13 +71,12 @@ static int64_t when(const struct loading *l, int64_t s)
     return l->begin_ns + (at > 0 ? (int64_t)at : 0);
 }
 
-static int pod_row(void *arg, struct bh_openb_row *row, struct bh_err *err)
+static int pod_row(void *arg, struct bh_openb_row *row, struct bh_err *err BH_UNUSED)
 {
     struct loading *l = arg;
     struct bh_run *r = l->r;
     int64_t created = BH_MAX(row->created_s, 0);
 
-    (void)err;
     if (l->left-- <= 0 || (row->deleted_s >= 0 && row->deleted_s * SECOND_NS < (double)l->from_ns))
         return 0; /* over before the part that is wanted */
     struct traced *t = bh_arena_new(&r->keep, struct traced);

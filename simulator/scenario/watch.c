@@ -5,9 +5,7 @@
  * Owns: the run's own accounts of pods and nodes, kept from commits alone, so that they can be
  * compared with the engine's.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "simulator/scenario/scenario_int.h"
 
@@ -107,10 +105,9 @@ static void see_node(struct bh_run *r, const struct bh_world_commit *c)
     struct bh_run_node *n = node_of(r, c->obj->name);
     bool was = n->unschedulable;
 
-    if (c->change == BH_SIM_ADDED)
-        bh_run_note(r, "added", "Node", NULL, n->name, NULL, NULL);
-    else if (c->change == BH_SIM_DELETED)
-        bh_run_note(r, "deleted", "Node", NULL, n->name, NULL, NULL);
+    if (c->change != BH_SIM_MODIFIED)
+        bh_run_note(r, c->change == BH_SIM_ADDED ? "added" : "deleted", "Node", NULL, n->name, NULL,
+                    NULL);
     n->alive = c->change != BH_SIM_DELETED;
     if (!c->read)
         return;
@@ -127,8 +124,7 @@ static void see_node(struct bh_run *r, const struct bh_world_commit *c)
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
-/* A pod has the same key in every run: its name, or, where a controller drew that, the prefix and
- * a number in order of creation. */
+/* The same in every run: the name, or, where that was drawn, its prefix and a running number. */
 static const char *key_of(struct bh_run *r, const struct bh_sim_obj *obj)
 {
     bool drawn = *obj->owner_kind && !bh_streq(obj->owner_kind, "StatefulSet");
@@ -198,31 +194,6 @@ static void count_on_node(struct bh_run *r, struct bh_run_pod *p, const struct b
         p->node->used[i] += p->req[i];
 }
 
-static void see_bound(struct bh_run *r, struct bh_run_pod *p, const struct bh_world_commit *c)
-{
-    p->bound_ns = bh_run_at(r);
-    p->node = node_of(r, c->obj->node_name);
-    p->state = BH_RUN_BOUND;
-    r->bound++;
-    r->pending--;
-    bh_run_note(r, "bound", "Pod", p->ns, p->name, p->node->name, NULL);
-}
-
-static void see_gone(struct bh_run *r, struct bh_run_pod *p)
-{
-    bool bound = p->node != NULL;
-
-    if (!bound && p->gone_ns < 0)
-        r->pending--;
-    if (p->gone_ns < 0)
-        p->gone_ns = bh_run_at(r);
-    leave_node(p);
-    bh_run_note(r, p->preemptor ? "preempted" : "deleted", "Pod", p->ns, p->name,
-                bound ? p->node->name : NULL, p->preemptor);
-    if (p->state != BH_RUN_COMPLETED)
-        p->state = p->preemptor ? BH_RUN_PREEMPTED : BH_RUN_DELETED;
-}
-
 /* What a typical pod asks for: among those that ask for the resource at all. */
 static void count_request(struct bh_run *r, const struct bh_world_commit *c)
 {
@@ -249,11 +220,26 @@ static void see_pod(struct bh_run *r, const struct bh_world_commit *c)
         bh_run_note(r, "created", "Pod", p->ns, p->name, NULL, NULL);
     }
     if (c->change == BH_SIM_DELETED) {
-        see_gone(r, p);
+        bool bound = p->node != NULL;
+        if (!bound && p->gone_ns < 0)
+            r->pending--;
+        if (p->gone_ns < 0)
+            p->gone_ns = bh_run_at(r);
+        leave_node(p);
+        bh_run_note(r, p->preemptor ? "preempted" : "deleted", "Pod", p->ns, p->name,
+                    bound ? p->node->name : NULL, p->preemptor);
+        if (p->state != BH_RUN_COMPLETED)
+            p->state = p->preemptor ? BH_RUN_PREEMPTED : BH_RUN_DELETED;
         return;
     }
-    if (*c->obj->node_name && !p->node)
-        see_bound(r, p, c);
+    if (*c->obj->node_name && !p->node) {
+        p->bound_ns = bh_run_at(r);
+        p->node = node_of(r, c->obj->node_name);
+        p->state = BH_RUN_BOUND;
+        r->bound++;
+        r->pending--;
+        bh_run_note(r, "bound", "Pod", p->ns, p->name, p->node->name, NULL);
+    }
     if (!finished) {
         count_on_node(r, p, c);
     } else if (p->state != BH_RUN_COMPLETED) {
@@ -280,30 +266,6 @@ void bh_run_on_commit(void *arg, const struct bh_world_commit *c)
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
-static void see_victims(struct bh_run *r, const struct bh_run_pod *p, const struct bh_decision *d)
-{
-    for (uint32_t i = 0; i < d->n_victims; i++) {
-        struct bh_run_pod *v = bh_map_get(&r->pods, d->victims[i].uid.p, d->victims[i].uid.n);
-        if (!v || v->preemptor)
-            continue;
-        v->preemptor = bh_arena_printf(&r->keep, "%s/%s", p->ns, p->name);
-        r->preemptions++;
-    }
-}
-
-static void see_failure(struct bh_run *r, struct bh_run_pod *p, const struct bh_decision *d)
-{
-    const char *message = text_of(r, d->message ? d->message : ""), *before = p->message;
-
-    r->failed_attempts++;
-    p->state = d->kind == BH_NO_FIT ? BH_RUN_UNSCHEDULABLE : BH_RUN_ERROR;
-    p->reason = text_of(r, d->reason);
-    p->message = message;
-    if (message != before) /* equal texts are one text */
-        bh_run_note(r, "unschedulable", "Pod", p->ns, p->name, NULL, message);
-    see_victims(r, p, d);
-}
-
 void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
 {
     struct bh_run *r = arg;
@@ -317,21 +279,26 @@ void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
     r->attempts++;
     bh_assert(p); /* every pod of the queue was a commit first */
     p->attempts++;
-    if (t->failed)
-        see_failure(r, p, t->failed);
+    if (t->failed) {
+        const struct bh_decision *d = t->failed;
+        const char *message = text_of(r, d->message ? d->message : ""), *before = p->message;
+        r->failed_attempts++;
+        p->state = d->kind == BH_NO_FIT ? BH_RUN_UNSCHEDULABLE : BH_RUN_ERROR;
+        p->reason = text_of(r, d->reason);
+        p->message = message;
+        if (message != before) /* equal texts are one text */
+            bh_run_note(r, "unschedulable", "Pod", p->ns, p->name, NULL, message);
+        for (uint32_t i = 0; i < d->n_victims; i++) {
+            struct bh_run_pod *v = bh_map_get(&r->pods, d->victims[i].uid.p, d->victims[i].uid.n);
+            if (!v || v->preemptor)
+                continue;
+            v->preemptor = bh_arena_printf(&r->keep, "%s/%s", p->ns, p->name);
+            r->preemptions++;
+        }
+    }
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
-
-static void thin_out(struct bh_run *r)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n_samples; i += 2)
-        r->sample[n++] = r->sample[i];
-    r->n_samples = n;
-    r->sample_every_ns *= 2;
-}
 
 /* share: of all; stranded: of what is free, on nodes with less free than the mean request of the
  * pods so far; skew: standard deviation of the nodes' shares. */
@@ -376,8 +343,13 @@ void bh_run_sample(struct bh_run *r, int64_t at_ns)
         r->sample[r->n_samples - 1] = s;
         return;
     }
-    if (r->n_samples == (r->s->sample_ns ? SAMPLES_ASKED : SAMPLES_MOST))
-        thin_out(r);
+    if (r->n_samples == (r->s->sample_ns ? SAMPLES_ASKED : SAMPLES_MOST)) {
+        size_t n = 0;
+        for (size_t i = 0; i < r->n_samples; i += 2)
+            r->sample[n++] = r->sample[i];
+        r->n_samples = n;
+        r->sample_every_ns *= 2;
+    }
     BH_GROW(r->sample, r->n_samples, r->cap_samples);
     r->sample[r->n_samples++] = s;
 }
