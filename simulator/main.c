@@ -18,12 +18,11 @@
 #define SMALL_FILE_MAX ((size_t)1 << 20)
 
 struct args {
-    const char *address, *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
-    const char *faults, *audit_log, *history_file, *data, *data_sync, *log_format, *runtime_dir;
-    const char *decisions, *annotate;
-    int64_t annotate_nodes;
-    int64_t port, history, bookmark_ns, kubelet_delay_ns, node_grace_ns, verbosity;
-    bool tls, no_controllers, no_kubelet, read_only;
+    struct bh_sim_options sim; /* what goes to the server as it is */
+    const char *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
+    const char *faults, *data_sync, *log_format, *annotate;
+    int64_t port, verbosity;
+    bool tls;
 };
 struct daemon {
     struct args args;
@@ -47,13 +46,13 @@ static int check_args(const struct args *a, struct bh_err *err)
         return bh_err_set(err, -EINVAL, "data-sync \"%s\": want batch or full", a->data_sync);
     if (!bh_streq(a->annotate, "off") && !bh_streq(a->annotate, "full"))
         return bh_err_set(err, -EINVAL, "annotate-decisions \"%s\": want off or full", a->annotate);
-    if (bh_streq(a->annotate, "full") && !a->decisions && !a->runtime_dir)
+    if (bh_streq(a->annotate, "full") && !a->sim.decisions_file && !a->sim.runtime_dir)
         return bh_err_set(err, -EINVAL,
                           "--annotate-decisions needs --decisions FILE or --runtime-dir");
-    if (a->annotate_nodes < 0 || a->annotate_nodes > 1000000)
+    if (a->sim.annotate_nodes < 0 || a->sim.annotate_nodes > 1000000)
         return bh_err_set(err, -EINVAL, "annotate-nodes %lld: want 0 to 1000000",
-                          (long long)a->annotate_nodes);
-    if (a->data && a->history_file)
+                          (long long)a->sim.annotate_nodes);
+    if (a->sim.data_file && a->sim.history_file)
         return bh_err_set(err, -EINVAL, "--data and --history-file exclude each other");
     if (!bh_streq(a->log_format, "text") && !bh_streq(a->log_format, "json"))
         return bh_err_set(err, -EINVAL, "logging-format \"%s\": want text or json", a->log_format);
@@ -63,13 +62,12 @@ static int check_args(const struct args *a, struct bh_err *err)
 /* Long, for it is a table. */
 static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
 {
-    *a = (struct args){.address = "127.0.0.1",
+    *a = (struct args){.sim = {.address = "127.0.0.1", .bookmark_interval_ns = 60000000000},
                        .log_format = "text",
                        .data_sync = "batch",
-                       .annotate = "off",
-                       .bookmark_ns = 60000000000};
+                       .annotate = "off"};
     const struct bh_opt table[] = {
-        {"address", 0, BH_OPT_STR, &a->address, "IP",
+        {"address", 0, BH_OPT_STR, &a->sim.address, "IP",
          "address to listen on; other than the loopback it needs --token-file and TLS"},
         {"port", 0, BH_OPT_INT, &a->port, "N", "port to listen on, 0 for any free one"},
         {"kubeconfig-out", 0, BH_OPT_STR, &a->kubeconfig_out, "FILE",
@@ -83,45 +81,45 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
          "ask clients for certificates signed by this CA"},
         {"token-file", 0, BH_OPT_STR, &a->token_file, "FILE",
          "require a bearer token; lines of TOKEN or TOKEN,user,uid,\"group,group\""},
-        {"history-events", 0, BH_OPT_INT, &a->history, "N",
+        {"history-events", 0, BH_OPT_INT, &a->sim.history_events, "N",
          "changes kept per kind for watches to resume from (20000)"},
-        {"bookmark-interval", 0, BH_OPT_DURATION_NS, &a->bookmark_ns, "DURATION",
+        {"bookmark-interval", 0, BH_OPT_DURATION_NS, &a->sim.bookmark_interval_ns, "DURATION",
          "time between bookmarks (1m)"},
-        {"kubelet-delay", 0, BH_OPT_DURATION_NS, &a->kubelet_delay_ns, "DURATION",
+        {"kubelet-delay", 0, BH_OPT_DURATION_NS, &a->sim.kubelet_delay_ns, "DURATION",
          "time a bound pod takes until it runs, and a deleted one until it is gone (0s)"},
-        {"node-monitor-grace-period", 0, BH_OPT_DURATION_NS, &a->node_grace_ns, "DURATION",
+        {"node-monitor-grace-period", 0, BH_OPT_DURATION_NS, &a->sim.node_grace_ns, "DURATION",
          "time after which a node whose kubelet is stopped (annotation sim.berth.dev/kubelet: "
          "stopped) "
          "is NotReady (40s)"},
-        {"no-controllers", 0, BH_OPT_BOOL, &a->no_controllers, NULL,
+        {"no-controllers", 0, BH_OPT_BOOL, &a->sim.no_controllers, NULL,
          "run no controllers and no kubelet"},
-        {"no-kubelet", 0, BH_OPT_BOOL, &a->no_kubelet, NULL, "bound pods stay Pending"},
+        {"no-kubelet", 0, BH_OPT_BOOL, &a->sim.no_kubelet, NULL, "bound pods stay Pending"},
         {"faults", 0, BH_OPT_STR, &a->faults, "SPEC",
          "misbehave for tests: 429-every=N, 500-every=N, 503-every=N, 410-every=N, drop-every=N, "
          "drop-watch-every=N, truncate-every=N, lose-every=N, delay-ms=N, bind-201-every=N, "
          "bind-404-every=N, bind-409-every=N, bind-410-every=N, bind-422-every=N, bind-late-ms=N, "
          "bind-answer-ms=N, comma separated; @FILE has them in a file, read again at SIGHUP"},
-        {"data", 0, BH_OPT_STR, &a->data, "FILE",
+        {"data", 0, BH_OPT_STR, &a->sim.data_file, "FILE",
          "keep all objects in FILE (SQLite, made when missing) and start with what it holds; a "
          "crash can take back the last 20 ms"},
         {"data-sync", 0, BH_OPT_STR, &a->data_sync, "batch|full",
          "full: answer a write when it is on the disk, so that a crash takes back nothing that was "
          "answered (batch)"},
-        {"history-file", 0, BH_OPT_STR, &a->history_file, "FILE",
+        {"history-file", 0, BH_OPT_STR, &a->sim.history_file, "FILE",
          "append each change to FILE; start with what FILE holds"},
-        {"audit-log-path", 0, BH_OPT_STR, &a->audit_log, "FILE",
+        {"audit-log-path", 0, BH_OPT_STR, &a->sim.audit_log, "FILE",
          "append a line to FILE for each answered request, as kube-apiserver does"},
-        {"runtime-dir", 0, BH_OPT_STR, &a->runtime_dir, "DIR",
+        {"runtime-dir", 0, BH_OPT_STR, &a->sim.runtime_dir, "DIR",
          "runtime directory of the scheduler that works here, for the page's questions to it"},
-        {"decisions", 0, BH_OPT_STR, &a->decisions, "FILE",
+        {"decisions", 0, BH_OPT_STR, &a->sim.decisions_file, "FILE",
          "the file that berth-scheduler --record-decisions writes (its --decisions-file; "
          "default decisions.db in --runtime-dir)"},
         {"annotate-decisions", 0, BH_OPT_STR, &a->annotate, "off|full",
          "full: write each attempt's results onto its pod with kube-scheduler-simulator's keys; "
          "needs --decisions, and --record-decisions=full at the scheduler (off)"},
-        {"annotate-nodes", 0, BH_OPT_INT, &a->annotate_nodes, "N",
+        {"annotate-nodes", 0, BH_OPT_INT, &a->sim.annotate_nodes, "N",
          "nodes in an annotation at most; 0: as many as fit into 192 KiB (0)"},
-        {"read-only", 0, BH_OPT_BOOL, &a->read_only, NULL,
+        {"read-only", 0, BH_OPT_BOOL, &a->sim.read_only, NULL,
          "the page may change nothing: refuse writes of browsers, import, reset, configuration"},
         {"v", 'v', BH_OPT_INT, &a->verbosity, "N", "log verbosity"},
         {"logging-format", 0, BH_OPT_STR, &a->log_format, "text|json", "log format"},
@@ -168,17 +166,12 @@ static int load_files(struct daemon *d, struct bh_err *err)
 {
     const struct args *a = &d->args;
     int rc = load(a->client_ca_file, &d->client_ca, err);
-    if (rc == 0)
-        rc = load_faults(d, err);
-    if (rc == 0)
-        rc = load(a->token_file, &d->tokens, err);
-    if (rc == 0 && a->cert_file) {
-        rc = load(a->cert_file, &d->tls.cert_pem, err);
-        if (rc == 0)
-            rc = load(a->key_file, &d->tls.key_pem, err);
-    } else if (rc == 0 && a->tls) {
-        rc = bh_sim_tls_make(a->address, &d->tls, err);
-    }
+    rc = rc < 0 ? rc : load_faults(d, err);
+    rc = rc < 0 ? rc : load(a->token_file, &d->tokens, err);
+    rc = rc < 0 ? rc : load(a->cert_file, &d->tls.cert_pem, err);
+    rc = rc < 0 ? rc : load(a->key_file, &d->tls.key_pem, err);
+    if (rc == 0 && a->tls && !a->cert_file)
+        rc = bh_sim_tls_make(a->sim.address, &d->tls, err);
     return rc;
 }
 
@@ -199,8 +192,8 @@ static int write_kubeconfig(struct daemon *d, struct bh_err *err)
         return 0;
     const char *ca = d->tls.ca_pem ? d->tls.ca_pem : d->tls.cert_pem;
     char *token = d->tokens ? bh_strndup(d->tokens, strcspn(d->tokens, ",\r\n")) : NULL;
-    int rc =
-        bh_sim_kubeconfig_write(a->kubeconfig_out, a->address, bh_sim_port(d->sim), ca, token, err);
+    int rc = bh_sim_kubeconfig_write(a->kubeconfig_out, a->sim.address, bh_sim_port(d->sim), ca,
+                                     token, err);
     free(token);
     return rc;
 }
@@ -231,58 +224,36 @@ static bool healthy(void *arg)
     return true;
 }
 
-/* Where the scheduler of that runtime directory keeps them, if it does. */
-static void find_decisions(struct daemon *d)
-{
-    const struct args *a = &d->args;
-
-    if (a->decisions)
-        d->decisions = bh_strdup(a->decisions);
-    else if (a->runtime_dir)
-        d->decisions = bh_asprintf("%s/" BH_DECISIONS_FILE, a->runtime_dir);
-}
-
 static int start(struct daemon *d, struct bh_err *err)
 {
-    const struct args *a = &d->args;
+    struct args *a = &d->args;
     int rc = load_files(d, err);
 
-    find_decisions(d);
-    const struct bh_sim_options o = {.address = a->address,
-                                     .port = (uint16_t)a->port,
-                                     .tls_cert_pem = d->tls.cert_pem,
-                                     .tls_key_pem = d->tls.key_pem,
-                                     .client_ca_pem = d->client_ca,
-                                     .tokens = d->tokens,
-                                     .faults = d->faults ? d->faults : a->faults,
-                                     .history_file = a->history_file,
-                                     .data_file = a->data,
-                                     .data_full = bh_streq(a->data_sync, "full"),
-                                     .audit_log = a->audit_log,
-                                     .runtime_dir = a->runtime_dir,
-                                     .decisions_file = d->decisions,
-                                     .annotate = bh_streq(a->annotate, "full"),
-                                     .annotate_nodes = a->annotate_nodes,
-                                     .read_only = a->read_only,
-                                     .history_events = a->history,
-                                     .bookmark_interval_ns = a->bookmark_ns,
-                                     .kubelet_delay_ns = a->kubelet_delay_ns,
-                                     .node_grace_ns = a->node_grace_ns,
-                                     .no_controllers = a->no_controllers,
-                                     .no_kubelet = a->no_kubelet};
+    /* Where the scheduler of that runtime directory keeps them, if it does. */
+    if (!a->sim.decisions_file && a->sim.runtime_dir)
+        a->sim.decisions_file = d->decisions =
+            bh_asprintf("%s/" BH_DECISIONS_FILE, a->sim.runtime_dir);
+    a->sim.port = (uint16_t)a->port;
+    a->sim.tls_cert_pem = d->tls.cert_pem;
+    a->sim.tls_key_pem = d->tls.key_pem;
+    a->sim.client_ca_pem = d->client_ca;
+    a->sim.ca_pem = d->tls.ca_pem ? d->tls.ca_pem : d->tls.cert_pem;
+    a->sim.tokens = d->tokens;
+    a->sim.faults = d->faults ? d->faults : a->faults;
+    a->sim.data_full = bh_streq(a->data_sync, "full");
+    a->sim.annotate = bh_streq(a->annotate, "full");
     raise_descriptors();
-    if (rc == 0)
-        rc = bh_sim_new(&d->loop, &o, &d->sim, err);
-    if (rc == 0)
-        rc = write_kubeconfig(d, err);
+    rc = rc < 0 ? rc : bh_sim_new(&d->loop, &a->sim, &d->sim, err);
+    rc = rc < 0 ? rc : write_kubeconfig(d, err);
     if (rc < 0)
         return rc;
     d->signals = bh_signals_new(&d->loop, on_stop, on_hup, d);
     d->keepalive = bh_keepalive_new(&d->loop, healthy, d);
-    printf("http%s://%s%s%s:%u\n", d->tls.cert_pem ? "s" : "", strchr(a->address, ':') ? "[" : "",
-           a->address, strchr(a->address, ':') ? "]" : "", bh_sim_port(d->sim));
+    printf("http%s://%s%s%s:%u\n", d->tls.cert_pem ? "s" : "",
+           strchr(a->sim.address, ':') ? "[" : "", a->sim.address,
+           strchr(a->sim.address, ':') ? "]" : "", bh_sim_port(d->sim));
     fflush(stdout);
-    bh_log_info("Serving the Kubernetes API", bh_kv_s("address", a->address),
+    bh_log_info("Serving the Kubernetes API", bh_kv_s("address", a->sim.address),
                 bh_kv_u("port", bh_sim_port(d->sim)), bh_kv_s("version", BH_VERSION));
     return 0;
 }

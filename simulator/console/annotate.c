@@ -9,8 +9,6 @@
  */
 #include "simulator/console/parts.h"
 
-#include <errno.h>
-
 #include "common/base/log.h"
 #include "scheduler/decisions/decisions.h"
 
@@ -115,12 +113,11 @@ static bool edit(void *arg, struct bh_arena *a, struct bh_json *pod)
     return size_of(to) <= POD_MAX;
 }
 
-static void write_round(struct bh_sim_req *req, struct bh_sim *s, void *arg)
+static void write_round(struct bh_sim_req *req BH_UNUSED, struct bh_sim *s, void *arg)
 {
     const struct bh_sim_type *pods = bh_sim_find_type(s, "", "v1", "pods");
     struct round *r = arg;
 
-    (void)req;
     for (uint32_t i = 0; pods && i < r->n; i++) /* 404: the pod is gone */
         (void)bh_sim_edit(s, pods, r->v[i].ns, r->v[i].name, r->v[i].uid, BH_SIM_MAIN, edit,
                           &r->v[i], NULL, NULL);
@@ -158,11 +155,10 @@ static void release_round(void *arg)
 static void look(uv_timer_t *t)
 {
     struct bh_console_annotator *all = t->data;
-    struct round *r;
 
     if (all->busy)
         return;
-    r = bh_calloc(1, sizeof(*r));
+    struct round *r = bh_calloc(1, sizeof(*r));
     r->all = all;
     all->busy = true;
     bh_console_background(all->c->sim, run_round, write_round, release_round, r);
@@ -171,11 +167,10 @@ static void look(uv_timer_t *t)
 void bh_console_annotator_start(struct bh_console *c)
 {
     const struct bh_sim_options *o = &c->sim->opt;
-    struct bh_console_annotator *all;
 
     if (!o->annotate || !o->decisions_file)
         return;
-    all = c->annotator = bh_calloc(1, sizeof(*all));
+    struct bh_console_annotator *all = c->annotator = bh_calloc(1, sizeof(*all));
     all->c = c;
     all->d = bh_decisions_new(o->decisions_file);
     all->query.max_nodes = (unsigned)o->annotate_nodes;

@@ -8,9 +8,9 @@
 #include "simulator/console/parts.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "simulator/console/rows.h"
+#include "simulator/server/tree.h"
 
 struct kind {
     struct bh_sim_objs now;
@@ -94,42 +94,9 @@ static void add_sum(struct bh_map *sums, const struct bh_sim_obj *o, const struc
     bh_console_amounts_add(sum, &x, 1);
 }
 
-static void write_pods(struct bh_buf *out, const struct bh_map *pods, struct bh_map *sums,
-                       struct bh_arena *names)
-{
-    struct bh_map_entry *e;
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-
-    for (size_t it = 0; (e = bh_map_next(pods, &it));) {
-        const struct bh_sim_obj *o = e->value;
-        const struct bh_json *v = bh_sim_obj_tree(&a, o);
-        if (out->p[out->n - 1] != '[')
-            bh_buf_addc(out, ',');
-        bh_json_write(out, bh_console_pod_row(&a, o, v));
-        add_sum(sums, o, v, names);
-        bh_arena_reset(&a);
-    }
-}
-
-static void write_nodes(struct bh_buf *out, const struct bh_map *nodes, const struct bh_map *sums)
-{
-    static const struct bh_console_amounts nothing;
-    struct bh_map_entry *e;
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-
-    for (size_t it = 0; (e = bh_map_next(nodes, &it));) {
-        const struct bh_sim_obj *o = e->value;
-        const struct bh_console_amounts *sum = bh_map_get(sums, o->name, strlen(o->name));
-        if (out->p[out->n - 1] != '[')
-            bh_buf_addc(out, ',');
-        bh_json_write(out,
-                      bh_console_node_row(&a, o, bh_sim_obj_tree(&a, o), sum ? sum : &nothing));
-        bh_arena_reset(&a);
-    }
-}
-
 static void run(struct bh_console_job *j, void *arg)
 {
+    static const struct bh_console_amounts nothing;
     const struct asof_job *k = arg;
     BH_CLEANUP(bh_map_fini) struct bh_map pods = {0}, nodes = {0}, sums = {0};
     struct bh_buf *out = bh_console_job_body(j, 200, NULL);
@@ -138,9 +105,25 @@ static void run(struct bh_console_job *j, void *arg)
     go_back(&k->pods, &pods);
     go_back(&k->nodes, &nodes);
     bh_buf_addf(out, "{\"revision\":%llu,\"pods\":[", (unsigned long long)k->revision);
-    write_pods(out, &pods, &sums, &names);
+    struct bh_map_entry *e;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    for (size_t it = 0; (e = bh_map_next(&pods, &it));) {
+        const struct bh_sim_obj *o = e->value;
+        const struct bh_json *v = bh_sim_obj_tree(&a, o);
+        bh_tree_comma(out);
+        bh_json_write(out, bh_console_pod_row(&a, o, v));
+        add_sum(&sums, o, v, &names);
+        bh_arena_reset(&a);
+    }
     bh_buf_adds(out, "],\"nodes\":[");
-    write_nodes(out, &nodes, &sums);
+    for (size_t it = 0; (e = bh_map_next(&nodes, &it));) {
+        const struct bh_sim_obj *o = e->value;
+        const struct bh_console_amounts *sum = bh_map_get(&sums, o->name, strlen(o->name));
+        bh_tree_comma(out);
+        bh_json_write(out,
+                      bh_console_node_row(&a, o, bh_sim_obj_tree(&a, o), sum ? sum : &nothing));
+        bh_arena_reset(&a);
+    }
     bh_buf_adds(out, "]}\n");
 }
 
@@ -148,18 +131,16 @@ void bh_console_asof(struct bh_console_req *c)
 {
     struct bh_sim *s = c->r->sim;
     const char *text = bh_http_query(c->r->http, "revision");
-    struct asof_job *k;
     char *end = NULL;
-    uint64_t rv;
 
     errno = 0;
-    rv = text ? strtoull(text, &end, 10) : 0;
+    uint64_t rv = text ? strtoull(text, &end, 10) : 0;
     if (!rv || *end || errno || rv > s->rv) {
         bh_console_fail(c->r, 400, "revision", 0, "\"%.40s\" is no revision up to %llu",
                         text ? text : "", (unsigned long long)s->rv);
         return;
     }
-    k = bh_calloc(1, sizeof(*k));
+    struct asof_job *k = bh_calloc(1, sizeof(*k));
     k->revision = rv;
     if (copy_kind(s, "pods", rv, &k->pods) && copy_kind(s, "nodes", rv, &k->nodes)) {
         bh_console_work(c, run, release, k);

@@ -13,10 +13,9 @@
 #define PODS_MAX  50
 #define NODES_MAX 10000
 
-static void reply(const struct bh_console_question *q, struct bh_json *v)
+static void reply(struct bh_console_question *q, struct bh_json *v)
 {
-    bh_json_set_i64((struct bh_arena *)(uintptr_t)&q->a, v, "took_ns",
-                    (int64_t)(bh_mono_ns() - q->started_ns));
+    bh_json_add(&q->a, v, "took_ns: %lu", bh_mono_ns() - q->started_ns);
     bh_console_job_reply(q->job, 200, v);
 }
 
@@ -24,7 +23,6 @@ static void reply(const struct bh_console_question *q, struct bh_json *v)
 
 struct capacity {
     struct bh_console_question q;
-    const struct bh_json *body;
     struct bh_trial *t;
     size_t n;
     struct {
@@ -60,15 +58,14 @@ static int add_templates(struct capacity *c)
 {
     unsigned i = 0;
 
-    bh_json_each(m, bh_json_get_list(c->body, "pods")) {
-        char field[40];
-        snprintf(field, sizeof(field), "pods[%u]", i++);
+    bh_json_each(m, bh_json_get_list(c->q.body, "pods")) {
+        const char *field = bh_arena_printf(&c->q.a, "pods[%u]", i++);
         if (bh_console_question_add(&c->q, c->t, field, m, on_template, c) < 0)
             return -1;
     }
-    if (!c->n)
-        bh_console_job_fail(c->q.job, 400, "pods", 0, "say which pods: a list of manifests");
-    return c->n ? 0 : -1;
+    return c->n ? 0
+                : bh_console_job_fail(c->q.job, 400, "pods", 0,
+                                      "say which pods: a list of manifests");
 }
 
 struct copy {
@@ -100,18 +97,15 @@ static int add_nodes(struct capacity *c)
 {
     unsigned i = 0;
 
-    bh_json_each(m, bh_json_get_list(c->body, "addNodes")) {
+    bh_json_each(m, bh_json_get_list(c->q.body, "addNodes")) {
+        const char *field = bh_arena_printf(&c->q.a, "addNodes[%u]", i++);
         int64_t n = bh_json_get_i64(m, "count", 1);
-        char field[48];
-        snprintf(field, sizeof(field), "addNodes[%u]", i);
         if (bh_console_question_members(&c->q, m, field, "manifest count") < 0)
             return -1;
-        snprintf(field, sizeof(field), "addNodes[%u].count", i);
-        if (n < 1 || n > NODES_MAX) {
-            bh_console_job_fail(c->q.job, 400, field, m->line, "a number from 1 to %d", NODES_MAX);
-            return -1;
-        }
-        snprintf(field, sizeof(field), "addNodes[%u].manifest", i++);
+        if (n < 1 || n > NODES_MAX)
+            return bh_console_job_fail(c->q.job, 400, bh_arena_printf(&c->q.a, "%s.count", field),
+                                       m->line, "a number from 1 to %d", NODES_MAX);
+        field = bh_arena_printf(&c->q.a, "%s.manifest", field);
         for (struct copy k = {.rename = n > 1}; k.i < n; k.i++)
             if (bh_console_question_add(&c->q, c->t, field, bh_json_get(m, "manifest"), on_node,
                                         &k) < 0)
@@ -122,13 +116,11 @@ static int add_nodes(struct capacity *c)
 
 static int exclude_nodes(struct capacity *c)
 {
-    bh_json_each(m, bh_json_get_list(c->body, "excludeNodes")) {
+    bh_json_each(m, bh_json_get_list(c->q.body, "excludeNodes")) {
         const char *name = bh_json_cstr(m);
-        if (!name || !bh_trial_remove_item(c->t, "Node", "", name)) {
-            bh_console_job_fail(c->q.job, 400, "excludeNodes", m->line, "there is no node %.253s",
-                                name ? name : "");
-            return -1;
-        }
+        if (!name || !bh_trial_remove_item(c->t, "Node", "", name))
+            return bh_console_job_fail(c->q.job, 400, "excludeNodes", m->line,
+                                       "there is no node %.253s", name ? name : "");
     }
     return 0;
 }
@@ -150,7 +142,7 @@ static void count(struct capacity *c)
                             c->pod[i].name);
         return;
     }
-    if (bh_trial_count_all(c->t, pods, c->n, bh_json_get_i64(c->body, "max", 0), &c->q.a, &v,
+    if (bh_trial_count_all(c->t, pods, c->n, bh_json_get_i64(c->q.body, "max", 0), &c->q.a, &v,
                            &err) < 0) {
         (void)bh_console_question_fail(&c->q, 400, "pods", &err);
         return;
@@ -166,14 +158,14 @@ static void run_capacity(struct bh_console_job *j, void *arg)
     static const char members[] = "pods max addNodes excludeNodes";
     struct capacity *c = bh_calloc(1, sizeof(*c));
 
-    if (bh_console_question_open(&c->q, j, arg, members, &c->body) == 0 &&
+    if (bh_console_question_open(&c->q, j, arg, members) == 0 &&
         bh_console_question_running(&c->q) == 0 &&
         bh_console_question_trial(&c->q, c->q.running, NULL, &c->t) == 0 && add_nodes(c) == 0 &&
         exclude_nodes(c) == 0 && add_templates(c) == 0 &&
         bh_console_question_prepare(&c->q, c->t, "pods") == 0)
         count(c);
     bh_trial_free(c->t);
-    bh_console_question_fini(&c->q);
+    bh_arena_fini(&c->q.a);
     free(c);
 }
 
@@ -191,34 +183,11 @@ struct budget {
 };
 struct drain {
     struct bh_console_question q;
-    const struct bh_json *body;
     struct bh_trial *t;
     struct budget *budgets;
     size_t n_budgets;
     struct bh_json *moved, *blocked;
 };
-
-static void read_budgets(struct drain *d)
-{
-    d->budgets = bh_calloc(d->q.moment->objs.n + 1, sizeof(*d->budgets));
-    for (size_t i = 0; i < d->q.moment->objs.n; i++) {
-        const struct bh_sim_obj *o = d->q.moment->objs.v[i];
-        const struct bh_json *v;
-        struct bh_selector *s = NULL;
-        if (!bh_streq(o->type->kind, "PodDisruptionBudget"))
-            continue;
-        v = bh_sim_obj_tree(&d->q.a, o);
-        if (bh_selector_from_json(bh_json_path(v, "spec.selector"), &s, NULL) < 0)
-            continue;
-        d->budgets[d->n_budgets++] = (struct budget){
-            o, s, bh_json_get_i64(bh_json_get(v, "status"), "disruptionsAllowed", 0)};
-    }
-}
-
-static const char *label_of(void *arg, const char *key)
-{
-    return bh_sim_obj_label(arg, key);
-}
 
 /* Why kubectl drain would leave the pod where it is, or NULL; counts down the budgets. */
 static const char *held_by(struct drain *d, const struct bh_sim_obj *o)
@@ -228,7 +197,7 @@ static const char *held_by(struct drain *d, const struct bh_sim_obj *o)
     for (size_t i = 0; i < d->n_budgets; i++) {
         struct budget *b = &d->budgets[i];
         if (!bh_streq(b->obj->ns, o->ns) ||
-            !bh_selector_match(b->selector, label_of, (void *)(uintptr_t)o))
+            !bh_selector_match(b->selector, bh_sim_get_label, (void *)(uintptr_t)o))
             continue;
         if (b->allowed <= 0)
             return bh_arena_printf(&d->q.a, "the disruption budget %.253s allows none",
@@ -236,23 +205,6 @@ static const char *held_by(struct drain *d, const struct bh_sim_obj *o)
         b->allowed--;
     }
     return NULL;
-}
-
-/* The pod as its controller would make it anew. */
-static int unbind(struct drain *d, const struct bh_sim_obj *o)
-{
-    const struct bh_trial_source at = {.file = "the cluster", .document = 1};
-    struct bh_json *v = bh_sim_obj_tree(&d->q.a, o);
-    struct bh_err err = {0};
-
-    bh_json_unset(bh_json_get(v, "spec"), "nodeName");
-    bh_json_unset(v, "status");
-    bh_json_unset(bh_json_get(v, "metadata"), "managedFields");
-    bh_json_append(&d->q.a, d->moved, "namespace: %s, name: %s, from: %s", o->ns, o->name,
-                   o->node_name);
-    if (bh_trial_add_item(d->t, &at, v, &err) < 0)
-        return bh_console_question_fail(&d->q, 500, NULL, &err);
-    return 0;
 }
 
 static bool goes_from(const struct bh_sim_obj *o, const char *node)
@@ -267,21 +219,22 @@ static int empty_node(struct drain *d, const char *name)
     const struct bh_sim_obj *node = bh_console_moment_find(d->q.moment, "Node", "", name);
     const struct bh_trial_source at = {.file = "the cluster", .document = 1};
     struct bh_err err = {0};
-    struct bh_json *v;
 
-    if (!node) {
-        bh_console_job_fail(d->q.job, 404, "nodes", 0, "there is no node %.253s", name);
-        return -1;
-    }
-    v = bh_json_add(&d->q.a, bh_sim_obj_tree(&d->q.a, node), "spec: {unschedulable: true}");
+    if (!node)
+        return bh_console_job_fail(d->q.job, 404, "nodes", 0, "there is no node %.253s", name);
+    struct bh_json *v =
+        bh_json_add(&d->q.a, bh_sim_obj_tree(&d->q.a, node), "spec: {unschedulable: true}");
     if (bh_trial_add_item(d->t, &at, v, &err) < 0)
         return bh_console_question_fail(&d->q, 500, NULL, &err);
     for (size_t i = 0; i < d->q.moment->objs.n; i++) {
         const struct bh_sim_obj *o = d->q.moment->objs.v[i];
         const char *why = goes_from(o, name) ? held_by(d, o) : "";
-        if (!why && unbind(d, o) < 0)
-            return -1;
-        if (why && *why)
+        if (!why) {
+            bh_json_append(&d->q.a, d->moved, "namespace: %s, name: %s, from: %s", o->ns, o->name,
+                           o->node_name);
+            if (bh_console_question_unbind(&d->q, d->t, o) < 0)
+                return -1;
+        } else if (*why)
             bh_json_append(&d->q.a, d->blocked, "namespace: %s, name: %s, reason: %s", o->ns,
                            o->name, why);
     }
@@ -290,13 +243,22 @@ static int empty_node(struct drain *d, const char *name)
 
 static int empty_nodes(struct drain *d)
 {
-    const struct bh_json *nodes = bh_json_get_list(d->body, "nodes");
+    const struct bh_json *nodes = bh_json_get_list(d->q.body, "nodes");
 
-    if (!bh_json_first(nodes)) {
-        bh_console_job_fail(d->q.job, 400, "nodes", 0, "say which nodes: a list of names");
-        return -1;
+    if (!bh_json_first(nodes))
+        return bh_console_job_fail(d->q.job, 400, "nodes", 0, "say which nodes: a list of names");
+    d->budgets = bh_calloc(d->q.moment->objs.n + 1, sizeof(*d->budgets));
+    for (size_t i = 0; i < d->q.moment->objs.n; i++) {
+        const struct bh_sim_obj *o = d->q.moment->objs.v[i];
+        struct bh_selector *s = NULL;
+        if (!bh_streq(o->type->kind, "PodDisruptionBudget"))
+            continue;
+        const struct bh_json *v = bh_sim_obj_tree(&d->q.a, o);
+        if (bh_selector_from_json(bh_json_path(v, "spec.selector"), &s, NULL) < 0)
+            continue;
+        d->budgets[d->n_budgets++] = (struct budget){
+            o, s, bh_json_get_i64(bh_json_get(v, "status"), "disruptionsAllowed", 0)};
     }
-    read_budgets(d);
     d->moved = bh_json_new(&d->q.a, BH_JSON_ARRAY);
     d->blocked = bh_json_new(&d->q.a, BH_JSON_ARRAY);
     bh_json_each(n, nodes)
@@ -305,38 +267,33 @@ static int empty_nodes(struct drain *d)
     return 0;
 }
 
-static void report(struct drain *d)
-{
-    struct bh_arena *a = &d->q.a;
-
-    bh_trial_run(d->t);
-    bh_json_each(row, d->moved) {
-        const struct bh_trial_pod *p = bh_trial_find_pod(d->t, bh_json_get_text(row, "namespace"),
-                                                         bh_json_get_text(row, "name"));
-        bool placed = p && p->result == BH_TRIAL_SCHEDULED;
-        bh_json_add(
-            a, row, "to: %p, message: %s",
-            placed ? bh_json_new_cstr(a, bh_sym_text(bh_engine_symtab(d->t->w.engine), p->node))
-                   : NULL,
-            !placed && p ? p->message : "");
-    }
-    reply(&d->q, bh_json_make(a, "pods: %p, blocked: %p", d->moved, d->blocked));
-}
-
 static void run_drain(struct bh_console_job *j, void *arg)
 {
     struct drain d = {0};
 
-    if (bh_console_question_open(&d.q, j, arg, "nodes", &d.body) == 0 &&
+    if (bh_console_question_open(&d.q, j, arg, "nodes") == 0 &&
         bh_console_question_running(&d.q) == 0 &&
         bh_console_question_trial(&d.q, d.q.running, NULL, &d.t) == 0 && empty_nodes(&d) == 0 &&
-        bh_console_question_prepare(&d.q, d.t, "nodes") == 0)
-        report(&d);
+        bh_console_question_prepare(&d.q, d.t, "nodes") == 0) {
+        struct bh_arena *a = &d.q.a;
+        bh_trial_run(d.t);
+        bh_json_each(row, d.moved) {
+            const struct bh_trial_pod *p = bh_trial_find_pod(
+                d.t, bh_json_get_text(row, "namespace"), bh_json_get_text(row, "name"));
+            bool placed = p && p->result == BH_TRIAL_SCHEDULED;
+            bh_json_add(
+                a, row, "to: %p, message: %s",
+                placed ? bh_json_new_cstr(a, bh_sym_text(bh_engine_symtab(d.t->w.engine), p->node))
+                       : NULL,
+                !placed && p ? p->message : "");
+        }
+        reply(&d.q, bh_json_make(a, "pods: %p, blocked: %p", d.moved, d.blocked));
+    }
     for (size_t i = 0; i < d.n_budgets; i++)
         bh_selector_free(d.budgets[i].selector);
     free(d.budgets);
     bh_trial_free(d.t);
-    bh_console_question_fini(&d.q);
+    bh_arena_fini(&d.q.a);
 }
 
 void bh_console_drain(struct bh_console_req *c)

@@ -43,8 +43,7 @@ int bh_console_config_running(const char *runtime_dir, bool yaml, char **ret, ch
     int rc = open_scheduler(runtime_dir, &k, err);
     const char *text = NULL;
 
-    if (rc == 0)
-        rc = bh_ask_for(&k, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, err);
+    rc = rc < 0 ? rc : bh_ask_for(&k, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, err);
     if (rc == 0 && r->config)
         text = yaml ? r->config->in_force : r->config->in_force_json;
     if (rc == 0 && !text)
@@ -90,8 +89,7 @@ static int wait_for_start(const char *runtime_dir, uint64_t epoch, struct bh_err
         struct bh_ask k;
         rc = open_scheduler(runtime_dir, &k, err);
         k.timeout_ns = SHORT_NS; /* a question to the one that ends is lost */
-        if (rc == 0)
-            rc = epoch_of(&k, &now_epoch, err);
+        rc = rc < 0 ? rc : epoch_of(&k, &now_epoch, err);
         if (rc == 0 && now_epoch == epoch)
             rc = -EAGAIN;
         bh_ask_close(&k);
@@ -107,47 +105,27 @@ static int reload(const char *runtime_dir, struct bh_ask *k, struct bh_err *err)
     uint64_t epoch;
     int rc = epoch_of(k, &epoch, err);
 
-    if (rc == 0)
-        rc = bh_ask_for(k, BERTH__CONTROL_WHAT__CONTROL_RELOAD, &r, err);
+    rc = rc < 0 ? rc : bh_ask_for(k, BERTH__CONTROL_WHAT__CONTROL_RELOAD, &r, err);
     return rc == 0 && r->restart ? wait_for_start(runtime_dir, epoch, err) : rc;
 }
 
 /* ---- a change -------------------------------------------------------------------------------- */
 
-/* Findings begin with the field they are about: "profiles[0].plugins: Invalid value: ..." */
-static void say_where(const struct bh_config_report *r, struct bh_console_place *ret)
+size_t bh_console_field_of(const char *finding)
 {
-    const char *text = r->errors.n ? r->errors.v[0].text : "", *end = strstr(text, ": ");
+    const char *end = strstr(finding, ": ");
+    size_t n = end ? (size_t)(end - finding) : 0;
 
-    ret->line = r->errors.n ? r->errors.v[0].line : 0;
-    if (end && strcspn(text, " ") > (size_t)(end - text))
-        snprintf(ret->field, sizeof(ret->field), "%.*s", (int)(end - text), text);
-}
-
-static int validate(const char *text, size_t n, struct bh_console_place *ret, struct bh_err *err)
-{
-    struct bh_sched_config *c = NULL;
-    struct bh_config_report r;
-
-    bh_config_report_init(&r);
-    int rc = bh_sched_config_read(text, n, &c, &r);
-    if (rc < 0) {
-        say_where(&r, ret);
-        bh_err_set(err, -EINVAL, "%s", r.summary);
-    }
-    bh_sched_config_free(c);
-    bh_config_report_fini(&r);
-    return rc < 0 ? -EINVAL : 0;
+    return strcspn(finding, " ") > n ? n : 0;
 }
 
 /* Over the old file, which stays whole until the new one is. */
 static int replace_file(const char *path, const char *text, size_t n, struct bh_err *err)
 {
     char next[200];
-    int rc;
 
     snprintf(next, sizeof(next), "%s.new", path);
-    rc = bh_write_file(next, text, n, 0600);
+    int rc = bh_write_file(next, text, n, 0600);
     if (rc == 0 && rename(next, path) < 0)
         rc = -errno;
     return rc < 0 ? bh_err_set(err, rc, "could not write %s: %s", path, strerror(-rc)) : 0;
@@ -163,12 +141,10 @@ static int change(const char *runtime_dir, const char *text, size_t n, struct bh
     int rc = open_scheduler(runtime_dir, &k, err);
 
     snprintf(path, sizeof(path), "%s/scheduler.yaml", runtime_dir ? runtime_dir : "");
-    if (rc == 0)
-        rc = check_path(&k, path, err);
+    rc = rc < 0 ? rc : check_path(&k, path, err);
     if (rc == 0 && bh_read_file(path, FILE_BYTES, &before, &before_n) < 0)
         rc = bh_err_set(err, -EIO, "could not read %s", path);
-    if (rc == 0)
-        rc = replace_file(path, text, n, err);
+    rc = rc < 0 ? rc : replace_file(path, text, n, err);
     if (rc == 0) {
         rc = reload(runtime_dir, &k, err);
         if (rc < 0) /* the next scheduler starts with what ran before */
@@ -181,10 +157,20 @@ static int change(const char *runtime_dir, const char *text, size_t n, struct bh
 int bh_console_config_apply(const char *runtime_dir, const char *text, size_t n,
                             struct bh_console_place *ret, struct bh_err *err)
 {
-    int rc;
+    struct bh_sched_config *c = NULL;
+    struct bh_config_report r;
 
     *ret = (struct bh_console_place){.line = 0};
-    rc = validate(text, n, ret, err);
+    bh_config_report_init(&r);
+    int rc = bh_sched_config_read(text, n, &c, &r);
+    if (rc < 0) {
+        const char *first = r.errors.n ? r.errors.v[0].text : "";
+        ret->line = r.errors.n ? r.errors.v[0].line : 0;
+        snprintf(ret->field, sizeof(ret->field), "%.*s", (int)bh_console_field_of(first), first);
+        rc = bh_err_set(err, -EINVAL, "%s", r.summary);
+    }
+    bh_sched_config_free(c);
+    bh_config_report_fini(&r);
     if (rc < 0)
         return rc;
     if (pthread_mutex_trylock(&one_change) != 0)
@@ -254,9 +240,8 @@ static void run_post(struct bh_console_job *j, void *arg)
                             *at.field ? at.field : NULL, at.line, "%s", err.msg);
 }
 
-static void done_post(struct bh_sim_req *r, struct bh_sim *s, void *arg)
+static void done_post(struct bh_sim_req *r, struct bh_sim *s, void *arg BH_UNUSED)
 {
-    (void)arg;
     bh_console_past_note(s->console, "config", "");
     if (r)
         bh_sim_reply_raw(r, 202, "application/json", "", 0);

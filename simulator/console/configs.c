@@ -4,8 +4,6 @@
  */
 #include "simulator/console/parts.h"
 
-#include <stdlib.h>
-
 #include "common/data/yaml.h"
 #include "simulator/console/moment.h"
 
@@ -16,11 +14,9 @@ static void add_findings(struct bh_arena *a, struct bh_json *list,
                          const struct bh_config_findings *f)
 {
     for (uint32_t i = 0; i < f->n; i++) {
-        const char *text = f->v[i].text, *colon = strstr(text, ": ");
-        bool named = colon && strcspn(text, " ") > (size_t)(colon - text);
+        const char *text = f->v[i].text;
         bh_json_append(a, list, "message: %s, field?: %s, line?: %u", text,
-                       named ? bh_arena_strndup(a, text, (size_t)(colon - text)) : NULL,
-                       f->v[i].line); /* "profiles[0].plugins: ..." */
+                       bh_arena_strndup(a, text, bh_console_field_of(text)), f->v[i].line);
     }
 }
 
@@ -29,13 +25,11 @@ static void run_check(struct bh_console_job *j, void *arg)
     struct bh_sched_config *c = NULL;
     struct bh_config_report report;
     struct bh_console_question q;
-    const struct bh_json *body;
     BH_CLEANUP(bh_buf_fini) struct bh_buf yaml = {0};
-    const char *text;
 
     bh_config_report_init(&report);
-    if (bh_console_question_open(&q, j, arg, "config", &body) == 0) {
-        text = bh_json_get_text(body, "config");
+    if (bh_console_question_open(&q, j, arg, "config") == 0) {
+        const char *text = bh_json_get_text(q.body, "config");
         int rc = bh_sched_config_read(text, strlen(text), &c, &report);
         if (rc == 0 && c->tree)
             bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, false, &yaml);
@@ -47,37 +41,25 @@ static void run_check(struct bh_console_job *j, void *arg)
     }
     bh_sched_config_free(c);
     bh_config_report_fini(&report);
-    bh_console_question_fini(&q);
+    bh_arena_fini(&q.a);
 }
 
 /* ---- difference ------------------------------------------------------------------------------ */
 
 struct diff {
     struct bh_console_question q;
-    const struct bh_json *body;
     bool all; /* placed pods are decided anew, too */
 };
 
 /* Every pod without its node, in the order of their creation. */
 static int unbind_all(struct diff *d, struct bh_trial *t)
 {
-    const struct bh_trial_source at = {.file = "the cluster", .document = 1};
-    struct bh_err err = {0};
-
     for (size_t i = 0; i < d->q.moment->objs.n; i++) {
         const struct bh_sim_obj *o = d->q.moment->objs.v[i];
-        BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-        struct bh_json *v;
-        int rc;
-        if (!bh_streq(o->type->kind, "Pod") || !*o->node_name || *o->phase == 'S' ||
-            *o->phase == 'F' || bh_streq(o->owner_kind, "DaemonSet"))
-            continue;
-        v = bh_sim_obj_tree(&a, o);
-        bh_json_unset(bh_json_get(v, "spec"), "nodeName");
-        bh_json_unset(v, "status");
-        rc = bh_trial_add_item(t, &at, v, &err);
-        if (rc < 0)
-            return bh_console_question_fail(&d->q, 500, NULL, &err);
+        if (bh_streq(o->type->kind, "Pod") && *o->node_name && *o->phase != 'S' &&
+            *o->phase != 'F' && !bh_streq(o->owner_kind, "DaemonSet") &&
+            bh_console_question_unbind(&d->q, t, o) < 0)
+            return -1;
     }
     return 0;
 }
@@ -91,10 +73,8 @@ static int decide(struct diff *d, const char *field, const char *text, struct bh
         (d->all && unbind_all(d, *ret) < 0) || bh_console_question_prepare(&d->q, *ret, field) < 0)
         return -1;
     bh_trial_run(*ret);
-    if (bh_trial_stopped(*ret)) {
-        bh_console_job_fail(d->q.job, 503, NULL, 0, "cancelled");
-        return -1;
-    }
+    if (bh_trial_stopped(*ret))
+        return bh_console_job_fail(d->q.job, 503, NULL, 0, "cancelled");
     return 0;
 }
 
@@ -159,21 +139,20 @@ static struct bh_json *summary(struct bh_arena *a, const struct bh_trial *t)
 static void answer(struct diff *d)
 {
     struct bh_trial *x = NULL, *y = NULL;
-    struct bh_json *v;
-    const char *pods = bh_json_get_text(d->body, "pods");
+    const char *pods = bh_json_get_text(d->q.body, "pods");
 
     d->all = bh_streq(pods, "all");
     if (*pods && !d->all && !bh_streq(pods, "pending")) {
         bh_console_job_fail(d->q.job, 400, "pods", 0, "pending or all");
         return;
     }
-    if (!bh_json_get_str(d->body, "b")) {
+    if (!bh_json_get_str(d->q.body, "b")) {
         bh_console_job_fail(d->q.job, 400, "b", 0, "the configuration to compare with, as text");
         return;
     }
-    if (decide(d, "a", bh_json_get_str(d->body, "a"), &x) == 0 &&
-        decide(d, "b", bh_json_get_str(d->body, "b"), &y) == 0) {
-        v = compare(d, x, y);
+    if (decide(d, "a", bh_json_get_str(d->q.body, "a"), &x) == 0 &&
+        decide(d, "b", bh_json_get_str(d->q.body, "b"), &y) == 0) {
+        struct bh_json *v = compare(d, x, y);
         bh_json_add(&d->q.a, v, "utilisation: {a: %p, b: %p}, took_ns: %lu", summary(&d->q.a, x),
                     summary(&d->q.a, y), bh_mono_ns() - d->q.started_ns);
         bh_console_job_reply(d->q.job, 200, v);
@@ -186,10 +165,10 @@ static void run_diff(struct bh_console_job *j, void *arg)
 {
     struct diff d = {0};
 
-    if (bh_console_question_open(&d.q, j, arg, "a b pods", &d.body) == 0 &&
+    if (bh_console_question_open(&d.q, j, arg, "a b pods") == 0 &&
         bh_console_question_running(&d.q) == 0)
         answer(&d);
-    bh_console_question_fini(&d.q);
+    bh_arena_fini(&d.q.a);
 }
 
 void bh_console_configs(struct bh_console_req *c)

@@ -86,9 +86,8 @@ void bh_console_stop(struct bh_sim *s)
 
 void bh_console_list_more(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *to)
 {
-    struct bh_sim_objs l;
+    struct bh_sim_objs l = bh_sim_listed(s, t, NULL);
 
-    bh_sim_list(s, t, NULL, &l);
     to->v = bh_reallocarray(to->v, to->n + l.n + 1, sizeof(*l.v));
     for (size_t i = 0; i < l.n; i++)
         to->v[to->n++] = l.v[i];
@@ -139,7 +138,7 @@ void bh_console_error_text(struct bh_buf *out, const char *field, unsigned line,
     bh_buf_adds(out, "}\n");
 }
 
-void bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned line,
+bool bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned line,
                      const char *fmt, ...)
 {
     struct bh_buf *b = &r->sim->reply;
@@ -150,16 +149,7 @@ void bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned
     bh_console_error_text(b, field, line, fmt, ap);
     va_end(ap);
     bh_sim_reply_raw(r, code, "application/json", b->p, b->n);
-}
-
-/* Whether path is prefix, name, and nothing or a slash: most requests are for the API, and need no
- * splitting to find out. */
-static bool is_below(const char *path, const char *prefix, const char *name)
-{
-    size_t np = strlen(prefix), nn = strlen(name);
-
-    return strncmp(path, prefix, np) == 0 && strncmp(path + np, name, nn) == 0 &&
-           (!path[np + nn] || path[np + nn] == '/');
+    return false;
 }
 
 /* Segments of path behind prefix; 0 when it is not below the prefix, or too deep. */
@@ -190,7 +180,13 @@ bool bh_console_route(struct bh_sim_req *r)
         return true;
     for (const struct route *t = routes; t->fn; t++) {
         struct bh_console_req c = {.r = r};
-        if (!is_below(r->path, t->prefix, t->name))
+        /* Prefix, name, and nothing or a slash: most requests are for the API and are not split. */
+        const char *path = r->path;
+        const char *prefix = t->prefix;
+        const char *name = t->name;
+        size_t np = strlen(prefix), nn = strlen(name);
+        if (!(strncmp(path, prefix, np) == 0 && strncmp(path + np, name, nn) == 0 &&
+              (!path[np + nn] || path[np + nn] == '/')))
             continue;
         c.n = split(r, t->prefix, c.seg);
         if (c.n < t->n_min || c.n > t->n_max || !bh_streq(c.seg[0], t->name))

@@ -69,8 +69,8 @@ void bh_console_work(struct bh_console_req *c, bh_console_run_fn *run,
                      bh_console_release_fn *release, void *arg);
 /* The answer, from run(): the last one counts; none at all is a 500. */
 void bh_console_job_reply(struct bh_console_job *j, int code, const struct bh_json *v);
-void bh_console_job_fail(struct bh_console_job *j, int code, const char *field, unsigned line,
-                         const char *fmt, ...) BH_PRINTF(5, 6);
+int bh_console_job_fail(struct bh_console_job *j, int code, const char *field, unsigned line,
+                        const char *fmt, ...) BH_PRINTF(5, 6); /* -1 */
 /* The body to write by hand instead; content_type: a literal, NULL = JSON. */
 struct bh_buf *bh_console_job_body(struct bh_console_job *j, int code, const char *content_type);
 /* The client left or the server stops: no answer is wanted any more. Any thread. */
@@ -81,8 +81,7 @@ bool bh_console_job_dropped(const struct bh_console_job *j);
 typedef void bh_console_done_fn(struct bh_sim_req *r, struct bh_sim *s, void *arg);
 void bh_console_work_then(struct bh_console_req *c, bh_console_run_fn *run,
                           bh_console_done_fn *done, bh_console_release_fn *release, void *arg);
-/* The same without a client: done() is called with r NULL. The caller sees to it that only one of a
- * kind is under way. */
+/* The same without a client: r is NULL. The caller sees to it that one of a kind is under way. */
 void bh_console_background(struct bh_sim *s, bh_console_run_fn *run, bh_console_done_fn *done,
                            bh_console_release_fn *release, void *arg);
 
@@ -107,8 +106,8 @@ unsigned bh_console_line_of(const struct bh_err *err);
 
 /* ---- answers --------------------------------------------------------------------------------- */
 void bh_console_reply(struct bh_sim_req *r, int code, const struct bh_json *v); /* NULL: empty */
-/* {"message": ...}; field NULL and line 0: left out. */
-void bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned line,
+/* {"message": ...}; field NULL and line 0: left out. Returns false. */
+bool bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned line,
                      const char *fmt, ...) BH_PRINTF(5, 6);
 /* The text of such an answer. */
 void bh_console_error_text(struct bh_buf *out, const char *field, unsigned line, const char *fmt,

@@ -30,16 +30,6 @@ struct bh_console_decisions {
 
 /* ---- rows of the stream ---------------------------------------------------------------------- */
 
-static void keep_row(struct bh_console_decisions *d, const struct bh_json *change)
-{
-    struct bh_buf b = {0};
-    unsigned i = d->serial++ % ROWS_KEPT;
-
-    bh_console_change(&b, bh_json_get_text(change, "type"), bh_json_get(change, "row"));
-    free(d->ring[i]);
-    d->ring[i] = bh_buf_take(&b);
-}
-
 /* Streams that fell behind, or were not there, start anew from what is there now. */
 static void jump(struct bh_console_decisions *d)
 {
@@ -59,23 +49,15 @@ static void poll_rows(struct bh_console_decisions *d)
         jump(d);
     d->polled_ns = now;
     if (bh_decisions_changes(d->reader, &a, &d->cursor, ROWS_POLL, &list, NULL) == 0) {
-        bh_json_each(change, list)
-            keep_row(d, change);
+        bh_json_each(change, list) {
+            struct bh_buf b = {0};
+            unsigned i = d->serial++ % ROWS_KEPT;
+            bh_console_change(&b, bh_json_get_text(change, "type"), bh_json_get(change, "row"));
+            free(d->ring[i]);
+            d->ring[i] = bh_buf_take(&b);
+        }
         if (list->c.n >= ROWS_POLL) /* more than a stream can show */
             jump(d);
-    }
-}
-
-static void add_state(struct bh_console_decisions *d, struct bh_buf *out)
-{
-    const struct bh_decision_filter f = {.limit = ROWS_START};
-    struct bh_json *list = NULL, *items;
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-
-    (void)bh_decisions_list(d->reader, &a, &f, &list, NULL);
-    items = bh_json_get_list(list, "items");
-    for (size_t i = items ? items->c.n : 0; i-- > 0;) { /* oldest first */
-        bh_console_change(out, "ADDED", bh_json_at(items, i));
     }
 }
 
@@ -88,7 +70,14 @@ static int decision_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
         return 0;
     poll_rows(d);
     if (!*cursor) {
-        add_state(d, out);
+        const struct bh_decision_filter f = {.limit = ROWS_START};
+        struct bh_json *list = NULL, *items;
+        BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+        (void)bh_decisions_list(d->reader, &a, &f, &list, NULL);
+        items = bh_json_get_list(list, "items");
+        for (size_t i = items ? items->c.n : 0; i-- > 0;) { /* oldest first */
+            bh_console_change(out, "ADDED", bh_json_at(items, i));
+        }
         *cursor = d->serial + 1;
         return 0;
     }
@@ -152,21 +141,6 @@ struct question {
     struct bh_decision_nodes_query nodes;
 };
 
-/* Of one pod: attempts of the pod that lives now come first. */
-static void present_first(struct bh_json *list, const char *uid)
-{
-    struct bh_json *items = bh_json_get_list(list, "items"), *next;
-    size_t n = items && uid ? items->c.n : 0;
-
-    for (struct bh_json *i = n ? items->c.first : NULL; n; i = next, n--) {
-        next = i->next;
-        if (bh_streq(bh_json_get_text(bh_json_get(i, "pod"), "uid"), uid))
-            continue;
-        bh_json_remove(items, i);
-        bh_json_push(items, i);
-    }
-}
-
 static int ask(struct question *q, struct bh_json **ret, struct bh_err *err)
 {
     int rc;
@@ -174,8 +148,19 @@ static int ask(struct question *q, struct bh_json **ret, struct bh_err *err)
     switch (q->what) {
     case LIST:
         rc = bh_decisions_list(q->d, &q->a, &q->filter, ret, err);
-        if (rc == 0)
-            present_first(*ret, q->present_uid);
+        if (rc == 0) {
+            /* Of one pod: attempts of the pod that lives now come first. */
+            const char *uid = q->present_uid;
+            struct bh_json *items = bh_json_get_list(*ret, "items"), *next;
+            size_t n = items && uid ? items->c.n : 0;
+            for (struct bh_json *i = n ? items->c.first : NULL; n; i = next, n--) {
+                next = i->next;
+                if (bh_streq(bh_json_get_text(bh_json_get(i, "pod"), "uid"), uid))
+                    continue;
+                bh_json_remove(items, i);
+                bh_json_push(items, i);
+            }
+        }
         return rc;
     case ONE:
         return bh_decisions_get(q->d, &q->a, q->id, ret, err);
@@ -191,20 +176,16 @@ static int ask(struct question *q, struct bh_json **ret, struct bh_err *err)
     return bh_decisions_explanation(q->d, &q->a, q->id, ret, err);
 }
 
-static int code_of(int rc)
-{
-    return rc == -ENOENT ? 404 : rc == -EINVAL ? 400 : rc == -EAGAIN ? 503 : 500;
-}
-
 static void run_question(struct bh_console_job *j, void *arg)
 {
     struct question *q = arg;
     struct bh_json *v = NULL;
     struct bh_err err = {{0}};
     int rc = ask(q, &v, &err);
+    int code = rc == -ENOENT ? 404 : rc == -EINVAL ? 400 : rc == -EAGAIN ? 503 : 500;
 
     if (rc < 0)
-        bh_console_job_fail(j, code_of(rc), NULL, 0, "%s", err.msg);
+        bh_console_job_fail(j, code, NULL, 0, "%s", err.msg);
     else
         bh_console_job_reply(j, 200, v);
 }
@@ -255,11 +236,9 @@ static bool number_of(struct bh_console_req *c, const char *name, const char *te
         return true;
     errno = 0;
     v = strtoll(text, &end, 10);
-    if (errno || *end || v < 0 || v > max || *text < '0' || *text > '9') {
-        bh_console_fail(c->r, 400, name, 0, "%s \"%.100s\": want a number up to %" PRId64, name,
-                        text, max);
-        return false;
-    }
+    if (errno || *end || v < 0 || v > max || *text < '0' || *text > '9')
+        return bh_console_fail(c->r, 400, name, 0, "%s \"%.100s\": want a number up to %" PRId64,
+                               name, text, max);
     *ret = v;
     return true;
 }
@@ -321,8 +300,7 @@ static bool read_path(struct bh_console_req *c, struct question *q)
         q->node = c->n == 4 ? bh_arena_strdup(&q->a, c->seg[3]) : NULL;
         return q->what != NODES || read_nodes(c, q);
     }
-    bh_console_fail(c->r, 404, NULL, 0, "nothing is served at %s", c->r->path);
-    return false;
+    return bh_console_fail(c->r, 404, NULL, 0, "nothing is served at %s", c->r->path);
 }
 
 void bh_console_decisions(struct bh_console_req *c)
@@ -339,21 +317,19 @@ void bh_console_pod_decisions(struct bh_console_req *c)
 {
     struct bh_sim *s = c->r->sim;
     const struct bh_sim_type *pods = bh_sim_find_type(s, "", "v1", "pods");
-    const struct bh_sim_obj *pod;
-    struct question *q;
 
     if (!bh_streq(c->seg[3], "decisions")) {
         bh_console_fail(c->r, 404, NULL, 0, "nothing is served at %s", c->r->path);
         return;
     }
-    q = question_new(c, LIST);
+    struct question *q = question_new(c, LIST);
     if (!read_filter(c, q)) {
         release_question(q);
         return;
     }
     q->filter.namespace_ = bh_arena_strdup(&q->a, c->seg[1]);
     q->filter.pod = bh_arena_strdup(&q->a, c->seg[2]);
-    pod = pods ? bh_sim_get(s, pods, c->seg[1], c->seg[2]) : NULL;
+    const struct bh_sim_obj *pod = pods ? bh_sim_get(s, pods, c->seg[1], c->seg[2]) : NULL;
     q->present_uid = pod ? bh_arena_strdup(&q->a, pod->uid) : NULL;
     bh_console_work(c, run_question, release_question, q);
 }

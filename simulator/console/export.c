@@ -8,6 +8,7 @@
 #include "simulator/console/parts.h"
 
 #include "common/data/yaml.h"
+#include "simulator/server/tree.h"
 
 const struct bh_console_list bh_console_lists[BH_CONSOLE_LISTS] = {
     {"pods", "v1", "Pod", "pods", "podsLastResourceVersion"},
@@ -58,19 +59,6 @@ static size_t list_of(const struct bh_sim_type *t)
 
 /* ---- in the worker --------------------------------------------------------------------------- */
 
-static void add_object(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
-                       bool whole, bool first)
-{
-    struct bh_json *v = bh_sim_obj_tree(a, o);
-
-    if (!whole)
-        bh_json_drop(v, "apiVersion kind");
-    if (!first)
-        bh_buf_addc(out, ',');
-    bh_json_write(out, v);
-    bh_arena_reset(a);
-}
-
 static void write_document(struct bh_buf *out, const struct export_job *k, const char *config,
                            const struct bh_console_job *j)
 {
@@ -82,8 +70,14 @@ static void write_document(struct bh_buf *out, const struct export_job *k, const
         if (whole && !k->all)
             continue;
         bh_buf_addf(out, "%s\"%s\":[", i ? "," : "", whole ? "others" : bh_console_lists[i].name);
-        for (size_t n = 0; n < k->list[i].n && !bh_console_job_dropped(j); n++)
-            add_object(out, &a, k->list[i].v[n], whole, n == 0);
+        for (size_t n = 0; n < k->list[i].n && !bh_console_job_dropped(j); n++) {
+            struct bh_json *v = bh_sim_obj_tree(&a, k->list[i].v[n]);
+            if (!whole)
+                bh_json_drop(v, "apiVersion kind");
+            bh_tree_comma(out);
+            bh_json_write(out, v);
+            bh_arena_reset(&a);
+        }
         bh_buf_addc(out, ']');
     }
     bh_buf_addf(out, ",\"schedulerConfig\":%s}\n", config ? config : "null");
@@ -126,7 +120,6 @@ void bh_console_export(struct bh_console_req *c)
 {
     const char *kinds = bh_http_query(c->r->http, "kinds"),
                *format = bh_http_query(c->r->http, "format");
-    struct export_job *k;
 
     if (kinds && !bh_streq(kinds, "all")) {
         bh_console_fail(c->r, 400, "kinds", 0, "all, or nothing for the seven kinds");
@@ -136,7 +129,7 @@ void bh_console_export(struct bh_console_req *c)
         bh_console_fail(c->r, 400, "format", 0, "json or yaml");
         return;
     }
-    k = bh_calloc(1, sizeof(*k));
+    struct export_job *k = bh_calloc(1, sizeof(*k));
     k->runtime_dir = c->r->sim->opt.runtime_dir;
     k->yaml = format && bh_streq(format, "yaml");
     k->all = kinds != NULL;

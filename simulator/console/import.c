@@ -14,8 +14,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "common/data/yaml.h"
 #include "simulator/trial/trial.h"
@@ -72,21 +70,18 @@ static unsigned turn_of(const char *kind)
 static void keep(struct import_job *k, const struct bh_json *obj)
 {
     struct bh_buf b = {0};
-    struct entry *e;
 
     BH_GROW(k->v, k->n_v, k->cap);
-    e = &k->v[k->n_v];
+    struct entry *e = &k->v[k->n_v];
     bh_json_write(&b, obj);
     *e = (struct entry){.turn = turn_of(bh_json_get_text(obj, "kind")), .at = k->n_v++, .n = b.n};
     e->json = bh_buf_take(&b);
 }
 
-static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
-                     struct bh_json *obj, struct bh_err *err)
+static int on_object(void *arg, const struct bh_trial_source *at BH_UNUSED,
+                     struct bh_arena *a BH_UNUSED, struct bh_json *obj,
+                     struct bh_err *err BH_UNUSED)
 {
-    (void)at;
-    (void)a;
-    (void)err;
     keep(arg, obj);
     return 0;
 }
@@ -95,9 +90,7 @@ static int by_turn(const void *pa, const void *pb)
 {
     const struct entry *a = pa, *b = pb;
 
-    if (a->turn != b->turn)
-        return a->turn < b->turn ? -1 : 1;
-    return (a->at > b->at) - (a->at < b->at);
+    return a->turn != b->turn ? BH_CMP(a->turn, b->turn) : BH_CMP(a->at, b->at);
 }
 
 /* Does the text begin a document of lists, which has no kind? */
@@ -107,10 +100,9 @@ static bool is_document(const struct bh_json *v)
         return false;
     if (bh_json_get(v, "schedulerConfig"))
         return true;
-    for (size_t i = 0; bh_console_lists[i].name; i++) {
+    for (size_t i = 0; bh_console_lists[i].name; i++)
         if (bh_json_get(v, bh_console_lists[i].name))
             return true;
-    }
     return false;
 }
 
@@ -143,8 +135,7 @@ static int read_document(struct import_job *k, struct bh_arena *a, const struct 
     return 0;
 }
 
-/* Kind-less documents are told from manifests by their beginning, so that long lists of manifests
- * need never be one tree. */
+/* Told from manifests by its beginning, so that long lists of manifests need never be one tree. */
 static bool may_be_document(const char *p)
 {
     p += strspn(p, " \t\r\n");
@@ -166,11 +157,10 @@ static int read_body(struct import_job *k, struct bh_err *err)
 {
     struct bh_json *v = NULL;
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_BYTES};
-    int rc;
 
     if (!may_be_document(k->text))
         return bh_trial_read_text("body", k->text, k->n, &k->names, on_object, k, err);
-    rc = bh_yaml_parse(&a, k->text, k->n, BH_JSON_STRICT, &v, err);
+    int rc = bh_yaml_parse(&a, k->text, k->n, BH_JSON_STRICT, &v, err);
     if (rc == 0 && is_document(v))
         rc = read_document(k, &a, v, err);
     else if (rc == 0)
@@ -178,19 +168,10 @@ static int read_body(struct import_job *k, struct bh_err *err)
     return rc;
 }
 
-static void take_config(struct import_job *k)
-{
-    struct bh_err err = {0};
-    struct bh_console_place at;
-
-    if (k->config && k->runtime_dir &&
-        bh_console_config_apply(k->runtime_dir, k->config, strlen(k->config), &at, &err) < 0)
-        k->config_error = bh_strdup(err.msg);
-}
-
 static void run(struct bh_console_job *j, void *arg)
 {
     struct import_job *k = arg;
+    struct bh_console_place at;
     struct bh_err err = {0};
 
     if (read_body(k, &err) < 0) {
@@ -203,7 +184,9 @@ static void run(struct bh_console_job *j, void *arg)
     }
     if (k->n_v > 1)
         qsort(k->v, k->n_v, sizeof(*k->v), by_turn);
-    take_config(k);
+    if (k->config && k->runtime_dir &&
+        bh_console_config_apply(k->runtime_dir, k->config, strlen(k->config), &at, &err) < 0)
+        k->config_error = bh_strdup(err.msg);
 }
 
 /* ---- in the loop: into the store ------------------------------------------------------------- */
@@ -216,17 +199,13 @@ static void refuse(struct bh_console_applying *p, const char *kind, const char *
                        ns, name, message);
 }
 
-static const char *new_uid(const struct bh_console_applying *p, const char *old)
-{
-    return old && *old ? bh_map_get(&p->uids, old, strlen(old)) : NULL;
-}
-
 static void link_owners(struct bh_console_applying *p, struct bh_json *meta)
 {
     struct bh_json *list = bh_json_get_list(meta, "ownerReferences"), *next;
 
     for (struct bh_json *o = list ? list->c.first : NULL; o; o = next) {
-        const char *uid = new_uid(p, bh_json_get_str(o, "uid"));
+        const char *old = bh_json_get_text(o, "uid");
+        const char *uid = *old ? bh_map_get(&p->uids, old, strlen(old)) : NULL;
         next = o->next;
         if (uid)
             bh_json_set_str(&p->a, o, "uid", uid);
@@ -240,13 +219,12 @@ static void link_owners(struct bh_console_applying *p, struct bh_json *meta)
 static void link_claim(struct bh_console_applying *p, struct bh_json *obj)
 {
     struct bh_json *ref = bh_json_path(obj, "spec.claimRef");
-    const struct bh_sim_type *claims = bh_sim_type_find("", "v1", "persistentvolumeclaims");
-    const struct bh_sim_obj *claim;
 
     if (!ref || ref->type != BH_JSON_OBJECT)
         return;
-    claim =
-        bh_sim_get(p->s, claims, bh_json_get_text(ref, "namespace"), bh_json_get_text(ref, "name"));
+    const struct bh_sim_obj *claim =
+        bh_sim_get(p->s, bh_sim_type_find("", "v1", "persistentvolumeclaims"),
+                   bh_json_get_text(ref, "namespace"), bh_json_get_text(ref, "name"));
     bh_json_unset(ref, "resourceVersion");
     if (claim)
         bh_json_set_str(&p->a, ref, "uid", claim->uid);
@@ -275,12 +253,11 @@ static struct bh_sim_obj *put_status(struct bh_console_applying *p, struct bh_si
 {
     struct bh_sim_obj *after = NULL;
     struct bh_sim_error e = {0};
-    struct bh_json *v;
 
     if (!status || status->type != BH_JSON_OBJECT || !(o->type->flags & BH_SIM_HAS_STATUS) ||
         (o->type->flags & BH_SIM_KEEP_STATUS))
         return o;
-    v = bh_sim_obj_tree(&p->a, o);
+    struct bh_json *v = bh_sim_obj_tree(&p->a, o);
     bh_json_set(&p->a, v, "status", bh_json_clone(&p->a, status));
     if (bh_sim_update(p->s, o->type, o->ns, o->name, BH_SIM_STATUS, &p->a, v, &after, &e))
         refuse(p, o->type->kind, o->ns, o->name, e.message);
@@ -311,20 +288,16 @@ static void put(struct bh_console_applying *p, const struct entry *x)
 {
     struct bh_sim_obj *o = NULL;
     struct bh_sim_error e = {0};
-    struct bh_json *obj, *status;
-    const struct bh_sim_type *t;
-    const char *kind, *ns, *name, *uid;
+    struct bh_json *obj;
 
     if (bh_json_parse(&p->a, x->json, x->n, 0, &obj, NULL) < 0)
         return; /* we wrote it */
-    kind = bh_json_get_text(obj, "kind");
-    t = bh_sim_type_of_kind(bh_json_get_str(obj, "apiVersion"), kind);
-    name = bh_json_get_text(bh_json_get(obj, "metadata"), "name");
-    ns = t && !(t->flags & BH_SIM_NAMESPACED)
-             ? ""
-             : bh_json_get_text(bh_json_get(obj, "metadata"), "namespace");
-    if (t && (t->flags & BH_SIM_NAMESPACED) && !*ns)
-        ns = "default";
+    const char *kind = bh_json_get_text(obj, "kind");
+    const struct bh_sim_type *t = bh_sim_type_of_kind(bh_json_get_str(obj, "apiVersion"), kind);
+    const struct bh_json *meta = bh_json_get(obj, "metadata");
+    const char *name = bh_json_get_text(meta, "name"), *ns = bh_json_get_text(meta, "namespace");
+    if (t)
+        ns = !(t->flags & BH_SIM_NAMESPACED) ? "" : *ns ? ns : "default";
     if (!t || (t->flags & BH_SIM_REVIEW)) {
         refuse(p, kind, ns, name, "this server has no such kind");
         return;
@@ -335,9 +308,8 @@ static void put(struct bh_console_applying *p, const struct entry *x)
     }
     ns = bh_arena_strdup(&p->a, ns);
     name = bh_arena_strdup(&p->a, name);
-    status = bh_json_get(obj, "status");
-    status = status ? bh_json_clone(&p->a, status) : NULL;
-    uid = strip(p, obj);
+    const struct bh_json *status = bh_json_clone(&p->a, bh_json_get(obj, "status"));
+    const char *uid = strip(p, obj);
     if (store(p, t, ns, name, obj, &o, &e)) {
         refuse(p, kind, ns, name, e.message);
         return;
@@ -349,13 +321,6 @@ static void put(struct bh_console_applying *p, const struct entry *x)
     if (o && uid)
         (void)bh_map_put(&p->uids, uid, strlen(uid), bh_arena_strdup(&p->kept, o->uid));
     bh_sim_obj_unref(o);
-}
-
-static struct bh_json *result(struct bh_console_applying *p)
-{
-    return bh_json_make(&p->kept,
-                        "created: %ld, updated: %ld, deleted: %ld, skipped: %ld, errors: %p",
-                        p->created, p->updated, p->deleted, p->skipped, p->errors);
 }
 
 static void job_fini(struct import_job *k)
@@ -382,17 +347,6 @@ static void let_go(struct bh_console_applying *p)
     free(p);
 }
 
-static void finish(struct bh_console_applying *p)
-{
-    struct bh_sim_req r = bh_console_late_req(p->s, p->http, &p->a, p->start_ns);
-
-    bh_console_past_note(p->s->console, "import", p->job.merge ? "merge" : "replace");
-    if (p->http)
-        bh_console_reply(&r, 200, result(p));
-    bh_buf_fini(&r.warnings);
-    let_go(p);
-}
-
 static void put_some(void *arg)
 {
     struct bh_console_applying *p = arg;
@@ -405,8 +359,18 @@ static void put_some(void *arg)
     }
     if (p->at < p->job.n_v)
         p->timer = bh_sim_after(p->s, 0, put_some, p);
-    else
-        finish(p);
+    else {
+        struct bh_sim_req r = bh_console_late_req(p->s, p->http, &p->a, p->start_ns);
+        bh_console_past_note(p->s->console, "import", p->job.merge ? "merge" : "replace");
+        if (p->http)
+            bh_console_reply(
+                &r, 200,
+                bh_json_make(&p->kept,
+                             "created: %ld, updated: %ld, deleted: %ld, skipped: %ld, errors: %p",
+                             p->created, p->updated, p->deleted, p->skipped, p->errors));
+        bh_buf_fini(&r.warnings);
+        let_go(p);
+    }
 }
 
 static void on_abort(void *arg)
@@ -419,14 +383,13 @@ static void on_abort(void *arg)
 static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
 {
     struct import_job *k = arg;
-    struct bh_console_applying *p;
 
     if (s->console->importing) {
         if (r)
             bh_console_fail(r, 409, NULL, 0, "another import is under way");
         return;
     }
-    p = bh_calloc(1, sizeof(*p));
+    struct bh_console_applying *p = bh_calloc(1, sizeof(*p));
     p->s = s;
     p->job = *k;
     *k = (struct import_job){.n = 0}; /* nothing is left to release */
@@ -463,15 +426,35 @@ static void release(void *arg)
 void bh_console_import(struct bh_console_req *c)
 {
     const char *mode = bh_http_query(c->r->http, "mode");
-    struct import_job *k;
 
     if (mode && !bh_streq(mode, "replace") && !bh_streq(mode, "merge")) {
         bh_console_fail(c->r, 400, "mode", 0, "replace or merge");
         return;
     }
-    k = bh_calloc(1, sizeof(*k));
+    struct import_job *k = bh_calloc(1, sizeof(*k));
     k->merge = mode && bh_streq(mode, "merge");
     k->runtime_dir = c->r->sim->opt.runtime_dir;
     k->text = bh_console_body(c->r, &k->n);
     bh_console_work_then(c, run, done, release, k);
+}
+
+/* YAML, read as the server reads it. */
+void bh_console_manifest(struct bh_console_req *c)
+{
+    struct bh_sim_req *r = c->r;
+    struct bh_str body = bh_http_body(r->http);
+    struct bh_json *docs = NULL, *v = bh_json_make(r->a, "documents: []"), *next;
+    struct bh_err err = {0};
+    int rc = bh_yaml_parse_all(r->a, body.p ? body.p : "", body.n, BH_JSON_STRICT, &docs, &err);
+
+    if (rc < 0) {
+        bh_console_fail(r, 400, NULL, bh_console_line_of(&err), "%s", err.msg);
+        return;
+    }
+    for (struct bh_json *d = docs->c.first; d; d = next) {
+        next = d->next;
+        d->next = NULL;
+        bh_json_append(r->a, bh_json_get(v, "documents"), "line: %u, object: %p", d->line, d);
+    }
+    bh_console_reply(r, 200, v);
 }

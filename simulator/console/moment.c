@@ -6,7 +6,6 @@
 #include "simulator/console/parts.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "common/data/yaml.h"
 #include "scheduler/config/config.h"
@@ -16,16 +15,6 @@
 
 /* ---- in the loop ----------------------------------------------------------------------------- */
 
-/* Workloads have their pods already. */
-static bool matters(const struct bh_sim_type *t)
-{
-    char api_version[80];
-
-    bh_sim_type_api_version(t, api_version);
-    return bh_word_at("Deployment DaemonSet Job", t->kind) < 0 && !t->stored_as &&
-           !(t->flags & BH_SIM_REVIEW) && bh_trial_wants(api_version, t->kind);
-}
-
 struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with_objects)
 {
     struct bh_console_moment *m = bh_calloc(1, sizeof(*m));
@@ -33,9 +22,16 @@ struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with
     m->revision = r->sim->rv;
     m->runtime_dir = r->sim->opt.runtime_dir;
     m->body = bh_console_body(r, &m->body_n);
-    for (size_t i = 0; with_objects && i < bh_sim_n_types; i++)
-        if (matters(&bh_sim_types[i]))
-            bh_console_list_more(r->sim, &bh_sim_types[i], &m->objs);
+    for (size_t i = 0; with_objects && i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        char api_version[80];
+        bh_sim_type_api_version(t, api_version);
+        if (bh_word_at("Deployment DaemonSet Job", t->kind) <
+                0 && /* they have their pods already */
+            !t->stored_as &&
+            !(t->flags & BH_SIM_REVIEW) && bh_trial_wants(api_version, t->kind))
+            bh_console_list_more(r->sim, t, &m->objs);
+    }
     return m;
 }
 
@@ -61,11 +57,6 @@ const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *
     return NULL;
 }
 
-void bh_console_question_fini(struct bh_console_question *q)
-{
-    bh_arena_fini(&q->a);
-}
-
 /* Texts about manifests begin with the field they came from: "changes[0].manifest: document 1". */
 int bh_console_question_fail(struct bh_console_question *q, int code, const char *field,
                              const struct bh_err *err)
@@ -74,31 +65,26 @@ int bh_console_question_fail(struct bh_console_question *q, int code, const char
 
     if (end && end - err->msg < 100 && !memchr(err->msg, ' ', (size_t)(end - err->msg)))
         field = bh_arena_strndup(&q->a, err->msg, (size_t)(end - err->msg));
-    bh_console_job_fail(q->job, code, field, bh_console_line_of(err), "%s", err->msg);
-    return -1;
+    return bh_console_job_fail(q->job, code, field, bh_console_line_of(err), "%s", err->msg);
 }
 
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
                                 const char *field, const char *members)
 {
-    if (!obj || obj->type != BH_JSON_OBJECT) {
-        bh_console_job_fail(q->job, 400, field, obj ? obj->line : 0, "expected an object");
-        return -1;
-    }
+    if (!obj || obj->type != BH_JSON_OBJECT)
+        return bh_console_job_fail(q->job, 400, field, obj ? obj->line : 0, "expected an object");
     bh_json_each(m, obj) {
         char name[300];
         if (bh_word_at(members, m->key.p) >= 0)
             continue;
         snprintf(name, sizeof(name), "%s%s%.100s", field ? field : "", field ? "." : "", m->key.p);
-        bh_console_job_fail(q->job, 400, name, m->line, "unknown member");
-        return -1;
+        return bh_console_job_fail(q->job, 400, name, m->line, "unknown member");
     }
     return 0;
 }
 
 int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
-                             const struct bh_console_moment *m, const char *members,
-                             const struct bh_json **ret)
+                             const struct bh_console_moment *m, const char *members)
 {
     struct bh_err err = {0};
     struct bh_json *v = NULL;
@@ -106,7 +92,7 @@ int bh_console_question_open(struct bh_console_question *q, struct bh_console_jo
     *q = (struct bh_console_question){.job = j, .moment = m, .started_ns = bh_mono_ns()};
     if (bh_json_parse(&q->a, m->body, m->body_n, BH_JSON_STRICT, &v, &err) < 0)
         return bh_console_question_fail(q, 400, NULL, &err);
-    *ret = v;
+    q->body = v;
     return bh_console_question_members(q, v, NULL, members);
 }
 
@@ -130,8 +116,7 @@ int bh_console_question_running(struct bh_console_question *q)
     q->configuration = path && *path ? bh_arena_strdup(&q->a, path) : "defaults";
     if (rc == -ENOENT) /* no scheduler runs: the defaults */
         return 0;
-    if (rc == 0)
-        rc = bh_json_parse(&q->a, text, strlen(text), 0, &doc, &err);
+    rc = rc < 0 ? rc : bh_json_parse(&q->a, text, strlen(text), 0, &doc, &err);
     forget_extenders_tls(doc);
     q->running = doc;
     return rc < 0 ? bh_console_question_fail(q, 503, NULL, &err) : 0;
@@ -193,6 +178,21 @@ int bh_console_question_trial(struct bh_console_question *q, const struct bh_jso
     return 0;
 }
 
+int bh_console_question_unbind(struct bh_console_question *q, struct bh_trial *t,
+                               const struct bh_sim_obj *pod)
+{
+    const struct bh_trial_source at = {.file = "the cluster", .document = 1};
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct bh_json *v = bh_sim_obj_tree(&a, pod);
+    struct bh_err err = {0};
+
+    bh_json_unset(bh_json_get(v, "spec"), "nodeName");
+    bh_json_unset(v, "status");
+    bh_json_unset(bh_json_get(v, "metadata"), "managedFields");
+    return bh_trial_add_item(t, &at, v, &err) < 0 ? bh_console_question_fail(q, 500, NULL, &err)
+                                                  : 0;
+}
+
 struct adding {
     struct bh_trial *t;
     bh_trial_object_fn *fn;
@@ -228,23 +228,17 @@ int bh_console_question_add(struct bh_console_question *q, struct bh_trial *t, c
     BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     struct bh_err err = {0};
     uint32_t before = t->n_read;
-    int rc;
 
     if (!text && manifest && manifest->type == BH_JSON_OBJECT) {
         bh_json_write(&b, manifest);
         text = bh_buf_str(&b);
     }
-    if (!text) {
-        bh_console_job_fail(q->job, 400, field, 0, "expected YAML text or an object");
-        return -1;
-    }
-    rc = bh_trial_read_text(label, text, strlen(text), &t->names, on_object, &x, &err);
-    if (rc < 0)
+    if (!text)
+        return bh_console_job_fail(q->job, 400, field, 0, "expected YAML text or an object");
+    if (bh_trial_read_text(label, text, strlen(text), &t->names, on_object, &x, &err) < 0)
         return bh_console_question_fail(q, 400, field, &err);
-    if (t->n_read == before) {
-        bh_console_job_fail(q->job, 400, field, 0, "there is no object in it");
-        return -1;
-    }
+    if (t->n_read == before)
+        return bh_console_job_fail(q->job, 400, field, 0, "there is no object in it");
     return 0;
 }
 
@@ -253,38 +247,29 @@ static void on_binding(void *arg, const Berth__QueuePod *p)
 {
     struct bh_trial *t = arg;
     const struct bh_trial_pod *x = bh_trial_pod_of(t, bh_str_c(p->uid));
-    struct bh_pending pending;
-    bh_sym node;
 
     if (!x || !p->node || (t->o.unbind && bh_streq(p->name, strchr(t->o.unbind, '/') + 1)))
         return;
-    pending = (struct bh_pending){.pod = x->rec, .shape = x->shape};
-    node = bh_sym_internc(bh_engine_symtab(t->w.engine), p->node);
+    struct bh_pending pending = (struct bh_pending){.pod = x->rec, .shape = x->shape};
+    bh_sym node = bh_sym_internc(bh_engine_symtab(t->w.engine), p->node);
     if (bh_engine_assume(t->w.engine, &pending, node) == 0)
         bh_queue_delete(t->w.queue, bh_queue_pod(t->w.queue, bh_trial_uid(x)));
-}
-
-static void assume_bindings(const struct bh_console_question *q, struct bh_trial *t)
-{
-    const uint32_t places =
-        1u << BERTH__QUEUE_PLACE__QUEUE_BINDING | 1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT;
-    struct bh_ask ask = {0};
-
-    if (!q->moment->runtime_dir)
-        return;
-    if (bh_ask_open(&ask, q->moment->runtime_dir, NULL) == 0)
-        (void)bh_ask_queue(&ask, NULL, places, on_binding, t, NULL);
-    bh_ask_close(&ask);
 }
 
 int bh_console_question_prepare(struct bh_console_question *q, struct bh_trial *t,
                                 const char *field)
 {
+    const uint32_t places =
+        1u << BERTH__QUEUE_PLACE__QUEUE_BINDING | 1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT;
+    struct bh_ask ask = {0};
     struct bh_err err = {0};
-    int rc = bh_trial_prepare(t, &err);
 
-    if (rc < 0)
+    if (bh_trial_prepare(t, &err) < 0)
         return bh_console_question_fail(q, 400, field, &err);
-    assume_bindings(q, t);
+    if (!q->moment->runtime_dir)
+        return 0;
+    if (bh_ask_open(&ask, q->moment->runtime_dir, NULL) == 0)
+        (void)bh_ask_queue(&ask, NULL, places, on_binding, t, NULL);
+    bh_ask_close(&ask);
     return 0;
 }

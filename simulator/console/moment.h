@@ -33,18 +33,16 @@ const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *
 struct bh_console_question {
     struct bh_console_job *job;
     const struct bh_console_moment *moment;
-    struct bh_arena a;
+    struct bh_arena a; /* the caller's to release, whatever came of it */
     uint64_t started_ns;
+    const struct bh_json *body;
     const struct bh_json *running; /* configuration in force, without extenders; NULL = defaults */
     const char *configuration;     /* where that came from: a path or "defaults" */
 };
 /* These return 0, or -1 with the job answered. */
-/* Begins one: *ret is the body, an object with no other members than these ("pods max"). fini in any
- * case. */
+/* Begins one: its body is an object with no other members than these ("pods max"). */
 int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
-                             const struct bh_console_moment *m, const char *members,
-                             const struct bh_json **ret);
-void bh_console_question_fini(struct bh_console_question *q);
+                             const struct bh_console_moment *m, const char *members);
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
                                 const char *field, const char *members);
 /* Fills running and configuration. */
@@ -52,6 +50,9 @@ int bh_console_question_running(struct bh_console_question *q);
 /* A configuration given as text; text NULL: the running one. */
 int bh_console_question_config(struct bh_console_question *q, const char *field, const char *text,
                                const struct bh_json **ret);
+/* The pod as its controller would make it anew, in place of the one that is there. */
+int bh_console_question_unbind(struct bh_console_question *q, struct bh_trial *t,
+                               const struct bh_sim_obj *pod);
 /* A trial with all objects of the moment, to which more may be added before it is prepared.
  * unbind: "ns/name" or NULL. */
 int bh_console_question_trial(struct bh_console_question *q, const struct bh_json *config,

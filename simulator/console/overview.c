@@ -2,8 +2,6 @@
  *
  * simulator/console/overview.c - GET /berth/v1/overview: the cluster in one look
  */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "common/base/base.h"
 #include "simulator/console/parts.h"
@@ -25,13 +23,11 @@ struct reason {
 
 static void count_reason(struct reasons *r, const char *p, size_t n, int64_t pods)
 {
-    struct reason *x;
-
     while (n && (p[n - 1] == '.' || p[n - 1] == ' '))
         n--;
     if (!n)
         return;
-    x = bh_map_get(&r->by_text, p, n);
+    struct reason *x = bh_map_get(&r->by_text, p, n);
     if (!x) {
         x = bh_arena_zalloc(r->a, sizeof(*x));
         x->text = bh_arena_strndup(r->a, p, n);
@@ -74,9 +70,7 @@ static int by_count(const void *pa, const void *pb)
 {
     const struct reason *a = *(struct reason *const *)pa, *b = *(struct reason *const *)pb;
 
-    if (a->pods != b->pods)
-        return a->pods > b->pods ? -1 : 1;
-    return strcmp(a->text, b->text);
+    return a->pods != b->pods ? BH_CMP(b->pods, a->pods) : strcmp(a->text, b->text);
 }
 
 static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
@@ -84,18 +78,16 @@ static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
     struct reasons r = {.a = a};
     struct bh_map_entry *e;
-    struct reason **v;
     size_t n = 0;
 
     bh_console_totals_waiting(c, on_message, &r);
-    v = bh_arena_array(a, r.by_text.len + 1, sizeof(*v));
+    struct reason **v = bh_arena_array(a, r.by_text.len + 1, sizeof(*v));
     for (size_t it = 0; (e = bh_map_next(&r.by_text, &it));)
         v[n++] = e->value;
     if (n > 1)
         qsort(v, n, sizeof(*v), by_count);
-    for (size_t i = 0; i < BH_MIN(n, (size_t)REASONS_MAX); i++) {
+    for (size_t i = 0; i < BH_MIN(n, (size_t)REASONS_MAX); i++)
         bh_json_append(a, list, "reason: %s, count: %ld", v[i]->text, v[i]->pods);
-    }
     bh_map_fini(&r.by_text);
     return list;
 }
@@ -111,10 +103,9 @@ static void resource(struct bh_arena *a, struct bh_json *list, const char *name,
 
 static int64_t find_amount(const struct bh_console_amounts *x, const char *name)
 {
-    for (unsigned i = 0; i < x->n; i++) {
+    for (unsigned i = 0; i < x->n; i++)
         if (bh_streq(x->more[i].name, name))
             return x->more[i].value;
-    }
     return 0;
 }
 

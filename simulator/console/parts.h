@@ -11,14 +11,14 @@
 /* ---- handlers (docs/simulator-api.md) -------------------------------------------------------- */
 bh_console_fn bh_console_config_get, bh_console_config_post;  /* config.c */
 bh_console_fn bh_console_reset, bh_console_export;            /* reset.c, export.c */
-bh_console_fn bh_console_import;                              /* import.c */
+bh_console_fn bh_console_import, bh_console_manifest;         /* import.c */
 bh_console_fn bh_console_list_watch, bh_console_watch;        /* stream.c */
 bh_console_fn bh_console_overview;                            /* overview.c */
 bh_console_fn bh_console_decisions, bh_console_pod_decisions; /* decisions.c */
 bh_console_fn bh_console_whatif;                              /* whatif.c */
 bh_console_fn bh_console_capacity, bh_console_drain;          /* capacity.c */
 bh_console_fn bh_console_configs;                             /* configs.c */
-bh_console_fn bh_console_queue, bh_console_manifest;          /* queue.c */
+bh_console_fn bh_console_queue;                               /* scheduler.c */
 bh_console_fn bh_console_timeline, bh_console_utilisation;    /* past.c */
 bh_console_fn bh_console_asof;                                /* asof.c */
 bh_console_fn bh_console_replay_get, bh_console_replay_post, bh_console_replay_patch,
@@ -55,6 +55,9 @@ struct bh_sim_req bh_console_late_req(struct bh_sim *s, struct bh_http_req *http
  * -ENOENT: no scheduler runs there. */
 int bh_console_config_running(const char *runtime_dir, bool yaml, char **ret, char **ret_path,
                               struct bh_err *err);
+/* Findings begin with the field they are about: "profiles[0].plugins: Invalid value: ...". Its
+ * length, 0 = none. */
+size_t bh_console_field_of(const char *finding);
 struct bh_console_place { /* what is wrong */
     unsigned line;        /* 0 = unknown */
     char field[160];      /* "" = none in particular */
@@ -66,8 +69,7 @@ int bh_console_config_apply(const char *runtime_dir, const char *text, size_t n,
                             struct bh_console_place *ret, struct bh_err *err);
 
 /* ---- reset.c, in the loop -------------------------------------------------------------------- */
-/* Takes out what people made: everything but what a cluster has from its start. Returns how
- * many. */
+/* Takes out what people made: all but what a cluster has from its start. Returns how many. */
 size_t bh_console_wipe(struct bh_sim *s);
 /* Part of a fresh cluster, not of what people made. */
 bool bh_console_is_system(const struct bh_sim_type *t, const char *ns, const char *name);

@@ -8,9 +8,6 @@
  */
 #include "simulator/console/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "common/k8s/quantity.h"
 #include "simulator/console/totals.h"
 
@@ -67,11 +64,6 @@ void bh_console_past_note(struct bh_console *c, const char *what, const char *de
     note(c->past, what, "", c->sim->rv, "", "", "", detail);
 }
 
-static bool was_evicted(const struct bh_sim_obj *o)
-{
-    return o->status_n && memmem(o->json + o->status_at, o->status_n, "\"DisruptionTarget\"", 18);
-}
-
 static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
                    struct bh_sim_obj *o)
 {
@@ -83,7 +75,8 @@ static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
         p->bound++;
         note(p, "bound", "Pod", o->rv, o->ns, o->name, "", o->node_name);
     }
-    if (change == BH_SIM_MODIFIED && o->deleting && !old->deleting && was_evicted(o))
+    if (change == BH_SIM_MODIFIED && o->deleting && !old->deleting && o->status_n &&
+        memmem(o->json + o->status_at, o->status_n, "\"DisruptionTarget\"", 18))
         note(p, "evicted", "Pod", o->rv, o->ns, o->name, "", o->node_name);
     if (change == BH_SIM_DELETED)
         note(p, "deleted", "Pod", o->rv, o->ns, o->name, "", o->node_name);
@@ -107,12 +100,11 @@ static struct bh_json *entry_json(struct bh_arena *a, const struct entry *e)
 {
     static const char *const members[] = {"namespace", "name", "by", "detail"};
     const char *p = e->text;
-    struct bh_json *v;
     char time[40];
 
     bh_time_format_micro_ns(time, e->time_ns);
-    v = bh_json_make(a, "time: %s, revision: %lu, what: %s, kind: %s", time, e->rv, e->what,
-                     e->kind);
+    struct bh_json *v = bh_json_make(a, "time: %s, revision: %lu, what: %s, kind: %s", time, e->rv,
+                                     e->what, e->kind);
     for (size_t i = 0; i < BH_ARRAY_LEN(members); i++) {
         bh_json_set_str(a, v, members[i], p);
         p += strlen(p) + 1;
@@ -128,14 +120,7 @@ static bool read_time(struct bh_sim_req *r, const char *name, int64_t absent, in
     *ret = absent;
     if (!text || !*text || bh_time_parse_ns(text, ret) != -EINVAL)
         return true;
-    bh_console_fail(r, 400, name, 0, "\"%.60s\" is no time like 2026-01-02T03:04:05Z", text);
-    return false;
-}
-
-static uint64_t oldest_revision(const struct bh_console_past *p)
-{
-    return BH_MAX(bh_sim_bucket(p->c->sim, p->pods)->evicted_rv,
-                  bh_sim_bucket(p->c->sim, p->nodes)->evicted_rv);
+    return bh_console_fail(r, 400, name, 0, "\"%.60s\" is no time like 2026-01-02T03:04:05Z", text);
 }
 
 void bh_console_timeline(struct bh_console_req *c)
@@ -144,7 +129,6 @@ void bh_console_timeline(struct bh_console_req *c)
     struct bh_console_past *p = r->sim->console->past;
     const char *limit_text = bh_http_query(r->http, "limit");
     long limit = limit_text ? strtol(limit_text, NULL, 10) : LIMIT_USUAL;
-    struct bh_json *list;
     int64_t from, to;
     size_t at = 0, end = p->n;
 
@@ -160,11 +144,12 @@ void bh_console_timeline(struct bh_console_req *c)
         end--;
     if (end - at > (size_t)limit)
         at = end - (size_t)limit; /* the newest */
-    list = bh_json_new(r->a, BH_JSON_ARRAY);
+    struct bh_json *list = bh_json_new(r->a, BH_JSON_ARRAY);
     for (; at < end; at++)
         bh_json_push(list, entry_json(r->a, &p->log[(p->first + at) % LOG_MAX]));
-    bh_console_reply(r, 200,
-                     bh_json_make(r->a, "items: %p, oldest: %lu", list, oldest_revision(p)));
+    uint64_t oldest = BH_MAX(bh_sim_bucket(r->sim, p->pods)->evicted_rv,
+                             bh_sim_bucket(r->sim, p->nodes)->evicted_rv);
+    bh_console_reply(r, 200, bh_json_make(r->a, "items: %p, oldest: %lu", list, oldest));
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -174,45 +159,28 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-static void add_point(struct bh_console_past *p, const struct bh_console_counts *t)
-{
-    struct point *x;
-
-    if (p->n_points == POINTS_MAX) {
-        p->point_first = (p->point_first + 1) % POINTS_MAX;
-        p->n_points--;
-    }
-    x = &p->point[(p->point_first + p->n_points++) % POINTS_MAX];
-    *x = (struct point){.time_ns = bh_sim_now_ns(p->c->sim),
-                        .pods = t->pods.total,
-                        .pending = t->pods.pending,
-                        .nodes = t->nodes.total,
-                        .bound = p->bound,
-                        .cpu = share(t->requested.cpu_milli, t->allocatable.cpu_milli),
-                        .memory = share(t->requested.memory_bytes, t->allocatable.memory_bytes)};
-    p->bound = 0;
-}
-
 static void on_second(void *arg)
 {
     struct bh_console_past *p = arg;
     const struct bh_console_counts *t = bh_console_totals_if_on(p->c);
 
-    if (t)
-        add_point(p, t);
+    if (t) {
+        if (p->n_points == POINTS_MAX) {
+            p->point_first = (p->point_first + 1) % POINTS_MAX;
+            p->n_points--;
+        }
+        struct point *x = &p->point[(p->point_first + p->n_points++) % POINTS_MAX];
+        *x =
+            (struct point){.time_ns = bh_sim_now_ns(p->c->sim),
+                           .pods = t->pods.total,
+                           .pending = t->pods.pending,
+                           .nodes = t->nodes.total,
+                           .bound = p->bound,
+                           .cpu = share(t->requested.cpu_milli, t->allocatable.cpu_milli),
+                           .memory = share(t->requested.memory_bytes, t->allocatable.memory_bytes)};
+        p->bound = 0;
+    }
     p->timer = bh_sim_after(p->c->sim, EVERY_NS, on_second, p);
-}
-
-static void point_text(struct bh_buf *out, const struct point *x)
-{
-    char time[40];
-
-    bh_time_format_micro_ns(time, x->time_ns);
-    bh_buf_addf(out,
-                "%s{\"time\":\"%s\",\"pods\":%lld,\"pending\":%lld,\"nodes\":%lld,\"cpu\":%.4f,"
-                "\"memory\":%.4f,\"decisions\":%lld}",
-                out->p[out->n - 1] == '[' ? "" : ",", time, (long long)x->pods,
-                (long long)x->pending, (long long)x->nodes, x->cpu, x->memory, (long long)x->bound);
 }
 
 void bh_console_utilisation(struct bh_console_req *c)
@@ -229,8 +197,16 @@ void bh_console_utilisation(struct bh_console_req *c)
     bh_buf_adds(b, "{\"interval_s\":1,\"points\":[");
     for (size_t i = 0; i < p->n_points; i++) {
         const struct point *x = &p->point[(p->point_first + i) % POINTS_MAX];
-        if (x->time_ns > since)
-            point_text(b, x);
+        if (x->time_ns > since) {
+            char time[40];
+            bh_time_format_micro_ns(time, x->time_ns);
+            bh_buf_addf(
+                b,
+                "%s{\"time\":\"%s\",\"pods\":%lld,\"pending\":%lld,\"nodes\":%lld,\"cpu\":%.4f,"
+                "\"memory\":%.4f,\"decisions\":%lld}",
+                b->p[b->n - 1] == '[' ? "" : ",", time, (long long)x->pods, (long long)x->pending,
+                (long long)x->nodes, x->cpu, x->memory, (long long)x->bound);
+        }
     }
     bh_buf_adds(b, "]}\n");
     bh_sim_reply_raw(r, 200, "application/json", b->p, b->n);

@@ -55,23 +55,22 @@ void bh_console_replay_get(struct bh_console_req *c)
 static bool speed_of(const char *text, double *ret)
 {
     char *end;
-    double v;
 
     if (bh_streq(text, "max")) {
         *ret = 0;
         return true;
     }
-    v = strtod(text, &end);
+    double v = strtod(text, &end);
     if (end == text || *end || !isfinite(v) || v < 0 || v > SPEED_MAX)
         return false;
     *ret = v;
     return true;
 }
 
-static void refuse_speed(struct bh_console_req *c, const char *field)
+static bool refuse_speed(struct bh_console_req *c)
 {
-    bh_console_fail(c->r, 400, field, 0, "%s: a number above 0 up to %.0f, or \"max\"", field,
-                    SPEED_MAX);
+    return bh_console_fail(c->r, 400, "speed", 0, "speed: a number above 0 up to %.0f, or \"max\"",
+                           SPEED_MAX);
 }
 
 void bh_console_replay_post(struct bh_console_req *c)
@@ -84,13 +83,12 @@ void bh_console_replay_post(struct bh_console_req *c)
                                   .follow = bh_sim_query_bool(c->r, "follow", false)};
     struct bh_str body = bh_http_body(c->r->http);
     struct bh_err err;
-    int rc;
 
     if (speed && !speed_of(speed, &o.speed)) {
-        refuse_speed(c, "speed");
+        refuse_speed(c);
         return;
     }
-    rc = bh_player_start(replay_of(c), body.p, body.n, &o, &err);
+    int rc = bh_player_start(replay_of(c), body.p, body.n, &o, &err);
     if (rc < 0)
         bh_console_fail(c->r, rc == -EBUSY ? 409 : 400, NULL, 0, "%s", err.msg);
     else
@@ -108,10 +106,8 @@ static bool read_patch(struct bh_console_req *c, const struct bh_json *v, struct
     bh_json_each(m, v) {
         const char *text = m->type == BH_JSON_NUMBER ? m->s.p : bh_json_cstr(m);
         if (bh_streq(m->key.p, "speed")) {
-            if (!text || !speed_of(text, &p->speed)) {
-                refuse_speed(c, "speed");
-                return false;
-            }
+            if (!text || !speed_of(text, &p->speed))
+                return refuse_speed(c);
             p->has_speed = true;
         } else if (bh_streq(m->key.p, "paused") && m->type == BH_JSON_BOOL) {
             p->has_paused = true;
@@ -119,13 +115,12 @@ static bool read_patch(struct bh_console_req *c, const struct bh_json *v, struct
         } else if (bh_streq(m->key.p, "step") && bh_json_i64(m, &p->step) && p->step > 0 &&
                    p->step <= STEP_MAX) {
             continue;
-        } else {
-            bh_console_fail(c->r, 400, m->key.p, 0,
-                            "%s: speed (number or \"max\"), paused (true, false) or step (1 to %d) "
-                            "is expected",
-                            m->key.p, STEP_MAX);
-            return false;
-        }
+        } else
+            return bh_console_fail(
+                c->r, 400, m->key.p, 0,
+                "%s: speed (number or \"max\"), paused (true, false) or step (1 to %d) "
+                "is expected",
+                m->key.p, STEP_MAX);
     }
     return true;
 }

@@ -25,19 +25,6 @@ struct bh_console_baseline {
     char path[180]; /* of the file, "" = none */
 };
 
-static bool is_lease(const struct bh_sim_type *t)
-{
-    return bh_streq(t->kind, "Lease");
-}
-
-static bool is_kept_kind(const struct bh_sim_type *t)
-{
-    static const char groups[] = "rbac.authorization.k8s.io apiregistration.k8s.io "
-                                 "apiextensions.k8s.io certificates.k8s.io";
-
-    return bh_word_at(groups, t->group) >= 0 || is_lease(t);
-}
-
 static bool is_system_namespace(const char *name)
 {
     return bh_streq(name, "default") || strncmp(name, "kube-", 5) == 0;
@@ -45,7 +32,9 @@ static bool is_system_namespace(const char *name)
 
 bool bh_console_is_system(const struct bh_sim_type *t, const char *ns, const char *name)
 {
-    if (is_kept_kind(t))
+    static const char groups[] = "rbac.authorization.k8s.io apiregistration.k8s.io "
+                                 "apiextensions.k8s.io certificates.k8s.io";
+    if (bh_word_at(groups, t->group) >= 0 || bh_streq(t->kind, "Lease"))
         return true;
     if (bh_streq(t->kind, "Namespace"))
         return is_system_namespace(name);
@@ -67,16 +56,11 @@ static void delete_now(struct bh_sim *s, const struct bh_sim_obj *o)
         bh_sim_commit_delete(s, slot);
 }
 
-static bool is_definition(const struct bh_sim_type *t)
-{
-    return bh_streq(t->group, "apiextensions.k8s.io");
-}
-
 /* NULL: a custom kind that was withdrawn. */
 static bool is_ours(const struct bh_sim_type *t)
 {
-    return t && bh_sim_type_stores(t) && !(t->flags & BH_SIM_REVIEW) && !is_lease(t) &&
-           !is_definition(t);
+    return t && bh_sim_type_stores(t) && !(t->flags & BH_SIM_REVIEW) &&
+           !bh_streq(t->kind, "Lease") && !bh_streq(t->group, "apiextensions.k8s.io");
 }
 
 size_t bh_console_wipe(struct bh_sim *s)
@@ -85,10 +69,9 @@ size_t bh_console_wipe(struct bh_sim *s)
 
     for (size_t i = 0; i < bh_sim_type_count(s); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(s, i);
-        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         if (!is_ours(t))
             continue;
-        bh_sim_list(s, t, NULL, &l);
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(s, t, NULL);
         for (size_t k = 0; k < l.n; k++) {
             const struct bh_sim_obj *o = l.v[k];
             /* what a namespace that goes has for itself goes with it */
@@ -113,22 +96,17 @@ static void forget_definitions(struct bh_console_baseline *b)
     b->definitions = NULL;
 }
 
-static void mark_definitions(struct bh_sim *s, struct bh_console_baseline *b)
-{
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-
-    forget_definitions(b);
-    bh_sim_list(s, bh_sim_find_kind(s, NULL, "CustomResourceDefinition"), NULL, &l);
-    b->definitions = bh_calloc(l.n + 1, sizeof(*b->definitions));
-    for (size_t i = 0; i < l.n; i++)
-        b->definitions[b->n_definitions++] = bh_strdup(l.v[i]->uid);
-}
-
 static void mark(struct bh_console *c)
 {
     struct bh_console_baseline *b = c->baseline;
+    struct bh_sim *s = c->sim;
+    const struct bh_sim_type *crd = bh_sim_find_kind(s, NULL, "CustomResourceDefinition");
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(s, crd, NULL);
 
-    mark_definitions(c->sim, b);
+    forget_definitions(b);
+    b->definitions = bh_calloc(l.n + 1, sizeof(*b->definitions));
+    for (size_t i = 0; i < l.n; i++)
+        b->definitions[b->n_definitions++] = bh_strdup(l.v[i]->uid);
     bh_sim_objs_fini(&b->objs);
     for (size_t i = 0; i < bh_sim_type_count(c->sim); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
@@ -154,10 +132,9 @@ static void clear(struct bh_sim *s, const struct bh_console_baseline *b)
         (void)bh_map_put(&keep, b->objs.v[i]->uid, strlen(b->objs.v[i]->uid), b->objs.v[i]);
     for (size_t i = 0; i < bh_sim_type_count(s); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(s, i);
-        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         if (!is_ours(t))
             continue;
-        bh_sim_list(s, t, NULL, &l);
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(s, t, NULL);
         for (size_t k = 0; k < l.n; k++) {
             const struct bh_sim_obj *was = bh_map_get(&keep, l.v[k]->uid, strlen(l.v[k]->uid));
             if (!was || !unchanged(was, l.v[k]))
@@ -166,36 +143,14 @@ static void clear(struct bh_sim *s, const struct bh_console_baseline *b)
     }
 }
 
-static bool is_served(const struct bh_sim *s, const struct bh_sim_type *t)
-{
-    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
-        if (bh_sim_type_at(s, i) == t)
-            return true;
-    }
-    return false;
-}
-
-/* Their objects go with them. */
-static void drop_new_definitions(struct bh_sim *s, const struct bh_console_baseline *b)
-{
-    const struct bh_sim_type *t = bh_sim_find_kind(s, NULL, "CustomResourceDefinition");
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-
-    bh_sim_list(s, t, NULL, &l);
-    for (size_t i = 0; i < l.n; i++) {
-        bool was = false;
-        for (size_t k = 0; k < b->n_definitions && !was; k++)
-            was = bh_streq(b->definitions[k], l.v[i]->uid);
-        if (!was)
-            (void)bh_sim_delete(s, t, "", l.v[i]->name, NULL, NULL);
-    }
-}
-
 static void bring_back(struct bh_sim *s, const struct bh_console_baseline *b)
 {
     for (size_t i = 0; i < b->objs.n; i++) {
         struct bh_sim_obj *o = b->objs.v[i];
-        if (is_served(s, o->type) && !bh_sim_get(s, o->type, o->ns, o->name))
+        bool served = false;
+        for (size_t k = 0; k < bh_sim_type_count(s) && !served; k++)
+            served = bh_sim_type_at(s, k) == o->type;
+        if (served && !bh_sim_get(s, o->type, o->ns, o->name))
             bh_sim_commit(s, NULL, bh_sim_obj_with_rv(o, s->rv + 1), NULL);
     }
 }
@@ -219,9 +174,8 @@ static void run(struct bh_console_job *j, void *arg)
         bh_console_job_fail(j, 500, NULL, 0, "%s", err.msg);
 }
 
-static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
+static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg BH_UNUSED)
 {
-    (void)arg;
     if (s->console->importing) {
         if (r)
             bh_console_fail(r, 409, NULL, 0, "an import is under way");
@@ -229,7 +183,17 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
     }
     bh_player_stop(s->console->replay); /* it would go on filling what is emptied */
     clear(s, s->console->baseline);
-    drop_new_definitions(s, s->console->baseline);
+    /* Their objects go with them. */
+    const struct bh_console_baseline *b = s->console->baseline;
+    const struct bh_sim_type *t = bh_sim_find_kind(s, NULL, "CustomResourceDefinition");
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_listed(s, t, NULL);
+    for (size_t i = 0; i < l.n; i++) {
+        bool was = false;
+        for (size_t k = 0; k < b->n_definitions && !was; k++)
+            was = bh_streq(b->definitions[k], l.v[i]->uid);
+        if (!was)
+            (void)bh_sim_delete(s, t, "", l.v[i]->name, NULL, NULL);
+    }
     bring_back(s, s->console->baseline);
     bh_console_past_note(s->console, "reset", "");
     if (r)
@@ -248,14 +212,13 @@ void bh_console_reset(struct bh_console_req *c)
 {
     struct bh_console *console = c->r->sim->console;
     const struct bh_console_baseline *b = console->baseline;
-    struct reset_job *k;
 
     if (bh_sim_query_bool(c->r, "mark", false)) { /* from now on, this is the start */
         mark(console);
         bh_sim_reply_raw(c->r, 202, "application/json", "", 0);
         return;
     }
-    k = bh_calloc(1, sizeof(*k));
+    struct reset_job *k = bh_calloc(1, sizeof(*k));
     k->runtime_dir = c->r->sim->opt.runtime_dir;
     k->config = b->config ? bh_strndup(b->config, b->config_n) : NULL;
     k->config_n = b->config_n;

@@ -27,10 +27,9 @@ static int64_t *slot(struct bh_console_amounts *x, const char *name)
         return &x->memory_bytes;
     if (bh_streq(name, "pods"))
         return &x->pods;
-    for (unsigned i = 0; i < x->n; i++) {
+    for (unsigned i = 0; i < x->n; i++)
         if (bh_streq(x->more[i].name, name))
             return &x->more[i].value;
-    }
     if (x->n == BH_CONSOLE_RESOURCES)
         return NULL;
     x->more[x->n].name = name;
@@ -56,10 +55,9 @@ void bh_console_amounts_add(struct bh_console_amounts *x, const struct bh_consol
     x->pods = add_sat(x->pods, sign * y->pods);
     for (unsigned i = 0; i < y->n; i++)
         bh_console_amount_add(x, y->more[i].name, sign * y->more[i].value);
-    for (unsigned i = 0; i < x->n; i++) {
+    for (unsigned i = 0; i < x->n; i++)
         if (x->more[i].value)
             x->more[k++] = x->more[i];
-    }
     x->n = k;
 }
 
@@ -91,33 +89,21 @@ static void read_list(struct bh_console_amounts *x, const struct bh_json *list)
         bh_console_amount_add(x, q->key.p, amount_of(q, bh_streq(q->key.p, "cpu")));
 }
 
-static struct bh_console_amounts of_container(const struct bh_json *c)
-{
-    struct bh_console_amounts x = {0};
-
-    read_list(&x, bh_json_path(c, "resources.requests"));
-    return x;
-}
-
-static bool counts_on_pod_level(const char *name)
-{
-    return bh_streq(name, "cpu") || bh_streq(name, "memory") ||
-           strncmp(name, "hugepages-", 10) == 0;
-}
-
 void bh_console_requests(const struct bh_json *pod, struct bh_console_amounts *out)
 {
     const struct bh_json *spec = bh_json_get(pod, "spec");
     const struct bh_json *level = bh_json_path(spec, "resources.requests");
-    struct bh_console_amounts sidecars = {0}, init = {0}, x;
+    struct bh_console_amounts sidecars = {0}, init = {0};
 
     memset(out, 0, sizeof(*out));
     bh_json_each(c, bh_json_get_list(spec, "containers")) {
-        x = of_container(c);
+        struct bh_console_amounts x = {0};
+        read_list(&x, bh_json_path(c, "resources.requests"));
         bh_console_amounts_add(out, &x, 1);
     }
     bh_json_each(c, bh_json_get_list(spec, "initContainers")) {
-        x = of_container(c);
+        struct bh_console_amounts x = {0};
+        read_list(&x, bh_json_path(c, "resources.requests"));
         if (bh_streq(bh_json_get_text(c, "restartPolicy"), "Always")) {
             bh_console_amounts_add(out, &x, 1);
             bh_console_amounts_add(&sidecars, &x, 1);
@@ -129,7 +115,9 @@ void bh_console_requests(const struct bh_json *pod, struct bh_console_amounts *o
     }
     raise_to(out, &init);
     bh_json_each(q, level && level->type == BH_JSON_OBJECT ? level : NULL) {
-        int64_t *v = counts_on_pod_level(q->key.p) ? slot(out, q->key.p) : NULL;
+        bool counts =
+            bh_word_at("cpu memory", q->key.p) >= 0 || strncmp(q->key.p, "hugepages-", 10) == 0;
+        int64_t *v = counts ? slot(out, q->key.p) : NULL;
         if (v)
             *v = amount_of(q, bh_streq(q->key.p, "cpu"));
     }
@@ -149,10 +137,9 @@ const struct bh_json *bh_console_condition(const struct bh_json *obj, const char
 {
     const struct bh_json *found = NULL;
 
-    bh_json_each(c, bh_json_get_list(bh_json_get(obj, "status"), "conditions")) {
+    bh_json_each(c, bh_json_get_list(bh_json_get(obj, "status"), "conditions"))
         if (bh_streq(bh_json_get_text(c, "type"), type))
             found = c;
-    }
     return found;
 }
 

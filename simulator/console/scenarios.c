@@ -99,17 +99,6 @@ static void on_tick(void *arg)
         atomic_store(&r->progress.cancel, true);
 }
 
-static void cluster_text(const struct run *r, struct bh_buf *b)
-{
-    bh_buf_adds(b, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
-    for (size_t i = 0; i < r->objs.n; i++) {
-        if (i)
-            bh_buf_addc(b, ',');
-        bh_buf_add(b, r->objs.v[i]->json, r->objs.v[i]->json_n);
-    }
-    bh_buf_adds(b, "]}");
-}
-
 /* Of each scheduler: name and summary. */
 static void keep_summary(struct run *r)
 {
@@ -131,8 +120,15 @@ static void run_scenario(struct bh_console_job *j, void *arg)
     struct bh_err err = {0};
 
     r->job = j;
-    if (r->scenario->start_cluster)
-        cluster_text(r, &cluster);
+    if (r->scenario->start_cluster) {
+        bh_buf_adds(&cluster, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
+        for (size_t i = 0; i < r->objs.n; i++) {
+            if (i)
+                bh_buf_addc(&cluster, ',');
+            bh_buf_add(&cluster, r->objs.v[i]->json, r->objs.v[i]->json_n);
+        }
+        bh_buf_adds(&cluster, "]}");
+    }
     const struct bh_scenario_options o = {.progress = &r->progress,
                                           .tick = on_tick,
                                           .arg = r,
@@ -142,8 +138,7 @@ static void run_scenario(struct bh_console_job *j, void *arg)
     int rc = bh_scenario_run(r->scenario, &o, &r->json, &r->passed, &err);
     if (rc >= 0 && r->json.n > RESULT_MOST)
         rc = bh_err_set(&err, -EFBIG, "the result is larger than %zu MiB", RESULT_MOST >> 20);
-    if (rc >= 0)
-        rc = bh_scenario_html(r->json.p, r->json.n, &r->html, &err);
+    rc = rc < 0 ? rc : bh_scenario_html(r->json.p, r->json.n, &r->html, &err);
     if (rc >= 0)
         keep_summary(r);
     r->ran = rc >= 0;
@@ -191,12 +186,11 @@ static void unlink_run(struct bh_console_scenarios *all, struct run *r)
         }
 }
 
-static void run_done(struct bh_sim_req *req, struct bh_sim *s, void *arg)
+static void run_done(struct bh_sim_req *req BH_UNUSED, struct bh_sim *s, void *arg)
 {
     struct run *r = arg;
     struct bh_console_scenarios *all = r->all;
 
-    (void)req;
     if (!all)
         return;
     all->running = NULL;
@@ -294,11 +288,11 @@ static struct bh_json *state_of(const struct run *r, struct bh_arena *a)
 {
     uint64_t took = is_over(r) ? r->took_ns : r->began_ns ? bh_mono_ns() - r->began_ns : 0;
     char started[40] = "";
-    struct bh_json *o;
 
     if (r->started_ns)
         bh_time_format_micro_ns(started, r->started_ns);
-    o = bh_json_make(a,
+    struct bh_json *o =
+        bh_json_make(a,
                      "id: %s, name: %s, phase: %s, message: %s, progress: {at_ns: %ld, "
                      "end_ns: %ld}, started?: %s, took_ns: %lu",
                      bh_arena_printf(a, "s%u", r->id), r->name, phase_names[r->phase],
@@ -308,17 +302,6 @@ static struct bh_json *state_of(const struct run *r, struct bh_arena *a)
         bh_json_set_bool(a, o, "passed", r->passed);
     bh_json_add(a, o, "object?: %s", r->object);
     return o;
-}
-
-static void gone_rows(const struct bh_console_scenarios *all, uint64_t cursor, struct bh_buf *out,
-                      struct bh_arena *a)
-{
-    for (unsigned i = 0; cursor && i < BH_MIN(all->n_gone, (unsigned)RUNS_MOST); i++) {
-        if (all->gone[i].version >= cursor)
-            bh_console_change(
-                out, "DELETED",
-                bh_json_make(a, "id: %s", bh_arena_printf(a, "s%u", all->gone[i].id)));
-    }
 }
 
 /* Rows of the watch: whatever changed after the cursor. */
@@ -338,7 +321,11 @@ static int scenario_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
             continue;
         bh_console_change(out, *cursor ? "MODIFIED" : "ADDED", state_of(r, &a));
     }
-    gone_rows(all, *cursor, out, &a);
+    for (unsigned i = 0; *cursor && i < BH_MIN(all->n_gone, (unsigned)RUNS_MOST); i++) {
+        const char *id = bh_arena_printf(&a, "s%u", all->gone[i].id);
+        if (all->gone[i].version >= *cursor)
+            bh_console_change(out, "DELETED", bh_json_make(&a, "id: %s", id));
+    }
     *cursor = all->version + 1;
     return 0;
 }
@@ -383,15 +370,6 @@ static struct run *find_run(struct bh_console_req *c)
     return NULL;
 }
 
-static void get_list(struct bh_console_req *c)
-{
-    struct bh_json *v = bh_json_make(c->r->a, "items: []");
-
-    for (struct run *r = c->r->sim->console->scenarios->first; r; r = r->next)
-        bh_json_push(bh_json_get(v, "items"), state_of(r, c->r->a));
-    bh_console_reply(c->r, 200, v);
-}
-
 static void get_report(struct bh_console_req *c, const struct run *r)
 {
     if (!r->html.n || !is_over(r)) {
@@ -405,33 +383,30 @@ static void get_report(struct bh_console_req *c, const struct run *r)
     bh_sim_reply_raw(c->r, 200, "text/html; charset=utf-8", r->html.p, r->html.n);
 }
 
-/* The state, and the result as it was written. */
-static void get_one(struct bh_console_req *c, const struct run *r)
-{
-    struct bh_buf *b = &c->r->sim->reply;
-
-    bh_buf_reset(b);
-    bh_json_write(b, state_of(r, c->r->a));
-    if (is_over(r) && r->json.n) {
-        b->n--; /* the closing brace */
-        bh_buf_adds(b, ",\"result\":");
-        bh_buf_add(b, r->json.p, r->json.n);
-        bh_buf_addc(b, '}');
-    }
-    bh_buf_addc(b, '\n');
-    bh_sim_reply_raw(c->r, 200, "application/json", b->p, b->n);
-}
-
 void bh_console_scenarios_get(struct bh_console_req *c)
 {
     struct run *r;
 
     if (c->n == 1) {
-        get_list(c);
+        struct bh_json *v = bh_json_make(c->r->a, "items: []");
+        for (r = c->r->sim->console->scenarios->first; r; r = r->next)
+            bh_json_push(bh_json_get(v, "items"), state_of(r, c->r->a));
+        bh_console_reply(c->r, 200, v);
     } else if (!(r = find_run(c))) {
         return;
     } else if (c->n == 2) {
-        get_one(c, r);
+        /* The state, and the result as it was written. */
+        struct bh_buf *b = &c->r->sim->reply;
+        bh_buf_reset(b);
+        bh_json_write(b, state_of(r, c->r->a));
+        if (is_over(r) && r->json.n) {
+            b->n--; /* the closing brace */
+            bh_buf_adds(b, ",\"result\":");
+            bh_buf_add(b, r->json.p, r->json.n);
+            bh_buf_addc(b, '}');
+        }
+        bh_buf_addc(b, '\n');
+        bh_sim_reply_raw(c->r, 200, "application/json", b->p, b->n);
     } else if (bh_streq(c->seg[2], "report")) {
         get_report(c, r);
     } else {
@@ -488,43 +463,36 @@ static void object_added(struct bh_console_scenarios *all, const struct bh_sim_o
     start_next(all);
 }
 
-static void object_deleted(struct bh_console_scenarios *all, const struct bh_sim_obj *obj)
-{
-    struct run *r = all->first;
-
-    while (r && !(r->object && bh_streq(r->uid, obj->uid)))
-        r = r->next;
-    if (r)
-        forget(all, r);
-}
-
-static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
+static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *old BH_UNUSED,
                       struct bh_sim_obj *obj)
 {
     struct bh_console_scenarios *all = *(struct bh_console_scenarios **)arg;
 
-    (void)old;
     if (!all)
         return;
     if (change == BH_SIM_ADDED)
         object_added(all, obj);
-    else if (change == BH_SIM_DELETED)
-        object_deleted(all, obj);
+    else if (change == BH_SIM_DELETED) {
+        struct run *r = all->first;
+        while (r && !(r->object && bh_streq(r->uid, obj->uid)))
+            r = r->next;
+        if (r)
+            forget(all, r);
+    }
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_scenarios_start(struct bh_console *c)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-
     c->scenarios = bh_calloc(1, sizeof *c->scenarios);
     c->scenarios->sim = c->sim;
     c->scenarios->type = bh_sim_type_find("sim.berth.dev", "v1alpha1", "scenarios");
     bh_console_publish(c->sim, "scenarios", scenario_rows);
     if (!c->scenarios->type)
         return;
-    bh_sim_list(c->sim, c->scenarios->type, NULL, &l);
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs l = bh_sim_listed(c->sim, c->scenarios->type, NULL);
     for (size_t i = 0; i < l.n; i++)
         object_added(c->scenarios, l.v[i]);
     bh_sim_listen(c->sim, c->scenarios->type, on_commit, &c->scenarios);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/console/scheduler.c - how the scheduler is, from answers that worker threads fetch
+ * simulator/console/scheduler.c - the scheduler: how it is, and its queue
  */
 #include "simulator/console/parts.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "common/control/ask.h"
@@ -20,7 +21,7 @@ struct question {
     struct bh_console_scheduler_view view;
 };
 
-static void run(struct bh_console_job *j, void *arg)
+static void run(struct bh_console_job *j BH_UNUSED, void *arg)
 {
     struct question *q = arg;
     const Berth__ControlReply *r = NULL;
@@ -28,9 +29,7 @@ static void run(struct bh_console_job *j, void *arg)
     struct bh_ask ask = {0};
     int rc = bh_ask_open(&ask, q->runtime_dir, &err);
 
-    (void)j;
-    if (rc == 0)
-        rc = bh_ask_for(&ask, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, &err);
+    rc = rc < 0 ? rc : bh_ask_for(&ask, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, &err);
     q->view.known = true;
     q->view.running = rc == 0;
     q->view.deciding = rc == 0 && r->status && r->status->deciding;
@@ -41,11 +40,10 @@ static void run(struct bh_console_job *j, void *arg)
     bh_ask_close(&ask);
 }
 
-static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
+static void done(struct bh_sim_req *r BH_UNUSED, struct bh_sim *s, void *arg)
 {
     const struct question *q = arg;
 
-    (void)r;
     s->console->scheduler->view = q->view;
     s->console->scheduler->asking = false;
 }
@@ -77,4 +75,69 @@ void bh_console_scheduler_stop(struct bh_console *c)
 {
     free(c->scheduler);
     c->scheduler = NULL;
+}
+
+/* ---- queue ----------------------------------------------------------------------------------- */
+
+struct listing {
+    const char *runtime_dir;
+    char *ns;
+    struct bh_arena a;
+    struct bh_json *items;
+    int64_t count[16]; /* by place */
+};
+
+static void on_pod(void *arg, const Berth__QueuePod *p)
+{
+    struct listing *l = arg;
+
+    bh_json_push(l->items, bh_queue_pod_json(&l->a, p));
+    if ((size_t)p->place < BH_ARRAY_LEN(l->count))
+        l->count[p->place]++;
+}
+
+static void run_queue(struct bh_console_job *j, void *arg)
+{
+    static const Berth__QueuePlace places[] = {
+        BERTH__QUEUE_PLACE__QUEUE_ACTIVE,        BERTH__QUEUE_PLACE__QUEUE_BACKOFF,
+        BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF, BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE,
+        BERTH__QUEUE_PLACE__QUEUE_GATED,         BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT,
+        BERTH__QUEUE_PLACE__QUEUE_BINDING,       BERTH__QUEUE_PLACE__QUEUE_WAITING};
+    struct listing *l = arg;
+    struct bh_err err = {0};
+    struct bh_ask ask = {0};
+    int rc = l->runtime_dir ? bh_ask_open(&ask, l->runtime_dir, &err)
+                            : bh_err_set(&err, -ENOENT, "no scheduler belongs to this server");
+
+    l->items = bh_json_new(&l->a, BH_JSON_ARRAY);
+    rc = rc < 0 ? rc : bh_ask_queue(&ask, l->ns, 0, on_pod, l, &err);
+    bh_ask_close(&ask);
+    if (rc < 0) {
+        bh_console_job_fail(j, 503, NULL, 0, "%s", err.msg);
+        return;
+    }
+    struct bh_json *v = bh_json_make(&l->a, "running: true, counts: {}, items: %p", l->items);
+    for (size_t i = 0; i < BH_ARRAY_LEN(places); i++)
+        bh_json_set_i64(&l->a, bh_json_get(v, "counts"), bh_queue_place_name(places[i]),
+                        l->count[places[i]]);
+    bh_console_job_reply(j, 200, v);
+}
+
+static void release_queue(void *arg)
+{
+    struct listing *l = arg;
+
+    bh_arena_fini(&l->a);
+    free(l->ns);
+    free(l);
+}
+
+void bh_console_queue(struct bh_console_req *c)
+{
+    const char *ns = bh_http_query(c->r->http, "namespace");
+    struct listing *l = bh_calloc(1, sizeof(*l));
+
+    l->runtime_dir = c->r->sim->opt.runtime_dir;
+    l->ns = ns && *ns ? bh_strdup(ns) : NULL;
+    bh_console_work(c, run_queue, release_queue, l);
 }

@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "simulator/console/rows.h"
 #include "simulator/console/totals.h"
@@ -139,26 +138,20 @@ static void add_node(struct bh_console_streams *all, const char *type, const str
     bh_arena_reset(&all->arena);
 }
 
-/* {"Kind":"pods","EventType":"ADDED","Obj":{...}}, the object without apiVersion and kind. */
-static void add_line(struct bh_console_streams *all, const char *type, const struct bh_sim_obj *o)
-{
-    struct bh_json *obj = bh_sim_obj_tree(&all->arena, o);
-
-    bh_json_drop(obj, "apiVersion kind");
-    bh_buf_addf(&all->text, "{\"Kind\":\"%s\",\"EventType\":\"%s\",\"Obj\":", o->type->plural,
-                type);
-    bh_json_write(&all->text, obj);
-    bh_buf_adds(&all->text, "}\n");
-    bh_arena_reset(&all->arena);
-}
-
 static void add_object(struct stream *s, const struct subject *k, const char *type,
                        const struct bh_sim_obj *o)
 {
     struct bh_console_streams *all = s->all;
 
     if (s->lines) {
-        add_line(all, type, o);
+        /* {"Kind":"pods","EventType":"ADDED","Obj":{...}}, without its apiVersion and kind. */
+        struct bh_json *obj = bh_sim_obj_tree(&all->arena, o);
+        bh_json_drop(obj, "apiVersion kind");
+        bh_buf_addf(&all->text, "{\"Kind\":\"%s\",\"EventType\":\"%s\",\"Obj\":", o->type->plural,
+                    type);
+        bh_json_write(&all->text, obj);
+        bh_buf_adds(&all->text, "}\n");
+        bh_arena_reset(&all->arena);
         return;
     }
     if (k->what == NODES) {
@@ -200,12 +193,6 @@ static void begin_state(struct stream *s)
     }
 }
 
-static void tell_reset(struct stream *s)
-{
-    send_event(s, 0, "reset", "{}", 2);
-    begin_state(s);
-}
-
 /* One event of the state. true: something of k is left. */
 static bool tell_state(struct stream *s, struct subject *k)
 {
@@ -213,8 +200,7 @@ static bool tell_state(struct stream *s, struct subject *k)
     bool left;
 
     if (k->what == SOURCE) {
-        int rc = k->fn(all->c->sim, &k->cursor, &all->text);
-        left = rc == 1;
+        left = k->fn(all->c->sim, &k->cursor, &all->text) == 1;
     } else {
         for (int i = 0; i < EVENT_ROWS && k->state_at < k->state.n && all->text.n < EVENT_BYTES;
              i++)
@@ -292,7 +278,6 @@ static void tell_batch(struct stream *s, struct subject *k, size_t at, size_t en
 static int tell_changes(struct stream *s, struct subject *k)
 {
     struct bh_sim_bucket *b = k->bucket;
-    size_t at, end;
 
     if (k->what == SOURCE) {
         int rc = k->fn(s->all->c->sim, &k->cursor, &s->all->text);
@@ -301,8 +286,8 @@ static int tell_changes(struct stream *s, struct subject *k)
     }
     if (k->rv < b->evicted_rv)
         return -ESTALE;
-    at = bh_sim_history_after(b, k->rv);
-    end = BH_MIN(b->ring.n, at + BATCH_MAX);
+    size_t at = bh_sim_history_after(b, k->rv);
+    size_t end = BH_MIN(b->ring.n, at + BATCH_MAX);
     if (at < end)
         tell_batch(s, k, at, end);
     if (end < b->ring.n) {
@@ -358,7 +343,8 @@ static bool feed_changes(struct stream *s)
             return false;
         }
         if (rc == -ESTALE) {
-            tell_reset(s);
+            send_event(s, 0, "reset", "{}", 2);
+            begin_state(s);
             return true;
         }
         left |= rc == 1;
@@ -375,16 +361,6 @@ static bool feed_changes(struct stream *s)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-static bool reader_is_stuck(struct stream *s, uint64_t now)
-{
-    size_t pending = bh_http_stream_pending(s->http);
-
-    if (pending < s->pending || !pending)
-        s->moved_ns = now;
-    s->pending = pending;
-    return now - s->moved_ns > STUCK_NS;
-}
-
 /* true: there is more to tell at once. */
 static bool turn(struct stream *s)
 {
@@ -392,7 +368,12 @@ static bool turn(struct stream *s)
 
     if (s->ended)
         return false;
-    if (reader_is_stuck(s, now)) {
+
+    size_t pending = bh_http_stream_pending(s->http);
+    if (pending < s->pending || !pending)
+        s->moved_ns = now;
+    s->pending = pending;
+    if (now - s->moved_ns > STUCK_NS) {
         s->ended = true;
         bh_http_stream_abort(s->http);
         return false;
@@ -498,11 +479,10 @@ static bool read_kinds(struct bh_sim_req *r, struct stream *s)
     for (char *name = strtok_r(list, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
         if (add_subject(s, r->sim, name))
             continue;
-        bh_console_fail(r, 400, "kinds", 0,
-                        "\"%.64s\" is not one of the kinds (PLURAL or PLURAL.GROUP), or one "
-                        "of more than %d",
-                        name, KINDS_MAX);
-        return false;
+        return bh_console_fail(r, 400, "kinds", 0,
+                               "\"%.64s\" is not one of the kinds (PLURAL or PLURAL.GROUP), or one "
+                               "of more than %d",
+                               name, KINDS_MAX);
     }
     if (!s->n)
         bh_console_fail(r, 400, "kinds", 0, "say which kinds: ?kinds=pods,nodes");
@@ -523,10 +503,8 @@ static bool read_since(struct bh_sim_req *r, struct stream *s, bool *ret_too_old
         return true;
     errno = 0;
     rv = strtoull(text, &end, 10);
-    if (*end || errno || *text < '0' || *text > '9') {
-        bh_console_fail(r, 400, "since", 0, "\"%.40s\" is no revision", text);
-        return false;
-    }
+    if (*end || errno || *text < '0' || *text > '9')
+        return bh_console_fail(r, 400, "since", 0, "\"%.40s\" is no revision", text);
     *ret_too_old = rv > r->sim->rv;
     for (unsigned i = 0; i < s->n; i++) {
         s->subject[i].rv = s->subject[i].cursor = rv;
@@ -565,13 +543,12 @@ static void open_stream(struct bh_sim_req *r, struct stream *s, const char *type
 static struct stream *new_stream(struct bh_sim_req *r)
 {
     struct bh_console_streams *all = r->sim->console->streams;
-    struct stream *s;
 
     if (all->n >= STREAMS_MAX) {
         bh_console_fail(r, 429, NULL, 0, "%d streams are open already", STREAMS_MAX);
         return NULL;
     }
-    s = bh_calloc(1, sizeof(*s));
+    struct stream *s = bh_calloc(1, sizeof(*s));
     s->all = all;
     return s;
 }
@@ -607,10 +584,8 @@ static bool read_versions(struct bh_sim_req *r, struct stream *s)
             continue;
         k->rv = strtoull(text, &end, 10);
         k->from_here = true;
-        if (*end || !k->rv) {
-            bh_console_fail(r, 400, query, 0, "\"%.40s\" is no version to go on from", text);
-            return false;
-        }
+        if (*end || !k->rv)
+            return bh_console_fail(r, 400, query, 0, "\"%.40s\" is no version to go on from", text);
     }
     s->wants_nodes = false; /* no sums are told */
     return true;

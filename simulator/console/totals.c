@@ -51,22 +51,17 @@ struct bh_console_totals {
 
 /* ---- names, messages, nodes ------------------------------------------------------------------ */
 
-static const char *keep_name(struct bh_console_totals *t, const char *name)
-{
-    size_t n = strlen(name);
-    char *kept = bh_map_get(&t->names, name, n);
-
-    if (!kept) {
-        kept = bh_strdup(name);
-        bh_map_put(&t->names, name, n, kept);
-    }
-    return kept;
-}
-
 static void keep_names(struct bh_console_totals *t, struct bh_console_amounts *x)
 {
-    for (unsigned i = 0; i < x->n; i++)
-        x->more[i].name = keep_name(t, x->more[i].name);
+    for (unsigned i = 0; i < x->n; i++) {
+        const char *name = x->more[i].name;
+        char *kept = bh_map_get(&t->names, name, strlen(name));
+        if (!kept) {
+            kept = bh_strdup(name);
+            bh_map_put(&t->names, name, strlen(name), kept);
+        }
+        x->more[i].name = kept;
+    }
 }
 
 static struct why *why_of(struct bh_console_totals *t, const char *text)
@@ -121,16 +116,6 @@ static void take_out(struct bh_console_totals *t, struct node_totals *v)
     *(v->next ? &v->next->prev : &t->last) = v->prev;
 }
 
-/* While the store is read for the first time, all changes are of the revision of that moment. */
-static void changed(struct bh_console_totals *t, struct node_totals *v, uint64_t rv)
-{
-    v->changed_rv = BH_MAX(rv, t->rv);
-    if (t->last == v)
-        return;
-    take_out(t, v);
-    put_last(t, v);
-}
-
 /* ---- pods ------------------------------------------------------------------------------------ */
 
 static bool finished(char phase)
@@ -164,21 +149,13 @@ static void add_amounts(struct bh_console_totals *t, const struct pod_totals *p,
         memcpy(x.more, p->more, p->n_more * sizeof *x.more);
     bh_console_amounts_add(&p->node->requested, &x, sign);
     bh_console_amounts_add(&t->counts.requested, &x, sign);
-    changed(t, p->node, rv);
-}
-
-static void read_amounts(struct bh_console_totals *t, struct pod_totals *p,
-                         const struct bh_json *obj)
-{
-    struct bh_console_amounts x;
-
-    bh_console_requests(obj, &x);
-    p->cpu_milli = x.cpu_milli;
-    p->memory_bytes = x.memory_bytes;
-    free(p->more);
-    keep_names(t, &x);
-    p->n_more = x.n;
-    p->more = x.n ? bh_memdup(x.more, x.n * sizeof *x.more) : NULL;
+    /* While the store is read for the first time, all changes are of that moment. */
+    struct node_totals *v = p->node;
+    v->changed_rv = BH_MAX(rv, t->rv);
+    if (t->last == v)
+        return;
+    take_out(t, v);
+    put_last(t, v);
 }
 
 static bool same_part(const struct bh_sim_obj *a, uint32_t at, uint32_t n,
@@ -200,8 +177,15 @@ static void read_pod(struct bh_console_totals *t, struct pod_totals *p, const st
 {
     const struct bh_json *obj = bh_sim_obj_tree(&t->arena, o);
     const char *message = "";
+    struct bh_console_amounts x;
 
-    read_amounts(t, p, obj);
+    bh_console_requests(obj, &x);
+    p->cpu_milli = x.cpu_milli;
+    p->memory_bytes = x.memory_bytes;
+    free(p->more);
+    keep_names(t, &x);
+    p->n_more = x.n;
+    p->more = x.n ? bh_memdup(x.more, x.n * sizeof *x.more) : NULL;
     p->gated = !*o->node_name && bh_console_gated(obj);
     if (!*o->node_name)
         message = bh_json_get_text(bh_console_condition(obj, "PodScheduled"), "message");
@@ -210,25 +194,15 @@ static void read_pod(struct bh_console_totals *t, struct pod_totals *p, const st
     bh_arena_reset(&t->arena);
 }
 
-static void drop_pod(struct bh_console_totals *t, struct pod_totals *p, uint64_t rv)
-{
-    count_pod(t, p, -1);
-    add_amounts(t, p, rv, -1);
-    why_gone(t, p->why);
-    free(p->more);
-    free(p);
-}
-
 static void put_pod(struct bh_console_totals *t, const struct bh_sim_obj *old,
                     const struct bh_sim_obj *o)
 {
     size_t n = strlen(o->uid);
     struct pod_totals *p = bh_map_get(&t->pods, o->uid, n);
-    bool again;
 
     if (p && p->rv >= o->rv)
         return;
-    again = !p || !old || worth_reading(old, o) || finished(*o->phase) != finished(p->phase);
+    bool again = !p || !old || worth_reading(old, o) || finished(*o->phase) != finished(p->phase);
     if (!p) {
         p = bh_calloc(1, sizeof(*p));
         bh_map_put(&t->pods, o->uid, n, p);
@@ -258,8 +232,13 @@ static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
     t->rv = o->rv;
     if (change == BH_SIM_DELETED) {
         struct pod_totals *p = bh_map_del(&t->pods, o->uid, strlen(o->uid));
-        if (p)
-            drop_pod(t, p, o->rv);
+        if (p) {
+            count_pod(t, p, -1);
+            add_amounts(t, p, o->rv, -1);
+            why_gone(t, p->why);
+            free(p->more);
+            free(p);
+        }
     } else {
         put_pod(t, old, o);
     }
@@ -280,12 +259,11 @@ static void count_node(struct bh_console_totals *t, const struct node_totals *v,
 static void put_node(struct bh_console_totals *t, const struct bh_sim_obj *o)
 {
     struct node_totals *v = node_of(t, o->name);
-    const struct bh_json *obj;
 
     if (v->exists && v->rv >= o->rv)
         return;
     count_node(t, v, -1);
-    obj = bh_sim_obj_tree(&t->arena, o);
+    const struct bh_json *obj = bh_sim_obj_tree(&t->arena, o);
     v->exists = true;
     v->rv = o->rv;
     v->ready = bh_streq(bh_json_get_text(bh_console_condition(obj, "Ready"), "status"), "True");
@@ -296,12 +274,11 @@ static void put_node(struct bh_console_totals *t, const struct bh_sim_obj *o)
     count_node(t, v, 1);
 }
 
-static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
+static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old BH_UNUSED,
                     struct bh_sim_obj *o)
 {
     struct bh_console_totals *t = arg;
 
-    (void)old;
     t->rv = o->rv;
     if (change != BH_SIM_DELETED) {
         put_node(t, o);
@@ -344,26 +321,22 @@ static void read_portion(void *arg)
     t->complete = true;
 }
 
-/* Pods come second, so that on the way the sums are too small and never too large. */
-static void turn_on(struct bh_console_totals *t)
-{
-    struct bh_sim *s = t->c->sim;
-
-    t->on = true;
-    bh_sim_listen(s, t->node_type, on_node, t);
-    bh_sim_listen(s, t->pod_type, on_pod, t);
-    bh_console_list_more(s, t->node_type, &t->backlog);
-    bh_console_list_more(s, t->pod_type, &t->backlog);
-    t->rv = s->rv;
-    read_portion(t);
-}
-
 /* ---- questions ------------------------------------------------------------------------------- */
 
 const struct bh_console_counts *bh_console_totals(struct bh_console *c)
 {
-    if (!c->totals->on)
-        turn_on(c->totals);
+    if (!c->totals->on) {
+        /* Pods come second, so that on the way the sums are too small and never too large. */
+        struct bh_console_totals *t = c->totals;
+        struct bh_sim *s = t->c->sim;
+        t->on = true;
+        bh_sim_listen(s, t->node_type, on_node, t);
+        bh_sim_listen(s, t->pod_type, on_pod, t);
+        bh_console_list_more(s, t->node_type, &t->backlog);
+        bh_console_list_more(s, t->pod_type, &t->backlog);
+        t->rv = s->rv;
+        read_portion(t);
+    }
     return c->totals->complete ? &c->totals->counts : NULL;
 }
 

@@ -23,8 +23,7 @@ struct bh_console_counts {
     } pods;
     struct bh_console_amounts allocatable, requested;
 };
-/* NULL while the store is still being read for the first time: ask again some milliseconds
- * later. */
+/* NULL while the store is being read for the first time: ask again some milliseconds later. */
 const struct bh_console_counts *bh_console_totals(struct bh_console *c);
 /* The same without asking for them: NULL, too, when bh_console_totals was never called. */
 const struct bh_console_counts *bh_console_totals_if_on(const struct bh_console *c);

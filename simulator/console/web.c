@@ -38,24 +38,18 @@ static const char *type_of(const char *name)
     return NULL;
 }
 
-static bool plain_name(const char *name)
-{
-    return *name != '.' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == strlen(name);
-}
-
 static int read_file(const char *name, struct bh_buf *out)
 {
     char path[PATH_MAX], exe[PATH_MAX / 2];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1), got;
     struct stat st;
-    int fd;
 
     if (n < 0)
         return -errno;
     exe[n] = '\0';
     *strrchr(exe, '/') = '\0';
     snprintf(path, sizeof(path), "%s/../share/berth/web/%s", exe, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return -errno;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size > FILE_MAX_BYTES) {
@@ -89,7 +83,9 @@ bool bh_console_web(struct bh_sim_req *r)
     if (strncmp(r->path, "/ui/", 4) != 0)
         return false;
     name = r->path[4] ? r->path + 4 : "index.html";
-    if (!plain_name(name) || !type_of(name) || read_file(name, &b) < 0) {
+    bool plain =
+        *name != '.' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == strlen(name);
+    if (!plain || !type_of(name) || read_file(name, &b) < 0) {
         bh_console_fail(r, 404, NULL, 0, "the page has no file %s", name);
     } else {
         bh_http_set_header(r->http, "Content-Security-Policy", POLICY);

@@ -14,7 +14,7 @@
 
 struct whatif {
     struct bh_console_question q;
-    const struct bh_json *body, *manifest; /* of the pod, NULL = the cluster's */
+    const struct bh_json *manifest; /* of the pod, NULL = the cluster's */
     const char *ns, *name;
     char *key; /* "ns/name" */
     const struct bh_json *config;
@@ -45,37 +45,31 @@ static int on_subject(void *arg, const struct bh_trial_source *at, struct bh_are
     return 0;
 }
 
-/* The name of a given pod, read once before the trials. */
-static int name_of_manifest(struct whatif *w)
-{
-    const struct bh_trial_options o = {.now_ns = 1};
-    struct bh_trial *t = NULL;
-    struct bh_err err = {0};
-    int rc = bh_trial_new(&o, &t, &err);
-
-    if (rc < 0)
-        return bh_console_question_fail(&w->q, 500, NULL, &err);
-    rc = bh_console_question_add(&w->q, t, "pod.manifest", w->manifest, on_subject, w);
-    bh_trial_free(t);
-    return rc;
-}
-
 static int read_pod(struct whatif *w)
 {
-    const struct bh_json *pod = bh_json_get(w->body, "pod");
+    const struct bh_json *pod = bh_json_get(w->q.body, "pod");
 
     if (bh_console_question_members(&w->q, pod, "pod", "namespace name manifest") < 0)
         return -1;
     w->manifest = bh_json_get(pod, "manifest");
-    if (w->manifest)
-        return name_of_manifest(w);
+    if (w->manifest) {
+        /* The name of a given pod, read once before the trials. */
+        const struct bh_trial_options o = {.now_ns = 1};
+        struct bh_trial *t = NULL;
+        struct bh_err err = {0};
+        int rc = bh_trial_new(&o, &t, &err);
+        if (rc < 0)
+            return bh_console_question_fail(&w->q, 500, NULL, &err);
+        rc = bh_console_question_add(&w->q, t, "pod.manifest", w->manifest, on_subject, w);
+        bh_trial_free(t);
+        return rc;
+    }
     w->ns = bh_json_get_str(pod, "namespace");
     w->ns = w->ns && *w->ns ? w->ns : "default";
     w->name = bh_json_get_str(pod, "name");
-    if (!w->name || !*w->name) {
-        bh_console_job_fail(w->q.job, 400, "pod.name", 0, "say which pod, or give its manifest");
-        return -1;
-    }
+    if (!w->name || !*w->name)
+        return bh_console_job_fail(w->q.job, 400, "pod.name", 0,
+                                   "say which pod, or give its manifest");
     return 0;
 }
 
@@ -98,17 +92,15 @@ static const char *namespace_of(const struct bh_json *obj, const char *kind, con
     return *ns ? ns : "default";
 }
 
-static int on_change(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
-                     struct bh_json *obj, struct bh_err *err)
+static int on_change(void *arg, const struct bh_trial_source *at BH_UNUSED,
+                     struct bh_arena *a BH_UNUSED, struct bh_json *obj,
+                     struct bh_err *err BH_UNUSED)
 {
     struct whatif *w = arg;
     const struct bh_json *meta = bh_json_get(obj, "metadata");
     const char *kind = bh_json_get_text(obj, "kind"), *name = bh_json_get_text(meta, "name");
     const char *ns = namespace_of(meta, kind, bh_json_get_text(obj, "apiVersion"));
 
-    (void)at;
-    (void)a;
-    (void)err;
     note_change(w, kind, ns, *name ? name : bh_json_get_text(meta, "generateName"),
                 bh_console_moment_find(w->q.moment, kind, ns, name) ? "replaced" : "added");
     return 0;
@@ -122,11 +114,10 @@ static int delete_one(struct whatif *w, struct bh_trial *t, const char *field,
     if (bh_console_question_members(&w->q, d, field, "kind namespace name apiVersion") < 0)
         return -1;
     ns = namespace_of(d, kind, bh_json_get_str(d, "apiVersion"));
-    if (!bh_trial_remove_item(t, kind, ns, name)) {
-        bh_console_job_fail(w->q.job, 400, field, d->line, "there is no %.80s %.200s%s%.253s", kind,
-                            ns, *ns ? "/" : "", name);
-        return -1;
-    }
+    if (!bh_trial_remove_item(t, kind, ns, name))
+        return bh_console_job_fail(w->q.job, 400, field, d->line,
+                                   "there is no %.80s %.200s%s%.253s", kind, ns, *ns ? "/" : "",
+                                   name);
     note_change(w, kind, ns, name, "deleted");
     return 0;
 }
@@ -135,16 +126,15 @@ static int apply_changes(struct whatif *w, struct bh_trial *t)
 {
     unsigned i = 0;
 
-    bh_json_each(c, bh_json_get_list(w->body, "changes")) {
+    bh_json_each(c, bh_json_get_list(w->q.body, "changes")) {
         const struct bh_json *d = bh_json_get(c, "delete"), *m = bh_json_get(c, "manifest");
         char field[40];
-        int rc;
         snprintf(field, sizeof(field), "changes[%u]", i);
         if (bh_console_question_members(&w->q, c, field, "manifest delete") < 0)
             return -1;
         snprintf(field, sizeof(field), "changes[%u].%s", i++, d ? "delete" : "manifest");
-        rc = d ? delete_one(w, t, field, d)
-               : bh_console_question_add(&w->q, t, field, m, on_change, w);
+        int rc = d ? delete_one(w, t, field, d)
+                   : bh_console_question_add(&w->q, t, field, m, on_change, w);
         if (rc < 0)
             return -1;
     }
@@ -153,27 +143,10 @@ static int apply_changes(struct whatif *w, struct bh_trial *t)
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
-static int no_subject(struct whatif *w, const struct bh_trial *t)
-{
-    const struct bh_trial_item *it = bh_trial_find_item(t, "Pod", w->ns, w->name);
-
-    if (!it)
-        bh_console_job_fail(w->q.job, 404, "pod", 0, "there is no pod %.253s in namespace %.253s",
-                            w->name, w->ns);
-    else
-        bh_console_job_fail(
-            w->q.job, 400, "pod", 0,
-            "pod %.253s/%.253s is finished, is being deleted, or is for a scheduler "
-            "of which the configuration has no profile",
-            w->ns, w->name);
-    return -1;
-}
-
 /* given: the manifest; changes: those of the request. */
 static int explain(struct whatif *w, bool given, bool changes, const struct bh_json *config,
                    struct bh_trial **ret_t, struct bh_json **ret)
 {
-    const struct bh_trial_pod *p;
     int rc = bh_console_question_trial(&w->q, config, w->key, ret_t);
 
     if (rc == 0 && changes)
@@ -186,9 +159,18 @@ static int explain(struct whatif *w, bool given, bool changes, const struct bh_j
         rc = bh_console_question_prepare(&w->q, *ret_t, changes ? "changes" : "pod");
     if (rc < 0)
         return -1;
-    p = bh_trial_find_pod(*ret_t, w->ns, w->name);
-    if (!p)
-        return no_subject(w, *ret_t);
+    const struct bh_trial_pod *p = bh_trial_find_pod(*ret_t, w->ns, w->name);
+    if (!p) {
+        if (!bh_trial_find_item(*ret_t, "Pod", w->ns, w->name))
+            bh_console_job_fail(w->q.job, 404, "pod", 0,
+                                "there is no pod %.253s in namespace %.253s", w->name, w->ns);
+        else
+            return bh_console_job_fail(
+                w->q.job, 400, "pod", 0,
+                "pod %.253s/%.253s is finished, is being deleted, or is for a scheduler "
+                "of which the configuration has no profile",
+                w->ns, w->name);
+    }
     *ret = bh_trial_explain(*ret_t, p, &w->q.a);
     return 0;
 }
@@ -232,57 +214,48 @@ static struct bh_json *others(struct whatif *w, struct bh_trial *x, struct bh_tr
     bh_trial_run(y);
     for (size_t i = 0; i < y->n_list; i++)
         other(w, list, x, y, y->list[i]);
-    for (size_t i = 0; i < x->n_list; i++) {
+    for (size_t i = 0; i < x->n_list; i++)
         if (!bh_trial_pod_of(y, bh_trial_uid(x->list[i])))
             other(w, list, x, y, x->list[i]);
-    }
     return list;
-}
-
-static void reply(struct whatif *w, struct bh_json *before, struct bh_json *after,
-                  struct bh_json *moved)
-{
-    struct bh_arena *a = &w->q.a;
-
-    bh_console_job_reply(
-        w->q.job, 200,
-        bh_json_make(a,
-                     "revision: %lu, took_ns: %lu, configuration: %s, difference: %p, before: %p, "
-                     "after: %p, changes: %p, others: %p",
-                     w->q.moment->revision, bh_mono_ns() - w->q.started_ns, w->q.configuration,
-                     before ? bh_explain_difference(a, before, after) : NULL, before, after,
-                     w->changes, moved));
 }
 
 static int answer(struct whatif *w)
 {
     struct bh_trial *x = NULL, *y = NULL;
     struct bh_json *before = NULL, *after = NULL, *moved;
-    bool known;
     int rc = bh_console_question_running(&w->q);
 
     if (rc == 0)
-        rc = bh_console_question_config(&w->q, "config", bh_json_get_str(w->body, "config"),
+        rc = bh_console_question_config(&w->q, "config", bh_json_get_str(w->q.body, "config"),
                                         &w->config);
-    if (rc == 0)
-        rc = read_pod(w);
+    rc = rc < 0 ? rc : read_pod(w);
     if (rc < 0)
         return -1;
     w->key = bh_arena_printf(&w->q.a, "%s/%s", w->ns, w->name);
-    w->everybody = bh_json_get_bool(w->body, "everybody", false);
+    w->everybody = bh_json_get_bool(w->q.body, "everybody", false);
     w->changes = bh_json_new(&w->q.a, BH_JSON_ARRAY);
-    known = bh_console_moment_find(w->q.moment, "Pod", w->ns, w->name) != NULL;
-    w->changed = bh_json_first(bh_json_get(w->body, "changes")) || w->config != w->q.running;
+    bool known = bh_console_moment_find(w->q.moment, "Pod", w->ns, w->name) != NULL;
+    w->changed = bh_json_first(bh_json_get(w->q.body, "changes")) || w->config != w->q.running;
     if (known || w->changed || w->everybody)
         rc = explain(w, !known && w->manifest, false, w->q.running, &x, &before);
-    if (rc == 0)
-        rc = explain(w, w->manifest != NULL, true, w->config, &y, &after);
+    rc = rc < 0 ? rc : explain(w, w->manifest != NULL, true, w->config, &y, &after);
     if (rc == 0) {
         moved = x ? others(w, x, y) : bh_json_new(&w->q.a, BH_JSON_ARRAY);
         if (bh_console_job_dropped(w->q.job))
             bh_console_job_fail(w->q.job, 503, NULL, 0, "cancelled");
-        else
-            reply(w, before, after, moved);
+        else {
+            struct bh_arena *a = &w->q.a;
+            bh_console_job_reply(
+                w->q.job, 200,
+                bh_json_make(
+                    a,
+                    "revision: %lu, took_ns: %lu, configuration: %s, difference: %p, before: %p, "
+                    "after: %p, changes: %p, others: %p",
+                    w->q.moment->revision, bh_mono_ns() - w->q.started_ns, w->q.configuration,
+                    before ? bh_explain_difference(a, before, after) : NULL, before, after,
+                    w->changes, moved));
+        }
     }
     bh_trial_free(x);
     bh_trial_free(y);
@@ -293,9 +266,9 @@ static void run(struct bh_console_job *j, void *arg)
 {
     struct whatif w = {0};
 
-    if (bh_console_question_open(&w.q, j, arg, "pod changes config everybody", &w.body) == 0)
+    if (bh_console_question_open(&w.q, j, arg, "pod changes config everybody") == 0)
         (void)answer(&w);
-    bh_console_question_fini(&w.q);
+    bh_arena_fini(&w.q.a);
 }
 
 void bh_console_whatif(struct bh_console_req *c)

@@ -11,7 +11,6 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 struct bh_console_job {
     uv_work_t uv;
@@ -56,8 +55,8 @@ void bh_console_job_reply(struct bh_console_job *j, int code, const struct bh_js
     bh_buf_addc(b, '\n');
 }
 
-void bh_console_job_fail(struct bh_console_job *j, int code, const char *field, unsigned line,
-                         const char *fmt, ...)
+int bh_console_job_fail(struct bh_console_job *j, int code, const char *field, unsigned line,
+                        const char *fmt, ...)
 {
     struct bh_buf *b = bh_console_job_body(j, code, NULL);
     va_list ap;
@@ -65,6 +64,7 @@ void bh_console_job_fail(struct bh_console_job *j, int code, const char *field, 
     va_start(ap, fmt);
     bh_console_error_text(b, field, line, fmt, ap);
     va_end(ap);
+    return -1;
 }
 
 bool bh_console_job_dropped(const struct bh_console_job *j)
@@ -89,10 +89,7 @@ static void work(uv_work_t *uv)
 
 static void unlink_job(struct bh_console_job *j)
 {
-    if (j->prev)
-        j->prev->next = j->next;
-    else
-        j->all->first = j->next;
+    *(j->prev ? &j->prev->next : &j->all->first) = j->next;
     if (j->next)
         j->next->prev = j->prev;
     j->all->n--;
@@ -104,14 +101,6 @@ static void on_abort(void *arg)
 
     j->http = NULL;
     atomic_store(&j->dropped, true);
-}
-
-static void answer(struct bh_sim_req *r, const struct bh_console_job *j)
-{
-    if (!j->code)
-        bh_console_fail(r, 500, NULL, 0, "the work ended without an answer");
-    else
-        bh_sim_reply_raw(r, j->code, j->type, j->body.p, j->body.n);
 }
 
 struct bh_sim_req bh_console_late_req(struct bh_sim *s, struct bh_http_req *http,
@@ -131,28 +120,25 @@ struct bh_sim_req bh_console_late_req(struct bh_sim *s, struct bh_http_req *http
                                .start_ns = start_ns};
 }
 
-static void finish(struct bh_console_job *j)
-{
-    struct bh_sim *s = j->all->sim;
-    struct bh_sim_req r = bh_console_late_req(s, j->http, &s->arena, j->start_ns);
-
-    if (j->done && j->ran && j->code < 300) /* a refusal needs no second step */
-        j->done(j->http ? &r : NULL, s, j->arg);
-    else if (j->http)
-        answer(&r, j);
-    bh_assert(!j->http || r.done);
-    bh_buf_fini(&r.warnings);
-    bh_arena_reset(&s->arena);
-}
-
-static void after_work(uv_work_t *uv, int status)
+static void after_work(uv_work_t *uv, int status BH_UNUSED)
 {
     struct bh_console_job *j = bh_container_of(uv, struct bh_console_job, uv);
 
-    (void)status;
     if (j->all) { /* the server did not stop meanwhile */
         unlink_job(j);
-        finish(j);
+        struct bh_sim *s = j->all->sim;
+        struct bh_sim_req r = bh_console_late_req(s, j->http, &s->arena, j->start_ns);
+        if (j->done && j->ran && j->code < 300) /* a refusal needs no second step */
+            j->done(j->http ? &r : NULL, s, j->arg);
+        else if (j->http) {
+            if (!j->code)
+                bh_console_fail(&r, 500, NULL, 0, "the work ended without an answer");
+            else
+                bh_sim_reply_raw(&r, j->code, j->type, j->body.p, j->body.n);
+        }
+        bh_assert(!j->http || r.done);
+        bh_buf_fini(&r.warnings);
+        bh_arena_reset(&s->arena);
         j->release(j->arg);
     }
     bh_buf_fini(&j->body);
@@ -179,7 +165,6 @@ void bh_console_work_then(struct bh_console_req *c, bh_console_run_fn *run,
                           bh_console_done_fn *done, bh_console_release_fn *release, void *arg)
 {
     struct bh_console_jobs *all = c->r->sim->console->jobs;
-    struct bh_console_job *j;
 
     if (all->n >= BH_CONSOLE_JOBS) {
         c->r->e.code = 429;
@@ -189,7 +174,7 @@ void bh_console_work_then(struct bh_console_req *c, bh_console_run_fn *run,
         release(arg);
         return;
     }
-    j = job_new(all, run, done, release, arg);
+    struct bh_console_job *j = job_new(all, run, done, release, arg);
     j->http = c->r->http;
     j->start_ns = c->r->start_ns;
     bh_http_on_abort(j->http, on_abort, j);
