@@ -22,8 +22,6 @@ bh_log_dropped: what a full pipe costs is tested by it
 bh_resources_count: bounded memory is tested by it
 bh_reviews_count: bounded memory is tested by it
 bh_bus_send_bytes: what a stranger may send is tested with it
-bh_queue_each: the property test looks at all that waits
-bh_field_errors_join: errors of arguments in one text, for tests of plugins
 '
 [ -d "$build/obj" ] || { echo "tools/unused.sh: no $build/obj: run make first" >&2; exit 2; }
 # Objects whose source is gone do not count.

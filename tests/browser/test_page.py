@@ -102,8 +102,8 @@ def tables(page: Page):
         page.wait(f'{r} is loaded', "return !!document.querySelector('#main .vt-count') && !document.querySelector('#main .spin')")
     page.go('#/kind')
     page.wait_text('ConfigMap')
-    page.go('#/kind/configmaps')
-    page.wait_text('No configmap')
+    page.go('#/kind/secrets')
+    page.wait_text('No secret')
     create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', 'apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n'
            '  names: {plural: widgets, singular: widget, kind: Widget}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n')
     create('/apis/example.com/v1/namespaces/default/widgets', 'apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: first}\nspec: {size: 3}\n')

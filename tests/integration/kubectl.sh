@@ -239,6 +239,27 @@ discovery() {
     check "get --raw /readyz" 0 '^ok' k get --raw /readyz
     check "get of every kind in all namespaces" 0 'system-node-critical' \
         k get ns,no,po,pv,pvc,sc,pc,deploy,rs,job,pdb,ev -A -o wide
+    check "apiservices" 0 'v1\.apps +Local +True.*v2\.autoscaling +Local +True' k get apiservices
+    check "a deleted root CA" 0 'deleted' k delete configmap kube-root-ca.crt
+    eventually "comes back" 'kube-root-ca.crt +1' k get configmap kube-root-ca.crt
+    check "a namespace" 0 'created' k create namespace fresh
+    eventually "gets the root CA" 'kube-root-ca.crt +1' k get configmap kube-root-ca.crt -n fresh
+    eventually "and its service account" 'default' k get serviceaccount default -n fresh
+    check "the namespace goes" 0 'deleted' k delete namespace fresh
+    cat >"$tmp/hook.yaml" <<'Y'
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: hook}
+webhooks:
+- name: pods.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: "https://hook.example.com/"}
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+Y
+    check "a webhook configuration" 0 'created' k create -f "$tmp/hook.yaml"
+    check "get validatingwebhookconfigurations" 0 'hook +1 ' k get validatingwebhookconfigurations
+    check "delete it" 0 'deleted' k delete -f "$tmp/hook.yaml"
     check "get of an unknown kind fails" 1 "doesn't have a resource type" k get nonsense
     check "get of a missing pod fails" 1 'pods "nope" not found' k get pod nope
     check "auth can-i" 0 'yes' k auth can-i create pods
