@@ -56,7 +56,7 @@ $(BUILD)/checks: FORCE
 	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --no-wake --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
 	   printf 'faults/checker\tp\tpython3 tests/faults/test_check.py\n'; \
-	   $(if $(wildcard tests/conformance/*),printf 'conformance\ts\t$(BUILD)/bin/berth conformance --through-record tests/conformance\n';) \
+	   $(if $(wildcard tests/conformance/*),printf 'conformance\tp\t$(BUILD)/bin/berth conformance --through-record tests/conformance\n';) \
 	   $(foreach s,$(INTEGRATION),printf 'integration/%s\tp\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@
 
@@ -106,7 +106,7 @@ $(BUILD)/checks-asan: asan-build
 	@grep -P '^(unit/|fuzz/|property/)' $(BUILD)-asan/checks | sed 's|^|asan/|' > $@
 $(BUILD)/checks-tsan: tsan-build
 	@grep -P '^$(THREADED)' $(BUILD)-tsan/checks | sed 's|^|tsan/|' > $@
-DEEP_RUN = BERTH_TEST_LIMIT=1800 BH_TEST_TIMEOUT=900 bash tools/run-checks.sh
+DEEP_RUN = BERTH_TEST_LONG=1 BERTH_TEST_LIMIT=1800 BH_TEST_TIMEOUT=900 bash tools/run-checks.sh
 asan: deps-dev $(BUILD)/checks-asan ## clang: unit tests, property test and fuzz corpora under AddressSanitizer and UBSan
 	@$(DEEP_RUN) $(BUILD)-asan/check-logs < $(BUILD)/checks-asan
 tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads under ThreadSanitizer

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/common/snapshot/test_random.c - a million random updates, read by other processes,
- * against a plain model: at random prefixes and at the end
+ * tests/unit/common/snapshot/test_random.c - random updates, read by other processes, against a
+ * plain model: at random prefixes and at the end. `make check-deep` makes a million of them.
  */
 #include "common/snapshot/layout.h"
 #include "tests/unit/common/snapshot/fixture.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
-#ifdef BH_SNAP_TSAN /* 30 times slower, and blind between processes: test_threads is for it */
-#define OPS 50000u
-#else
-#define OPS 1000000u
-#endif
+#define OPS_MAX 1000000u
 #define OBJECTS 3000u
 #define SEED    20u
 
@@ -20,7 +17,7 @@
 struct shared {
     uint64_t final_head;  /* atomic; 0 = still writing */
     uint64_t synced_head; /* atomic; position at synced, plus one; 0 = not yet */
-    uint64_t sum[4 * OPS];
+    uint64_t sum[4 * OPS_MAX];
 };
 struct reader_args {
     const char *name;
@@ -28,6 +25,15 @@ struct reader_args {
     unsigned max_events;
     uint64_t compared; /* atomic; result, through shared memory */
 };
+
+static uint64_t n_ops(void)
+{
+#ifdef BH_SNAP_TSAN /* 30 times slower, and blind between processes: test_threads is for it */
+    return 50000;
+#else
+    return getenv("BERTH_TEST_LONG") ? OPS_MAX : 200000;
+#endif
+}
 
 static uint64_t sum_or_mark(uint64_t sum)
 {
@@ -66,7 +72,7 @@ static int read_all(void *arg)
     }
     struct bh_snap_stats st;
     struct fx_state model = {0}; /* the plain model, in this process */
-    for (uint64_t op = 1; op <= OPS; op++)
+    for (uint64_t op = 1, ops = n_ops(); op <= ops; op++)
         fx_model(&model, SEED, op, OBJECTS);
     if (x.wrong)
         return 4;
@@ -91,6 +97,7 @@ static void run(size_t bytes, uint32_t log, bool early)
 {
     enum { READERS = 3 };
     static const unsigned max_events[READERS] = {0, 17, 1000};
+    const uint64_t ops = n_ops();
     char name[FX_NAME];
     struct fx_state model = {0};
     struct bh_snap_stats st;
@@ -106,8 +113,8 @@ static void run(size_t bytes, uint32_t log, bool early)
     if (early)
         bh_snap_open(w);
     unsigned failed = 0;
-    for (uint64_t op = 1; op <= OPS; op++) {
-        if (op == (early ? OPS / 3 : 1)) {
+    for (uint64_t op = 1; op <= ops; op++) {
+        if (op == (early ? ops / 3 : 1)) {
             __atomic_store_n(&sh->synced_head, bh_snap_head(w) + 1, __ATOMIC_RELEASE);
             bh_snap_set_synced(w, true);
         }
@@ -119,7 +126,7 @@ static void run(size_t bytes, uint32_t log, bool early)
         if (op % 1000 == 0)
             bh_snap_writer_tick(w);
         /* A tiny ring runs away from a reader that hardly gets a processor: now they walk. */
-        if (op > OPS / 3 * 2 && !all_compared(args, READERS))
+        if (op > ops / 3 * 2 && !all_compared(args, READERS))
             usleep(1000);
     }
     CU_ASSERT_EQUAL(failed, 0);
@@ -149,7 +156,6 @@ static void test_tiny_segment_and_ring(void)
     run(4096, 256, true);
 }
 
-BH_TESTS("common/snapshot/random", {"a million random updates, default sizes", test_default_sizes},
-         {"a million random updates, tiny segment and ring, followed early",
-          test_tiny_segment_and_ring},
+BH_TESTS("common/snapshot/random", {"random updates, default sizes", test_default_sizes},
+         {"random updates, tiny segment and ring, followed early", test_tiny_segment_and_ring},
          {"nothing is left in /dev/shm", test_nothing_is_left_in_dev_shm})
