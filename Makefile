@@ -38,10 +38,10 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
 # ---- what is where -------------------------------------------------------------------------------
 # Libraries of common/, highest first: one may use those after it (tools/check-layers.sh proves it).
-COMMON := common/control common/feed common/bus common/api common/snapshot common/k8s common/flags common/data common/http common/regex common/base
+COMMON := common/control common/feed common/bus common/api common/snapshot common/cel common/k8s common/flags common/data common/http common/regex common/base
 LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench
 # scheduler is one library out of several folders.
-SUBDIRS_scheduler := engine engine/fast queue daemon decisions cel framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
+SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
 SUBDIRS_bench     := perf scale
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
 PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth

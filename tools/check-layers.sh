@@ -18,6 +18,7 @@ common/regex: common/base
 common/data: common/base
 common/flags: common/base common/data
 common/k8s: common/base common/data proto
+common/cel: common/base common/regex common/data common/k8s proto
 common/snapshot: common/base common/k8s common/data proto
 common/api: common/base common/data common/flags common/k8s common/http proto
 common/bus: common/base common/k8s common/data proto
@@ -26,7 +27,6 @@ common/control: common/base common/data common/k8s common/bus proto
 watcher: common proto
 binder: common proto
 front: common proto
-scheduler/cel: common proto
 scheduler/cache: common proto
 scheduler/config: common
 scheduler/extender: common proto scheduler/config
@@ -43,7 +43,7 @@ scheduler/plugins/gcepdlimits: = scheduler/plugins/* scheduler/plugins/disklimit
 scheduler/plugins/nodevolumelimits: = scheduler/plugins/* scheduler/plugins/volumebinding
 scheduler/plugins/volumerestrictions: = scheduler/plugins/* scheduler/plugins/volumebinding
 scheduler/plugins/volumezone: = scheduler/plugins/* scheduler/plugins/volumebinding
-scheduler/plugins/dynamicresources: = scheduler/plugins/* scheduler/cel scheduler/plugins/volumebinding
+scheduler/plugins/dynamicresources: = scheduler/plugins/* scheduler/plugins/volumebinding
 scheduler/plugins/noderesources: = scheduler/plugins/* scheduler/plugins/dynamicresources
 scheduler/plugins/selectorspread: = scheduler/plugins/* scheduler/plugins/podtopologyspread
 scheduler/plugins/defaultpreemption: = scheduler/plugins/* scheduler/preemption

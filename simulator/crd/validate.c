@@ -2,7 +2,7 @@
  *
  * simulator/crd/validate.c - an object against a schema
  *
- * Patterns run in the linear-time engine that device selectors use (scheduler/cel).
+ * Patterns run in the linear-time engine of common/regex.
  * Upstream: apiextensions-apiserver/pkg/apiserver/validation, kube-openapi/pkg/validation/validate
  */
 #include "common/base/base64.h"

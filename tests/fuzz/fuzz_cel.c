@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "scheduler/cel/cel.h"
+#include "common/cel/cel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -22,7 +22,7 @@
 #include "common/base/buf.h"
 #include "common/k8s/quantity.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/cel/cel.h"
+#include "common/cel/cel.h"
 #include "scheduler/framework/plugin.h"
 
 #define BH_DRA_RESULTS_MAX  32u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/parse.c - expression text into checked nodes
+ * common/cel/parse.c - expression text into checked nodes
  *
  * One pass: precedence climbing, names resolved and types found while a node is made, so a node
  * never refers to anything unchecked. Macros are nodes of their own; each variable has a slot of
@@ -11,7 +11,7 @@
  * Upstream:   cel-go/parser, cel-go/interpreter/decorators.go; differences: one error instead of
  *             all; characters that are no token.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 static uint32_t expr(struct cel_parser *ps);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/operators.c - arithmetic, comparison and membership
+ * common/cel/operators.c - arithmetic, comparison and membership
  *
  * Operands are values, not errors. Integers that overflow are errors, doubles follow IEEE 754.
  * Upstream: cel-go/common/types (int.go, uint.go, double.go, string.go, overflow.go).
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/functions.c - which functions there are, and how a call finds its overload
+ * common/cel/functions.c - which functions there are, and how a call finds its overload
  *
  * Letters of operands: b bool, i int, u uint, d double, s string, y bytes, t type, q quantity, v
  * semver, L list, l list of strings, g list of numbers, h list of what has an order (H: which is
@@ -14,7 +14,7 @@
  */
 #include <math.h>
 
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 const struct cel_func bh_cel_funcs[] = {
     {"size", false, "z", 'i', '1', bh_cel_size_fn, 0},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/semver.c - semantic versions
+ * common/cel/semver.c - semantic versions
  *
  * Upstream: github.com/blang/semver/v4, k8s.io/apiserver/pkg/cel/library/semverlib.go; differences:
  *           build metadata is checked, then dropped.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 #define ALNUM "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/scheduler/cel/fixture.h - one device, and what an expression says about it
+ * tests/unit/common/cel/fixture.h - one device, and what an expression says about it
  *
  * Driver dra.example.com; attributes name = "fish", model = "h100-SXM", numa = 1, ok = true,
  * version = 1.2.3, other.example.com/name = "bird"; capacity memory = 80Gi, frac = 500m.
  */
 #include <errno.h>
 
-#include "scheduler/cel/cel.h"
+#include "common/cel/cel.h"
 #include "tests/unit/harness.h"
 
 struct fixture {

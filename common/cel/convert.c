@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/convert.c - size() and the conversions between scalar types
+ * common/cel/convert.c - size() and the conversions between scalar types
  *
  * Upstream: cel-go/common/types; a number that does not fit is a "range error".
  */
 #include <math.h>
 
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 struct cel_value bh_cel_size_fn(struct cel_eval *e, const struct cel_value *arg)
 {

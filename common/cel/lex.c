@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/lex.c - tokens of CEL
+ * common/cel/lex.c - tokens of CEL
  *
  * The bytes of strings are written one behind the other into a pool as large as the text, which
  * suffices because no escape is shorter than what it stands for. Fails with: TOK_BAD and why; never
  * reads past the text's end, NUL bytes are ordinary (bad) bytes.
  * Upstream: cel-spec/doc/langdef.md, "Lexis".
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/device.c - the variable `device` of one evaluation
+ * common/cel/device.c - the variable `device` of one evaluation
  *
  * Attributes and capacities grouped by domain. All of them are converted before the expression
  * runs, so a version that cannot be parsed fails every selector, as upstream.
  * Upstream: k8s.io/dynamic-resource-allocation/cel/compile.go (DeviceMatches).
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 /* Domains while they are being filled; capacity is the number of names, the most there can be. */
 struct domains {

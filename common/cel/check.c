@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/check.c - static types
+ * common/cel/check.c - static types
  *
  * Finds the type of a node from its operands' and refuses what can only fail. dyn fits everything
  * and is decided while evaluating; attribute values are dyn, driver, domains and capacities are
@@ -9,7 +9,7 @@
  * device is declared in k8s.io/dynamic-resource-allocation/cel. Differences: types have no
  * parameters besides the element's and the key's.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 const struct cel_type bh_cel_types[CEL_DYN + 1] = {
     [CEL_ERROR] = {.kind = CEL_DYN},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/cel.c - compile, evaluate, free
+ * common/cel/cel.c - compile, evaluate, free
  *
  * Owns: the program's arena, which holds its text, nodes, types and patterns.
  */
-#include "scheduler/cel/cel.h"
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel.h"
+#include "common/cel/cel_int.h"
 
 int bh_cel_compile(const char *expression, struct bh_cel_program **ret, struct bh_err *err)
 {

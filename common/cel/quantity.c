@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/quantity.c - quantity() and its methods
+ * common/cel/quantity.c - quantity() and its methods
  *
  * Upstream: k8s.io/apiserver/pkg/cel/library/quantity.go; differences: values are exact nano-units
  *           that saturate (common/k8s/quantity.h); mul, div and divInt are undeclared.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 #define NANO ((bh_nano)1000000000)
 

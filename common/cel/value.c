@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/value.c - values: errors, equality, order, lookup, UTF-8
+ * common/cel/value.c - values: errors, equality, order, lookup, UTF-8
  *
  * Lists may share parts ([a, a] of [b, b] ...), so walking a value can take exponentially longer
  * than building it: every container walked over is charged.
@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 struct cel_value bh_cel_error(struct cel_eval *e, const char *fmt, ...)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/cel.h - CEL as device selectors use it
+ * common/cel/cel.h - CEL as device selectors use it
  *
  * compile once per expression text, evaluate once per (expression, device): the result is a bool or
  * an error text as upstream's. A program is immutable and may be shared; it lives in its own arena.

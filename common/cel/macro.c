@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/macro.c - the macros that loop
+ * common/cel/macro.c - the macros that loop
  *
  * Upstream expands them into folds over an accumulator; here each is a loop of its own with the
  * result and the price of that fold: an error does not end the loop but becomes the accumulator.
  * Upstream: cel-go/parser/macro.go, cel-go/ext/comprehensions.go.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 struct fold {
     struct cel_eval *e;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/lists.c - functions of lists, sets and optionals
+ * common/cel/lists.c - functions of lists, sets and optionals
  *
  * The price is paid by the caller; what is copied or compared is work.
  * Upstream: cel-go/ext/sets.go, cel-go/ext/lists.go (version 3), cel-go/cel/library.go (optionals),
  *           k8s.io/apiserver/pkg/cel/library/lists.go, k8s.io/dynamic-resource-allocation/cel
  *           (includes). Difference: sorting is stable at every length.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 static bool list_has(struct cel_eval *e, const struct cel_value *list, const struct cel_value *v)
 {

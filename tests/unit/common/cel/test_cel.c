@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/scheduler/cel/test_cel.c - expressions, errors and limits
+ * tests/unit/common/cel/test_cel.c - expressions, errors and limits
  *
  * The device cases follow upstream's table in dynamic-resource-allocation/cel/compile_test.go.
  */
-#include "tests/unit/scheduler/cel/fixture.h"
+#include "tests/unit/common/cel/fixture.h"
 
 #define A "device.attributes['dra.example.com']"
 #define C "device.capacity['dra.example.com']"
@@ -433,7 +433,7 @@ static void test_depth_and_length_are_bounded(void)
     CU_ASSERT_EQUAL(eval_repeated("true //", " ", 10240 - 6, ""), -ENOEXEC);
 }
 
-BH_TESTS("scheduler/cel", {"selectors of drivers", test_selectors_of_drivers},
+BH_TESTS("common/cel", {"selectors of drivers", test_selectors_of_drivers},
          {"an unknown domain is empty but not there",
           test_an_unknown_domain_is_empty_but_not_there},
          {"evaluation errors have upstream's text", test_evaluation_errors_have_upstreams_text},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/scheduler/cel/test_upstream.c - results, texts and costs recorded from upstream
+ * tests/unit/common/cel/test_upstream.c - results, texts and costs recorded from upstream
  *
  * Each row is what k8s.io/dynamic-resource-allocation/cel of v1.36 said about the expression and
  * the fixture's device: the result, or the error's text (of errors while compiling the first line),
  * and the cost, also of an evaluation that failed.
  */
-#include "tests/unit/scheduler/cel/fixture.h"
+#include "tests/unit/common/cel/fixture.h"
 
 #define A "device.attributes['dra.example.com']"
 #define C "device.capacity['dra.example.com']"
@@ -521,4 +521,4 @@ static void test_it_is_as_upstream_said(void)
     }
 }
 
-BH_TESTS("scheduler/cel/upstream", {"it is as upstream said", test_it_is_as_upstream_said})
+BH_TESTS("common/cel/upstream", {"it is as upstream said", test_it_is_as_upstream_said})

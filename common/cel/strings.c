@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/strings.c - functions of strings
+ * common/cel/strings.c - functions of strings
  *
  * Positions count code points. The price is paid by the caller; copies are work, which is limited
  * before the copy is made.
  * Upstream: cel-go/ext/strings.go (version 2), k8s.io/apiserver/pkg/cel/library/regex.go;
  * differences: format is undeclared.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 static struct bh_str str(const struct cel_value *v)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/eval.c - a checked program against one device
+ * common/cel/eval.c - a checked program against one device
  *
  * Recursion over the tree; its depth is bounded while parsing. Errors are values and absorbed by &&
  * and || when the other side decides; running over the cost limit is not absorbed by anything.
@@ -10,7 +10,7 @@
  * has() and where a conditional picks the chain as its result (no_root, set by the parser).
  * Upstream: cel-go/interpreter.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 static struct cel_value eval_arg(struct cel_eval *e, const struct cel_node *n, uint32_t i)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/cel_int.h - what the files of this folder share
+ * common/cel/cel_int.h - what the files of this folder share
  *
  * A program is an array of nodes, children before parents, the last node being the result. Every
  * node carries its static type; a node that passed check.c has operands its operator may accept,
@@ -20,7 +20,7 @@
 #include "common/k8s/quantity.h"
 #include "common/base/utf8.h"
 #include "common/regex/regex.h"
-#include "scheduler/cel/cel.h"
+#include "common/cel/cel.h"
 
 enum {
     CEL_TEXT_MAX = 10 * 1024, /* bytes of an expression, as upstream's validation */

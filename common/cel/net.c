@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/net.c - IP addresses and CIDRs
+ * common/cel/net.c - IP addresses and CIDRs
  *
  * Addresses with a zone and IPv4 addresses written as IPv6 are refused.
  * Upstream: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go, Go's net/netip.
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/cel/cel_int.h"
 
 /* The message of upstream's library, with the rest of the text from where it went wrong. */
 struct why {
