@@ -50,6 +50,21 @@ int bh_cli_read(const char *path, size_t max, struct bh_buf *out);
 /* To the standard output; frees the text. BH_EXIT_FAIL, and told, when it cannot be written. */
 int bh_cli_print(const char *program, struct bh_buf *text);
 
+/* ---- instance.c: which Berth is meant ---------------------------------------------------------- */
+/* --runtime-dir, else $BERTH_RUNTIME_DIR, else that of the newest `berth up` of this user (said on
+ * stderr when there are others), else /run/berth. -ENOENT: with a hint. */
+int bh_cli_find_dir(const char *program, const char *from_option, char out[static 108],
+                    struct bh_err *err);
+/* For commands that change a cluster: the option, else $KUBECONFIG (*ret NULL), else the built-in
+ * server of this user's `berth up`, else NULL, as kubectl finds it. -EEXIST: there are several, the
+ * text lists them. The caller frees. */
+int bh_cli_find_cluster(const char *program, const char *from_option, char **ret,
+                        struct bh_err *err);
+/* The `berth up` of this directory is found from now on, until its process or bh_instance_end().
+ * 0 or -errno. */
+int bh_instance_announce(const char *dir, struct bh_err *err);
+void bh_instance_end(const char *dir);
+
 /* ---- terminal.c ------------------------------------------------------------------------------ */
 /* One line on stderr, redrawn at most ten times a second; silent when stderr is no terminal. */
 struct bh_progress {

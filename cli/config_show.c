@@ -46,7 +46,7 @@ static int from_scheduler(struct show *s, struct bh_err *err)
     const Berth__ControlReply *r;
     struct bh_ask k = {0};
     char dir[108];
-    int rc = bh_runtime_dir(s->runtime, dir, err);
+    int rc = bh_cli_find_dir(WHO, s->runtime, dir, err);
 
     if (rc == 0)
         rc = bh_ask_open(&k, dir, err);
@@ -102,7 +102,7 @@ int bh_config_show(int argc, char **argv)
          "what this file would put in force; - = stdin"},
         {"defaults", 0, BH_OPT_BOOL, &s.defaults, NULL, "what is in force without any file"},
         {"runtime-dir", 0, BH_OPT_STR, &s.runtime, "DIR",
-         "the scheduler to ask (default $BERTH_RUNTIME_DIR or /run/berth)"},
+         "the scheduler to ask (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
         {"output", 'o', BH_OPT_CHOICE, &s.output, "table|yaml|json", "form of the output"},
         {0},
     };

@@ -37,7 +37,7 @@ static char *find_file(const struct arguments *a)
 
     if (a->file)
         return bh_strdup(a->file);
-    if (bh_runtime_dir_find(a->runtime, dir, NULL) == 0) {
+    if (bh_cli_find_dir(WHO, a->runtime, dir, NULL) == 0) {
         path = bh_asprintf("%s/" BH_DECISIONS_FILE, dir);
         if (access(path, F_OK) == 0 || a->runtime)
             return path;
@@ -281,7 +281,8 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
         {"decisions-file", 0, BH_OPT_STR, &a->file, "FILE",
          "the scheduler's file (default decisions.db in the runtime directory, or " STATE_FILE ")"},
         {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
-         "runtime directory of the scheduler (default $BERTH_RUNTIME_DIR or /run/berth)"},
+         "runtime directory of the scheduler (default $BERTH_RUNTIME_DIR, your newest 'berth up', "
+         "/run/berth)"},
         {"pod", 0, BH_OPT_STR, &a->pod, "NAMESPACE/NAME", "attempts of this pod"},
         {"namespace", 'n', BH_OPT_STR, &a->ns, "NAME", "attempts of pods of this namespace"},
         {"uid", 0, BH_OPT_STR, &a->uid, "UID", "attempts of the pod with this uid"},

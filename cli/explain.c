@@ -276,7 +276,7 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
 
 static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
 {
-    int rc = bh_ask_find_dir(s->a->runtime, s->dir, err);
+    int rc = bh_cli_find_dir(WHO, s->a->runtime, s->dir, err);
 
     if (rc == 0)
         rc = ask_status(s, err);
@@ -325,7 +325,7 @@ int bh_cmd_explain(int argc, char **argv)
          "KubeSchedulerConfiguration to decide with (default: the one in force)"},
         {"output", 'o', BH_OPT_STR, &a.output, BH_FORMS, "form of the output"},
         {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR",
-         "instance to look at (default $BERTH_RUNTIME_DIR or /run/berth)"},
+         "instance to look at (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
         {0},
     };
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a.rest, &err);

@@ -6,10 +6,13 @@
  */
 #include "cli/cli.h"
 #include "common/base/map.h"
+#include "common/control/ask.h"
 #include "common/snapshot/snapshot.h"
 #include <errno.h>
+#include <time.h>
 
-#define WHO "berth get"
+#define WHO         "berth get"
+#define PATIENCE_NS UINT64_C(10000000000)
 
 struct row {
     struct bh_node_rec *node; /* or */
@@ -77,13 +80,21 @@ static void on_event(void *arg, const struct bh_snap_event *ev)
     }
 }
 
+/* A watcher that has just been started lists the API server's objects first. */
 static int read_view(struct view *v, const char *runtime_dir, struct bh_err *err)
 {
+    static const struct timespec pause = {.tv_nsec = 50000000};
+    uint64_t until = bh_mono_ns() + PATIENCE_NS;
     enum bh_snap_outcome o = BH_SNAP_NOT_READY;
 
     struct bh_snap_reader *r = bh_snap_reader_new(runtime_dir, v->symtab);
     for (unsigned i = 0; i < 10000 && !(v->complete && o == BH_SNAP_OK); i++) {
         o = bh_snap_follow(r, 1u << 20, on_event, v);
+        if (o == BH_SNAP_NOT_READY && bh_mono_ns() < until &&
+            bh_ask_probe(runtime_dir, "watcher", "berth-watcher", NULL) == 0) {
+            nanosleep(&pause, NULL);
+            continue;
+        }
         if (o == BH_SNAP_NOT_READY || o == BH_SNAP_VERSION || o == BH_SNAP_CORRUPT)
             break;
     }
@@ -168,7 +179,7 @@ int bh_cmd_get(int argc, char **argv)
     const char *runtime = NULL, *output = "table";
     const struct bh_opt table[] = {
         {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
-         "instance to look at (default $BERTH_RUNTIME_DIR or /run/berth)"},
+         "instance to look at (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
         {"output", 'o', BH_OPT_CHOICE, &output, "table|json", "form of the output"},
         {0},
     };
@@ -184,7 +195,7 @@ int bh_cmd_get(int argc, char **argv)
         return bh_cli_usage(WHO, rc, &err);
     struct rows *shown = bh_streq(rest.v[0], "nodes") ? &v.nodes : &v.pods;
     v.symtab = bh_symtab_new();
-    rc = bh_runtime_dir(runtime, dir, &err);
+    rc = bh_cli_find_dir(WHO, runtime, dir, &err);
     if (rc == 0)
         rc = read_view(&v, dir, &err);
     for (size_t i = 0; i < v.pods.n; i++) {

@@ -298,7 +298,11 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
 {
     const struct bh_reflector_callbacks cb = {
         .on_event = on_pod, .on_synced = on_synced, .on_trouble = on_trouble, .arg = l};
-    int rc = bh_kubeconfig_load(a->kubeconfig, NULL, ret, err);
+    BH_CLEANUP(bh_freep) char *kubeconfig = NULL;
+    int rc = bh_cli_find_cluster(WHO, a->kubeconfig, &kubeconfig, err);
+
+    if (rc == 0)
+        rc = bh_kubeconfig_load(kubeconfig, NULL, ret, err);
     const struct bh_api_config *cfg = *ret;
 
     if (rc == 0)
@@ -385,7 +389,8 @@ int bh_cmd_load(int argc, char **argv)
                           .parallel = 64,
                           .timeout_ns = INT64_C(30000000000)};
     const struct bh_opt table[] = {
-        {"kubeconfig", 0, BH_OPT_STR, &a.kubeconfig, "FILE", "how to reach the API server"},
+        {"kubeconfig", 0, BH_OPT_STR, &a.kubeconfig, "FILE",
+         "how to reach the API server (default: $KUBECONFIG, your 'berth up', else as kubectl)"},
         {"nodes", 0, BH_OPT_STR, &a.nodes, "FILE", "openb: CSV of nodes"},
         {"pods", 0, BH_OPT_STR, &a.pods, "FILE", "openb: CSV of pods"},
         {"node-count", 0, BH_OPT_INT, &a.node_count, "N", "synthetic: nodes"},

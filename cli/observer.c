@@ -47,25 +47,6 @@ static void pod_set(struct bh_observer *o, struct bh_observed_pod *p, const stru
     p->shape = id;
 }
 
-static unsigned edits(const char *a, const char *b)
-{
-    unsigned row[NAME_MAX_BYTES + 2];
-    size_t n = strnlen(b, NAME_MAX_BYTES);
-
-    for (size_t j = 0; j <= n; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= n; j++) {
-            unsigned up = row[j];
-            row[j] = BH_MIN(BH_MIN(up, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = up;
-        }
-    }
-    return row[n];
-}
-
 /* The same name elsewhere, one that begins like it, or one with a slip of the finger. */
 static bool comes_near(const struct bh_observer *o, const char *ns, const char *name)
 {
@@ -76,7 +57,7 @@ static bool comes_near(const struct bh_observer *o, const char *ns, const char *
     if (!bh_streq(ns, o->near_ns) || n <= NEAR_EDITS || n > NAME_MAX_BYTES)
         return false;
     return (n > 3 && strncmp(name, o->near_name, n - 1) == 0) ||
-           ((n > m ? n - m : m - n) <= NEAR_EDITS && edits(o->near_name, name) <= NEAR_EDITS);
+           ((n > m ? n - m : m - n) <= NEAR_EDITS && bh_edits(o->near_name, name) <= NEAR_EDITS);
 }
 
 static void note_name(struct bh_observer *o, const char *ns, const char *name)

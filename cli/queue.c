@@ -262,7 +262,7 @@ int bh_cmd_queue(int argc, char **argv)
         {"watch", 'w', BH_OPT_BOOL, &a.watch, NULL, "go on and print what changes, once a second"},
         {"no-headers", 0, BH_OPT_BOOL, &a.no_headers, NULL, "tables without their first line"},
         {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR",
-         "instance to ask (default $BERTH_RUNTIME_DIR or /run/berth)"},
+         "instance to ask (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
         {0},
     };
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
@@ -270,7 +270,7 @@ int bh_cmd_queue(int argc, char **argv)
 
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);
-    rc = bh_ask_find_dir(a.runtime, dir, &err);
+    rc = bh_cli_find_dir(WHO, a.runtime, dir, &err);
     if (rc == 0)
         rc = bh_ask_open(&k, dir, &err);
     if (rc == 0 && a.watch) {

@@ -2,7 +2,7 @@
  *
  * cli/up.c - `berth up`: all processes on one machine
  *
- * Owns:       the runtime directory when it made it, and the built-in server's kubeconfig.
+ * Owns:       the runtime directory when it made it, the built-in server's kubeconfig, up.sock.
  * Invariants: nothing is started before what can be known to be wrong was checked; stopping goes in
  *             reverse order of starting; what we made in the file system goes with us.
  * Runs in:    one libuv loop.
@@ -98,33 +98,39 @@ static int look_at_server(struct bh_up *u, struct bh_err *err)
     return rc;
 }
 
+/* What is next for a person: the page, then commands to type as this one was. */
 static void greet(struct bh_up *u, bool example)
 {
+    const char *berth = program_invocation_name;
     struct bh_api_config *cfg = NULL;
     struct bh_err err = {0};
 
-    if (bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, &err) == 0)
-        printf("Berth is up.\n  API server   %s%s\n", cfg->server,
-               u->own_server ? " (built-in)" : "");
-    if (cfg && u->own_server)
+    if (bh_instance_announce(u->dir, &err) < 0)
+        fprintf(stderr, WHO ": other commands will not find this one without --runtime-dir: %s\n",
+                err.msg);
+    puts("Berth is up.");
+    if (bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, &err) == 0 && u->own_server)
         printf("  web page     %s/ui/\n", cfg->server);
+    if (cfg)
+        printf("  API server   %s%s\n", cfg->server, u->own_server ? " (built-in)" : "");
     bh_api_config_free(cfg);
     if (u->elects && !u->own_server)
         puts("  lease        if another scheduler holds kube-system/kube-scheduler, Berth stands "
              "by");
     printf("  HTTPS        https://127.0.0.1:%u (health, metrics, configuration)\n", u->front_port);
-    printf("  kubeconfig   %s\n  logs         %s/*.log\n\nTry, in another terminal:\n"
-           "  export KUBECONFIG=%s\n",
-           u->kubeconfig, u->dir, u->kubeconfig);
+    printf("  kubeconfig   %s\n  logs         %s/*.log\n", u->kubeconfig, u->dir);
+    printf("\nOpen the page, or try in another terminal; berth's commands find this one by "
+           "themselves:\n"
+           "  %s get nodes\n",
+           berth);
     if (example)
-        puts("  kubectl get nodes,pods -o wide\n"
-             "  kubectl create deployment web --image=nginx --replicas=3\n"
-             "  kubectl get events --field-selector reason=Scheduled");
+        printf("  %s load synthetic --node-count 0 --pod-count 20\n"
+               "  %s explain pod/load-000000\n",
+               berth, berth);
     else
-        puts("  kubectl get pods -A -o wide\n  kubectl get events -A --field-selector "
-             "reason=Scheduled\n"
-             "  kubectl get --raw /readyz");
-    puts("\nCtrl-C stops everything.");
+        printf("  %s queue\n", berth);
+    printf("  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n\nCtrl-C stops everything.\n",
+           u->kubeconfig);
     fflush(stdout);
 }
 
@@ -254,6 +260,8 @@ int bh_cmd_up(int argc, char **argv)
         rc = run(u, u->own_server && !a.no_example, &err);
     if (rc < 0)
         (void)bh_cli_fail(WHO, &err); /* while the rest is still there to look at */
+    if (u->started)
+        bh_instance_end(u->dir);
     bh_up_stop(u);
     bh_up_close(u);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;

@@ -113,6 +113,26 @@ int bh_word_at(const char *words, const char *s)
     return -1;
 }
 
+#define EDITS_MAX 253u
+unsigned bh_edits(const char *a, const char *b)
+{
+    unsigned row[EDITS_MAX + 2];
+    size_t n = strnlen(b, EDITS_MAX);
+
+    for (size_t j = 0; j <= n; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= n; j++) {
+            unsigned up = row[j];
+            row[j] = BH_MIN(BH_MIN(up, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = up;
+        }
+    }
+    return row[n];
+}
+
 char *bh_strdup(const char *s)
 {
     return bh_memdup(s, strlen(s) + 1);

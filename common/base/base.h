@@ -80,6 +80,9 @@ void bh_wipe(char *s);   /* frees a text that was a secret; NULL allowed */
 
 /* Which of the words, with one space between them, s is; -1: none of them. */
 int bh_word_at(const char *words, const char *s);
+/* How many letters must be put in, taken out or changed to make a of b; of b the first 253 are
+ * looked at. For "did you mean". */
+unsigned bh_edits(const char *a, const char *b);
 
 /* A borrowed byte string; not NUL-terminated unless its source says so. */
 struct bh_str {

@@ -13,14 +13,6 @@
 #define ANSWER_BYTES ((size_t)64 << 20)
 #define RESTARTS_MAX 20u /* of a listing, before pods that were seen twice are a fact of life */
 
-int bh_ask_find_dir(const char *from_option, char out[static 108], struct bh_err *err)
-{
-    int rc = bh_runtime_dir_find(from_option, out, err);
-
-    return rc == -ENOENT ? bh_err_prefix(err, rc, "no Berth runs here ('berth up' starts one)")
-                         : rc;
-}
-
 int bh_ask_probe(const char *runtime_dir, const char *socket, const char *program,
                  struct bh_err *err)
 {

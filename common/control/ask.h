@@ -20,8 +20,6 @@ struct bh_ask {
     uint64_t id;
     uint64_t timeout_ns; /* 0 = BH_ASK_TIMEOUT_NS; after bh_ask_open */
 };
-/* bh_runtime_dir_find() with a hint. */
-int bh_ask_find_dir(const char *from_option, char out[static 108], struct bh_err *err);
 /* Is there a socket that we may use? socket: "control"; program: its server, for the text. 0,
  * -ENOENT (it does not run), -EACCES. */
 int bh_ask_probe(const char *runtime_dir, const char *socket, const char *program,
