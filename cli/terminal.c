@@ -9,6 +9,7 @@
 #define REDRAW_NS   UINT64_C(100000000)
 #define PATIENCE_NS UINT64_C(2000000000)
 #define BAR         30u
+#define NEAR_EDITS  2u /* a slip of the finger */
 
 void bh_progress_init(struct bh_progress *p)
 {
@@ -51,19 +52,39 @@ void bh_progress_end(struct bh_progress *p)
 int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_command *v,
                     size_t n, const char *more, int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "--help";
+    const char *name = argc > 1 ? argv[1] : "--help", *near = NULL;
 
+    if (argc > 2 && bh_streq(name, "help")) { /* help COMMAND: COMMAND --help */
+        static char flag[] = "--help";
+        char **turned = bh_calloc((size_t)argc + 1, sizeof(*turned));
+        turned[0] = argv[0];
+        memcpy(turned + 1, argv + 2, (size_t)(argc - 2) * sizeof(*turned));
+        turned[argc - 1] = flag;
+        int status = bh_cli_dispatch(program, about, v, n, more, argc, turned);
+        free(turned);
+        return status;
+    }
     for (size_t i = 0; i < n; i++)
         if (bh_streq(v[i].name, name))
             return v[i].run(argc - 1, argv + 1);
     if (!bh_streq(name, "--help") && !bh_streq(name, "-h") && !bh_streq(name, "help")) {
-        fprintf(stderr, "%s: unknown command \"%s\"\nSee '%s --help'.\n", program, name, program);
+        for (size_t i = 0, best = NEAR_EDITS + 1; i < n; i++) {
+            size_t away = bh_edits(name, v[i].name);
+            if (away < best && away < strlen(name)) {
+                best = away;
+                near = v[i].name;
+            }
+        }
+        fprintf(stderr, "%s: unknown command \"%s\"", program, name);
+        if (near)
+            fprintf(stderr, ", did you mean \"%s\"?", near);
+        fprintf(stderr, "\nSee '%s --help'.\n", program);
         return BH_EXIT_USAGE;
     }
     printf("%s - %s\n\nUsage: %s COMMAND [flags]\n\nCommands:\n", program, about, program);
     for (size_t i = 0; i < n; i++)
         printf("  %-13s %s\n", v[i].name, v[i].about);
-    printf("%s\n'%s COMMAND --help' tells more, with examples.\n", more, program);
+    printf("%s\n'%s help COMMAND' tells more, with examples.\n", more, program);
     return BH_EXIT_OK;
 }
 

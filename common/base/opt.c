@@ -212,6 +212,21 @@ static int set_value(struct parse *p, const struct bh_opt *o, const char *v)
     return rc;
 }
 
+/* The option that was meant, with a slip of the finger; NULL: none. */
+static const char *near_name(const struct parse *p, const char *name)
+{
+    const char *near = NULL;
+
+    for (unsigned i = 0, best = 3; p->table[i].name; i++) {
+        unsigned away = *p->table[i].name ? bh_edits(name, p->table[i].name) : best;
+        if (away < best && away < strlen(name) && strlen(name) > 3) {
+            best = away;
+            near = p->table[i].name;
+        }
+    }
+    return near;
+}
+
 static int parse_long(struct parse *p, const char *arg)
 {
     const char *name = arg + 2, *eq = strchr(name, '=');
@@ -227,7 +242,11 @@ static int parse_long(struct parse *p, const char *arg)
         p->version = same_name(name, n, "version");
         if (p->help || p->version)
             return 0;
-        return bh_err_set(p->err, -EINVAL, "unknown flag: --%.*s", (int)BH_MIN(n, 256), name);
+        BH_CLEANUP(bh_freep) char *alone = bh_strndup(name, BH_MIN(n, (size_t)256));
+        const char *near = near_name(p, alone);
+        bh_err_set(p->err, -EINVAL, "unknown flag: --%s", alone);
+        return near ? bh_err_set(p->err, -EINVAL, "%s, did you mean --%s?", p->err->msg, near)
+                    : -EINVAL;
     }
     if (eq)
         return set_value(p, o, eq + 1);

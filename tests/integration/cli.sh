@@ -1,10 +1,21 @@
 #!/usr/bin/env bash
-# `berth` as a person types it: commands that find a running `berth up`.
+# `berth` as a person types it: help, slips of the finger, commands that find a running `berth up`.
 here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
 . "$here/lib/common.sh"
 b() { "$BERTH_BIN/berth" "$@"; }
 unset BERTH_RUNTIME_DIR
+
+# ---- help
+check "help COMMAND is COMMAND --help" test "$(b help load)" = "$(b load --help)"
+check "also of a command's command" test "$(b help scenario run)" = "$(b scenario run --help)"
+check "and of berth bench" test "$(b help bench scale)" = "$(b bench scale --help)"
+check "a command that is not there" status 2 b help nothing
+meant() { "$@" 2>&1 | grep -F "did you mean"; }
+expect "a slip in a command" 'unknown command "exlpain", did you mean "explain"\?' meant b exlpain
+expect "in a command's command" 'did you mean "report"\?' meant b scenario reprot
+expect "in a flag" 'unknown flag: --ouput, did you mean --output\?' meant b queue --ouput=json
+check "a word like nothing gets no guess" no_line_with 'did you mean' bash -c '"$1/berth" zzzzzz 2>&1; true' _ "$BERTH_BIN"
 
 # ---- which Berth: others may run on this machine, so it is about these two
 mkdir "$work/elsewhere"

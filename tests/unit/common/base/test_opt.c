@@ -113,7 +113,7 @@ static void test_letters(void)
 static void test_what_is_refused(void)
 {
     CU_ASSERT_EQUAL(PARSE("--foo"), -EINVAL);
-    CU_ASSERT_STRING_EQUAL(err.msg, "unknown flag: --foo");
+    CU_ASSERT_STRING_EQUAL(err.msg, "unknown flag: --foo"); /* and nothing comes near */
     CU_ASSERT_EQUAL(PARSE("--foo=bar"), -EINVAL);
     CU_ASSERT_STRING_EQUAL(err.msg, "unknown flag: --foo");
     CU_ASSERT_EQUAL(PARSE("--leader"), -EINVAL); /* no abbreviations */
