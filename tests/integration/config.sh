@@ -71,7 +71,7 @@ expect "json" '^default-scheduler bin-packing in-tree-disks$' \
     bash -c "'$BERTH_BIN/berth' config show --config '$examples/example-scheduler.yaml' -o json | jq -r '[.profiles[].schedulerName] | join(\" \")'"
 expect "scores have weights" '^  score +TaintToleration +3$' b config show --defaults
 expect "a wrong file" 'not in valid range \[0, 100\], .* \(.*wrong.yaml: lines 3, 9, 11\)$' bash -c "! '$BERTH_BIN/berth' config show --config '$work/wrong.yaml'"
-expect "no scheduler there" 'no berth-scheduler runs in ".*/none"' bash -c "! '$BERTH_BIN/berth' config show --runtime-dir '$work/none'"
+expect "no scheduler there" 'no Berth runs here .*/none: No such file' bash -c "! '$BERTH_BIN/berth' config show --runtime-dir '$work/none'"
 check "two sources: status 2" status 2 b config show --defaults --config "$examples/scheduler.yaml"
 
 # ---- a daemon with a wrong configuration
