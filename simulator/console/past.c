@@ -4,7 +4,8 @@
  *
  * A log of what people look for later: pods and nodes that came, went, were bound or changed by
  * hand; not every heartbeat and status. It keeps the last LOG_MAX entries, asked for or not.
- * Numbers are kept once a second for an hour, from the first request for sums (totals.h).
+ * Numbers are kept once a second for an hour, from the first second on: who opens the page later
+ * finds a curve there.
  */
 #include "simulator/console/parts.h"
 
@@ -162,7 +163,7 @@ static double share(int64_t part, int64_t whole)
 static void on_second(void *arg)
 {
     struct bh_console_past *p = arg;
-    const struct bh_console_counts *t = bh_console_totals_if_on(p->c);
+    const struct bh_console_counts *t = bh_console_totals(p->c);
 
     if (t) {
         if (p->n_points == POINTS_MAX) {
@@ -192,7 +193,6 @@ void bh_console_utilisation(struct bh_console_req *c)
 
     if (!read_time(r, "since", 1, &since))
         return;
-    (void)bh_console_totals(r->sim->console); /* from now on there is something to tell */
     bh_buf_reset(b);
     bh_buf_adds(b, "{\"interval_s\":1,\"points\":[");
     for (size_t i = 0; i < p->n_points; i++) {

@@ -340,11 +340,6 @@ const struct bh_console_counts *bh_console_totals(struct bh_console *c)
     return c->totals->complete ? &c->totals->counts : NULL;
 }
 
-const struct bh_console_counts *bh_console_totals_if_on(const struct bh_console *c)
-{
-    return c->totals->on && c->totals->complete ? &c->totals->counts : NULL;
-}
-
 uint64_t bh_console_totals_revision(const struct bh_console *c)
 {
     return c->sim->pending.n ? c->totals->rv : c->sim->rv;

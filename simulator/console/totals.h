@@ -2,8 +2,8 @@
  *
  * simulator/console/totals.h - sums over all pods and nodes, kept from commit to commit
  *
- * Costs nothing until the first request for sums; then what is in the store is read in
- * portions, and every later commit of a pod or node is followed by a listener. So the numbers are
+ * The first question, past.c's after a second, has what is in the store read in portions;
+ * every later commit of a pod or node is followed by a listener. So the numbers are
  * those of revision bh_console_totals_revision(), which lags the store by a turn of the loop.
  * Threads: the loop's.
  */
@@ -25,8 +25,6 @@ struct bh_console_counts {
 };
 /* NULL while the store is being read for the first time: ask again some milliseconds later. */
 const struct bh_console_counts *bh_console_totals(struct bh_console *c);
-/* The same without asking for them: NULL, too, when bh_console_totals was never called. */
-const struct bh_console_counts *bh_console_totals_if_on(const struct bh_console *c);
 uint64_t bh_console_totals_revision(const struct bh_console *c);
 /* What the pods of a node ask for. */
 void bh_console_totals_requested(const struct bh_console *c, const char *node,

@@ -137,6 +137,25 @@ static const struct bh_console_counts *counts(struct fixture *f)
     return t;
 }
 
+/* What was before anybody asked is there, too. */
+static void test_history_begins_with_the_server(void)
+{
+    const int64_t second = 1000000000, begin = 1700000000 * second;
+    struct bh_sim_options o = {.no_controllers = true, .manual_clock = true, .clock_ns = begin};
+    struct fixture f;
+
+    fixture_init(&f, &o, true);
+    make_node(&f, "n1");
+    make_pod(&f, "a", "n1", "1");
+    CU_ASSERT_EQUAL(bh_sim_advance(f.s, begin + 3 * second), 0);
+    const struct bh_json *points =
+        bh_json_get(ask(&f, (struct call){.path = "/berth/v1/utilisation"}, 200), "points");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bh_json_at(points, 2));
+    CU_ASSERT_EQUAL(bh_json_get_i64(bh_json_at(points, 2), "nodes", 0), 1);
+    CU_ASSERT_STRING_EQUAL(bh_json_get(bh_json_at(points, 2), "cpu")->s.p, "0.2500");
+    fixture_fini(&f);
+}
+
 static void test_totals(void)
 {
     struct fixture f;
@@ -304,5 +323,6 @@ static void test_read_only(void)
 
 BH_TESTS("simulator/console", {"what a pod asks for", test_requests},
          {"sums are bounded", test_amounts_are_bounded}, {"sums follow the store", test_totals},
+         {"the history begins with the server", test_history_begins_with_the_server},
          {"import and export", test_transfer}, {"reset", test_reset}, {"as it was", test_asof},
          {"read-only", test_read_only})
