@@ -44,7 +44,7 @@ class DecisionList {
   }
 
   head() {
-    return h('div', { class: 'q-drow q-dhead' }, ...['Time', 'Pod', 'Result', 'Node', 'Possible nodes', 'Attempt', 'Woken because', 'Took'].map((t) => h('span', {}, t)));
+    return h('div', { class: 'q-drow q-dhead' }, ...['Time', 'Pod', 'Result', 'Node', 'Possible nodes', 'Attempt', 'Woken because', 'Took'].map((t) => h('span', { class: t === 'Took' ? 'right' : null }, t)));
   }
 
   row(d) {

@@ -101,7 +101,6 @@ const shareCol = (id, title) => ({
   id,
   title,
   width: 'minmax(110px,1fr)',
-  title2: title,
   text: (n) => (share(n, id) === null ? '' : `${fmt.percent(share(n, id))}`),
   sort: (n) => share(n, id),
   order: 'desc',

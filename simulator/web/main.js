@@ -162,8 +162,20 @@ function buildTop() {
         icon('help')));
   return title;
 }
+const phone = matchMedia('(max-width: 640px)');  // narrow.css: the navigation is a drawer there
+function drawer(open) {
+  const d = document.documentElement.dataset;
+  if (!open && !d.drawer) return;
+  d.drawer = open ? 'open' : '';
+  document.querySelector('#nav a.item').focus();
+  if (!open) document.getElementById('main').focus();
+}
 function toggleNav() {
   const d = document.documentElement.dataset;
+  if (phone.matches) {
+    drawer(!d.drawer);
+    return;
+  }
   d.nav = d.nav === 'narrow' ? '' : 'narrow';
   remember.set('nav', d.nav);
 }
@@ -369,6 +381,7 @@ function onKey(e) {
     openPalette();
     return;
   }
+  if (e.key === 'Escape') drawer(false);
   if (typing || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
   if (gPressed && performance.now() - gPressed < 1500) {
     gPressed = 0;
@@ -415,6 +428,9 @@ async function start() {
     e.preventDefault();
     document.getElementById('main').focus();
   });
+  document.getElementById('frame').addEventListener('click', (e) => {
+    if (!e.target.closest('#top')) drawer(false);
+  });
   addCommand('Light theme', () => setTheme('light'));
   addCommand('Dark theme', () => setTheme('dark'));
   addCommand('Keyboard shortcuts', openHelp);
@@ -425,7 +441,10 @@ async function start() {
           title, crumbs.map((c) => [c, h('span', {class: 'faint', 'aria-hidden': 'true'}, '/')]),
           h('h1', {title: text}, text));
     },
-    onRoute: buildNav,
+    onRoute: () => {
+      buildNav();
+      drawer(false);
+    },
   });
   for (const k of ['pods', 'nodes']) subscribe(k, debounceCounts);
   startStore();

@@ -117,18 +117,21 @@ export class Table {
           h('div', {role: 'rowgroup', style: {position: 'sticky', top: '0', zIndex: '2'}}, this.head), this.body,
           this.emptyEl);
     this.el = h('div', {class: 'vt'}, this.tools, this.scroll);
-    const widths = this.columns.map((c) => c.width || 'minmax(90px,1fr)');
-    if (o.selectable) widths.unshift('32px');
-    this.el.style.setProperty('--vt-cols', widths.join(' '));
-    const min = this.columns.reduce((s, c) => s + parseInt(/\d+/.exec(c.width || '90')[0], 10), o.selectable ? 32 : 0);
-    this.el.style.setProperty('--vt-min', `${min}px`);
+    this.widths = this.columns.map((c) => {
+      const [, least, part] = /(\d+)px(?:,([\d.]+)fr)?/.exec(c.width || 'minmax(90px,1fr)');
+      return {least: Number(least), part, need: 0};
+    });
     this.buildHead();
+    this.fit();
     this.body.addEventListener('click', (e) => this.onClick(e));
     this.body.addEventListener('dblclick', (e) => {
       const r = this.rowAt(e);
       if (r && o.onOpen) o.onOpen(r);
     });
-    new ResizeObserver(() => this.draw()).observe(this.scroll);
+    new ResizeObserver(() => {
+      this.fit();
+      this.draw();
+    }).observe(this.scroll);
     if (this.columns.some((c) => c.live)) {
       const timer =
           setInterval(() => (this.el.isConnected ? this.draw(true) : this.everShown && clearInterval(timer)), 10000);
@@ -154,6 +157,46 @@ export class Table {
       cells.unshift(h('div', {role: 'columnheader', class: 'vt-cell check'}, this.allBox));
     }
     replace(this.head, cells);
+  }
+
+  // Columns that share the rest of the width get what their texts need; when that is too much the longest give way,
+  // names last. Needs only grow, so that nothing jumps while rows change.
+  fit() {
+    const pen = h('canvas').getContext('2d'), step = Math.ceil(this.rows.length / 300), view = this.scroll.clientWidth;
+    pen.font = `${getComputedStyle(document.body).fontSize} ${getComputedStyle(document.body).fontFamily}`;
+    const wide = (text) => Math.ceil(pen.measureText(text).width) + 20;
+    let room = view - (this.o.selectable ? 32 : 0), min = view - room;
+    const open = Math.max(0, this.columns.findIndex((c) => c.open)), share = [];
+    this.widths.forEach((w, i) => {
+      const c = this.columns[i];
+      if (!w.part) {
+        room -= w.least;
+        min += w.least;
+        return;
+      }
+      let longest = '';
+      for (let j = 0; j < this.rows.length; j += step) {
+        const t = clip(c.text(this.rows[j]));
+        if (t.length > longest.length) longest = t;
+      }
+      w.need = Math.max(w.need, wide(longest.slice(0, 400)), wide(c.title) + 10, c.cell || !step ? w.least : 0);
+      w.lo = Math.min(w.need, w.least);
+      share.push(w);
+    });
+    const name = this.widths[open], rest = room - share.reduce((s, w) => s + (w === name ? 0 : w.lo), 0);
+    if (name.part) name.lo = Math.min(name.need, rest < name.least ? Math.max(name.least, 240) : rest);
+    let low = 0, high = 5000;  // what the longest may have
+    const size = (w, most) => Math.min(w.need, Math.max(w.lo, most));
+    while (high - low > 1) {
+      const mid = (low + high) / 2;
+      if (share.reduce((s, w) => s + size(w, mid), 0) > room) high = mid;
+      else low = mid;
+    }
+    const cols = this.widths.map((w) => (w.part ? `minmax(${Math.floor(size(w, low))}px,${w.part}fr)` : `${w.least}px`));
+    if (this.o.selectable) cols.unshift('32px');
+    min += share.reduce((s, w) => s + Math.floor(size(w, low)), 0);
+    this.el.style.setProperty('--vt-cols', cols.join(' '));
+    this.el.style.setProperty('--vt-min', `${min}px`);
   }
 
   setSort(c) {
@@ -230,6 +273,7 @@ export class Table {
     this.countEl.textContent =
         n === m ? `${fmt.count(n)} ${n === 1 ? 'row' : 'rows'}` : `${fmt.count(n)} of ${fmt.count(m)}`;
     this.showEmpty(n, m);
+    this.fit();
     this.draw(true);
     this.last = performance.now();
     this.cost = this.last - t0;

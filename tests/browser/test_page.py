@@ -324,6 +324,64 @@ def dark_pictures(page: Page):
         check(f'every text has a contrast of 4.5 or more, {theme}', worst[0] >= 4.5, worst)
 
 
+# What sticks out of the window or is cut off; tables, lists, tabs and the editor scroll in a box of their own.
+STICKS_OUT = """
+const out = [], main = document.getElementById('main'), scrolls = (e) => e.id !== 'main' && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX);
+if (main.scrollWidth > main.clientWidth) out.push(`the page is ${main.scrollWidth} wide in ${main.clientWidth}`);
+for (const e of document.querySelectorAll('#frame *')) {
+  if (!e.offsetParent || e.closest('.sr, svg, .editor')) continue;
+  let box = e.parentElement;
+  while (box && !scrolls(box)) box = box.parentElement;
+  const cut = e.innerText && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'hidden';
+  if (!box && (cut || e.getBoundingClientRect().right > innerWidth + 1)) out.push(`${e.tagName}.${e.className}: ${e.innerText.slice(0, 60)}`);
+}
+return out;"""
+
+
+def small_screens(page: Page):
+    """On a tablet and a phone everything is there, and nothing is cut; light and dark."""
+    create('/api/v1/namespaces/default/pods', pod('does-not-fit-anywhere', '700'))
+    page.theme('light')
+    ready = "return !document.querySelector('#main .spin') && !!document.querySelector('#main .screen').firstChild"
+    for name, width, height in (('tablet', 768, 1024), ('phone', 390, 844)):
+        page.d.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': True})
+        bad = []
+        for route in ('overview', 'map', 'nodes', 'pods', 'nodes/node-a1', 'pods/default/does-not-fit-anywhere', 'decisions', 'decisions/pod/default/does-not-fit-anywhere', 'whatif?pod=default/does-not-fit-anywhere',
+                      'capacity', 'drain?nodes=node-a1', 'queue', 'timeline', 'config', 'configdiff', 'edit', 'transfer', 'settings', 'scenarios', 'replay', 'events'):
+            page.go(f'#/{route}')
+            page.wait('it is loaded', ready)
+            page.js("return new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d)))")
+            bad += [f'#/{route} {x}' for x in page.js(STICKS_OUT)[:5]]
+            page.js("document.documentElement.dataset.theme = 'dark'") if route == 'overview' else None
+            page.shot(f'{name}-{route.split("?")[0].replace("/", "-")}')
+            page.js("document.documentElement.dataset.theme = 'light'")
+        check(f'nothing sticks out or is cut on a {name}', not bad, '\n'.join(bad))
+    page.js("document.querySelector('#top button').click()")
+    page.wait('the drawer has the focus', "return document.getElementById('nav').contains(document.activeElement)")
+    page.js("document.querySelector('#nav a[href=\"#/queue\"]').click()")
+    page.wait('it closes behind who leaves by it', "return location.hash === '#/queue' && getComputedStyle(document.getElementById('nav')).visibility === 'hidden'")
+    check('a phone has its navigation in a drawer', True)
+    page.d.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+    api('/api/v1/namespaces/default/pods/does-not-fit-anywhere', 'DELETE')
+
+
+def columns_fit(page: Page):
+    """Headers stand over their cells, and a name is cut only when there is no room for it."""
+    long = 'payment-service-frontend-5b7d9c5b'
+    create('/api/v1/namespaces/default/pods', pod(long))
+    page.open('#/pods')
+    page.wait('its row', f"return ({ROWS.replace('return ', '')}).some(t => t.includes('{long}'))")
+    name = f"[...document.querySelectorAll('#main .vt-row:not([hidden]) .vt-cell')].find(c => c.innerText === '{long}')"
+    page.wait('all of the name is seen', f"return {name}.scrollWidth <= {name}.clientWidth")
+    check('a long name has the room that others leave', True)
+    page.wait('the message', "return [...document.querySelectorAll('#main .vt-head button')].some(b => b.innerText === 'Message')")
+    page.go('#/decisions')
+    page.wait_text(long)
+    lefts = page.js("const x = (css) => [...document.querySelector(css).children].slice(0, 7).map(e => Math.round(e.getBoundingClientRect().left)); return [x('.q-dhead'), x('.q-row .q-drow')]")
+    check('headers of the decisions stand over their columns', lefts[0] == lefts[1], lefts)
+    api(f'/api/v1/namespaces/default/pods/{long}', 'DELETE')
+
+
 def token(page: Page):
     """A server that wants a token: the page itself is no secret, what it asks for is."""
     with tempfile.TemporaryDirectory() as d:
@@ -383,4 +441,4 @@ def many(page: Page):
 
 
 if __name__ == '__main__':
-    run(overview, frame, tables, hostile, editor, cluster_map, configuration, keyboard_walk, dark_pictures, lost_and_found, transfer, many, token)
+    run(overview, frame, tables, hostile, editor, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, lost_and_found, transfer, many, token)
