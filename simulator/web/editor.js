@@ -174,7 +174,7 @@ export class YamlEditor {
       const e = this.errors.get(i + 1);
       return h(
           'span', {class: e ? `l ${e.tone}` : 'l', title: e ? e.message : null},
-          plain ? l : paint(l, state).map(([c, t]) => (c ? h('span', {class: c}, t) : t)));
+          plain ? new Text(l) : paint(l, state).map(([c, t]) => (c ? h('span', {class: c}, new Text(t)) : new Text(t))));
     }));
   }
 

@@ -76,11 +76,16 @@ function setStyle(el, style) {
   }
 }
 
+// Characters that turn the direction of what follows would let a name pass for another: they are shown by their number.
+export const visible = (text) => text.replace(
+    /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}]`);
+
 function append(el, children) {
   for (const c of children) {
     if (c === null || c === undefined || c === false || c === true) continue;
     if (Array.isArray(c)) append(el, c);
-    else el.append(c instanceof Node ? c : document.createTextNode(String(c)));
+    else el.append(c instanceof Node ? c : document.createTextNode(visible(String(c))));
   }
 }
 

@@ -16,14 +16,14 @@
 //
 // Search: words must all occur; "-word" must not; "column:text" looks in one column; "key=value" and "key" after "label:" in labels.
 // Keys: arrows, PageUp/Down, Home/End, Enter opens, Space selects, Ctrl-A selects all shown, Esc clears.
-import {compareNames, debounce, fmt, h, icon, replace, uniqueId} from './lib.js';
+import {compareNames, debounce, fmt, h, icon, replace, uniqueId, visible} from './lib.js';
 import {download, menuButton} from './widgets.js';
 
 const ROW = 28, SPARE = 8, MAX_PX = 15e6;
 const nodesOf = (v) =>
     (v === null || v === undefined || v === false ? []
          : Array.isArray(v)                       ? v.flatMap(nodesOf)
-                                                  : [v instanceof Node ? v : document.createTextNode(String(v))]);
+                                                  : [v instanceof Node ? v : document.createTextNode(visible(String(v)))]);
 const clip = (x) => (x === undefined || x === null ? '' : String(x));
 
 function parseSearch(text, columns, labels) {
@@ -376,7 +376,7 @@ export class Table {
         cell.into.replaceChildren(...nodesOf(c.cell(row)));
         cell.text = text;
       } else if (cell.text !== text) {
-        cell.into.textContent = text;
+        cell.into.textContent = visible(text);
         cell.text = text;
       } else return;
       if (c.title !== '') {

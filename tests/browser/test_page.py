@@ -116,7 +116,7 @@ def tables(page: Page):
 
 def hostile(page: Page):
     labels = {'evil': 'x'}
-    o = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'hostile', 'namespace': 'default', 'labels': labels, 'annotations': {'note': EVIL, 'json': json.dumps({'a': EVIL})}},
+    o = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'hostile', 'namespace': 'default', 'labels': labels, 'annotations': {'note': EVIL, 'turned': 'abc\u202edef', 'json': json.dumps({'a': EVIL})}},
          'spec': {'containers': [{'name': 'c', 'image': EVIL.replace(' ', ''), 'resources': {'requests': {'cpu': '900'}}}], 'nodeSelector': {'a': 'b'}}}
     api('/api/v1/namespaces/default/pods', 'POST', o)
     api('/api/v1/namespaces/default/events', 'POST', {'apiVersion': 'v1', 'kind': 'Event', 'metadata': {'name': 'hostile', 'namespace': 'default'}, 'type': 'Warning', 'reason': '<b>Bold</b>', 'message': EVIL,
@@ -125,6 +125,7 @@ def hostile(page: Page):
     page.go('#/pods/default/hostile')
     page.wait_text('onerror=')
     check('an annotation is shown as text', EVIL in page.text('#main'))
+    check('a character that turns the direction is shown', 'abc[U+202E]def' in page.text('#main'))
     page.shot('pod-light')
     page.button('YAML', '#main .tabs')
     page.wait('the YAML is there', "return document.querySelector('#main .editor pre')?.innerText.includes('onerror=')")
