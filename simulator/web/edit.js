@@ -4,7 +4,7 @@
 import {discover, objectPath, objectRoute} from './kinds.js';
 import {
   dialog, diffView, empty, fetchJSON, fetchText, fmt, h, lineOfField, linkTo, note, plural, registerScreen, replace,
-  segmented, setQuery, setTitle, toast, YamlEditor
+  segmented, setQuery, setTitle, toast, withoutManaged, YamlEditor
 } from './lib.js';
 import {forAll} from './resources.js';
 import {numbered, templateFor, TEMPLATES} from './templates.js';
@@ -76,7 +76,6 @@ function places(doc, e) {
   const m = /"?((?:spec|metadata|status|data|webhooks|rules)(?:\.[\w-]+|\[[^\]]+\])*)"?/.exec(e.message || '');
   return [{line: at(e.field || (m && m[1])) || doc.line, message: e.message}];
 }
-const withoutManaged = (yaml) => yaml.replace(/^ {2}managedFields:.*\n(?:(?: {2}-| {3,}).*\n)*/m, '');
 // What the server writes by itself is no change of anybody's.
 const forDiff = (yaml) =>
     withoutManaged(yaml).replace(/^ {2}(?:resourceVersion|generation|uid|creationTimestamp): .*\n/gm, '');

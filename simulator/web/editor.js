@@ -40,6 +40,9 @@ function paint(line, state) {
   return out;
 }
 
+// The text of an object without the list of who manages which field.
+export const withoutManaged = (yaml) => yaml.replace(/^ {2}managedFields:.*\n(?:(?: {2}-| {3,}).*\n)*/m, '');
+
 // ---- where a field stands ----------------------------------------------------------------------------------
 
 // lineOfField(text, 'spec.containers[0].resources.requests.cpu' or 'spec.tolerations[0]', firstLine = 1) -> line (1 based) of the deepest

@@ -8,7 +8,7 @@ import {
 import {
   debounce, dialog, empty, errorNote, fetchJSON, fetchText, fmt, h, icon, kv, labelTags, linkTo, navigate, note,
   panel, parseQuantity, plainTable, plural, replace, sequential, setQuery, setTitle, spinner, stackedBar, Table,
-  tabs, tag, to, toast, YamlEditor
+  tabs, tag, to, toast, withoutManaged, YamlEditor
 } from './lib.js';
 import {removeObjects} from './resources.js';
 import {row, rows, subscribe} from './store.js';
@@ -194,10 +194,11 @@ function live(id, title, render) {
 
 function yamlPart(path) {
   const editor = new YamlEditor({readOnly: true, label: 'The object as YAML'});
+  const all = h('input', {type: 'checkbox', onchange: () => load()});
   let made = false;
   const load = async () => {
     try {
-      const t = await fetchText(path, {accept: 'application/yaml'});
+      const got = await fetchText(path, {accept: 'application/yaml'}), t = all.checked ? got : withoutManaged(got);
       const at = editor.el.scrollTop;
       if (t !== editor.value) {
         editor.value = t;
@@ -213,7 +214,7 @@ function yamlPart(path) {
     make: () => {
       made = true;
       load();
-      return h('div', {class: 'col yamlview'}, editor.el);
+      return h('div', {class: 'col yamlview'}, h('label', {class: 'check'}, all, 'managedFields'), editor.el);
     },
     update: () => {
       if (made && editor.el.isConnected) load();

@@ -129,6 +129,10 @@ def hostile(page: Page):
     page.shot('pod-light')
     page.button('YAML', '#main .tabs')
     page.wait('the YAML is there', "return document.querySelector('#main .editor pre')?.innerText.includes('onerror=')")
+    shows = "return document.querySelector('#main .editor pre').innerText.includes('managedFields')"
+    check('who manages which field is hidden at first', not page.js(shows))
+    page.js("document.querySelector('.yamlview input').click()")
+    page.wait('a switch shows it', shows)
     page.button('Events', '#main .tabs')
     page.wait_text('<b>Bold</b>')
     page.go('#/events')
