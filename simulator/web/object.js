@@ -97,6 +97,17 @@ function header(k, o, ns, name) {
     buttons.push(h('a', {class: 'button', href: to('drain', {nodes: name})}, 'Preview a drain'));
   }
   if (k.scale) buttons.push(h('button', {type: 'button', onclick: () => scaleDialog(k, o)}, 'Scale'));
+  // As `kubectl rollout restart` does it: another template, so the controller replaces the pods.
+  if (['deployments', 'statefulsets', 'daemonsets'].includes(k.name))
+    buttons.push(
+        h('button', {
+          type: 'button',
+          onclick: () => {
+            const annotations = {'kubectl.kubernetes.io/restartedAt': new Date().toISOString()};
+            patch(k, ns, name, {spec: {template: {metadata: {annotations}}}}, `The pods of ${name} are replaced.`);
+          }
+        },
+          'Restart'));
   buttons.push(h('a', {class: 'button', href: to('edit', {path: objectPath(k, ns, name)})}, icon('edit'), 'Edit'));
   buttons.push(
       h('button', {

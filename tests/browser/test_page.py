@@ -370,6 +370,17 @@ def small_screens(page: Page):
     api('/api/v1/namespaces/default/pods/does-not-fit-anywhere', 'DELETE')
 
 
+def rollout(page: Page):
+    path = '/apis/apps/v1/namespaces/default/deployments'
+    create(path, 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: again}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: again}}\n  template:\n    metadata: {labels: {app: again}}\n    spec: {containers: [{name: c, image: i}]}\n')
+    page.open('#/deployments/default/again')
+    page.button('Restart')
+    page.wait_text('The pods of again are replaced', '#toasts')
+    template = api(f'{path}/again')['spec']['template']
+    check('a workload is restarted as kubectl does it', 'kubectl.kubernetes.io/restartedAt' in template['metadata'].get('annotations', {}), template)
+    api(f'{path}/again', 'DELETE')
+
+
 def columns_fit(page: Page):
     """Headers stand over their cells, and a name is cut only when there is no room for it."""
     long = 'payment-service-frontend-5b7d9c5b'
@@ -446,4 +457,4 @@ def many(page: Page):
 
 
 if __name__ == '__main__':
-    run(overview, frame, tables, hostile, editor, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, lost_and_found, transfer, many, token)
+    run(overview, frame, tables, hostile, editor, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, rollout, lost_and_found, transfer, many, token)
