@@ -41,7 +41,7 @@ enum bh_ctl {
     BH_CTL_NODE,           /* is its kubelet heard of? */
     BH_CTL_TAINT_EVICTION, /* pod that has to leave its node */
     BH_CTL_PODGC,          /* name of a node that was deleted */
-    BH_CTL_POD_END,        /* pod whose run time is over */
+    BH_CTL_POD_LIFE,       /* pod for which the kubelet has something to do now */
     BH_CTL_CRONJOB,
     BH_CTL_HPA,
     BH_CTL_RESIZE, /* running pod whose containers ask for something else */
@@ -86,6 +86,15 @@ struct bh_ctl_kubelet {
     struct bh_map node_ip; /* node -> address text */
     uint32_t next_pod_ip, next_node_ip;
     struct bh_arena arena;
+};
+
+/* What bh_ctl_live() has to know of a pod, and what it tells (podlife.c). */
+struct bh_ctl_life {
+    int64_t now_ns;                     /* wall clock */
+    const char *now, *host_ip, *pod_ip; /* pod_ip "": it has one */
+    int64_t job_ns;  /* run time of a program that nobody understands; -1 = for ever */
+    bool kill;       /* the pod's containers are ended, because it is being deleted */
+    int64_t next_ns; /* out: wall clock, when to look again; INT64_MAX = never by itself */
 };
 
 /* An object that is found again by its uid. */
@@ -134,7 +143,7 @@ typedef void bh_ctl_sync_fn(struct bh_sim_controllers *c, struct bh_sim_obj *obj
 bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_statefulset,
     bh_ctl_sync_daemonset, bh_ctl_sync_job, bh_ctl_sync_namespace, bh_ctl_sync_claim,
     bh_ctl_sync_volume, bh_ctl_sync_pod_claims, bh_ctl_sync_resource_claim,
-    bh_ctl_sync_taint_eviction, bh_ctl_sync_pod_end, bh_ctl_sync_cronjob, bh_ctl_sync_hpa,
+    bh_ctl_sync_taint_eviction, bh_ctl_sync_pod_life, bh_ctl_sync_cronjob, bh_ctl_sync_hpa,
     bh_ctl_sync_resize;
 typedef void bh_ctl_key_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
 bh_ctl_key_fn bh_ctl_sync_pdb, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_volume_sweep,
@@ -155,6 +164,10 @@ bh_ctl_commit_fn bh_ctl_nodelife_commit, bh_ctl_taint_commit, bh_ctl_count_commi
     bh_ctl_podclaim_commit;
 
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
+/* An edit (bh_sim_edit_fn) of a bound pod's status; life: a struct bh_ctl_life. */
+bool bh_ctl_live(void *life, struct bh_arena *a, struct bh_json *pod);
+/* How long the hooks run that come before the end of the pod's containers. */
+int64_t bh_ctl_pre_stop_ns(const struct bh_json *pod);
 /* Status, conditions and capacity of a node that came without (node_init.c). */
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                         struct bh_sim_obj *node);

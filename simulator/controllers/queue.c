@@ -53,7 +53,7 @@ static const struct {
     [BH_CTL_NODE] = {0, NULL, bh_ctl_sync_node, false, false},
     [BH_CTL_TAINT_EVICTION] = {OF(pods), bh_ctl_sync_taint_eviction, NULL, false, false},
     [BH_CTL_PODGC] = {0, NULL, bh_ctl_sync_podgc, false, false},
-    [BH_CTL_POD_END] = {OF(pods), bh_ctl_sync_pod_end, NULL, false, false},
+    [BH_CTL_POD_LIFE] = {OF(pods), bh_ctl_sync_pod_life, NULL, false, true},
     [BH_CTL_CRONJOB] = {OF(cronjobs), bh_ctl_sync_cronjob, NULL, true, false},
     [BH_CTL_HPA] = {OF(hpas), bh_ctl_sync_hpa, NULL, true, false},
     [BH_CTL_RESIZE] = {OF(pods), bh_ctl_sync_resize, NULL, false, false},

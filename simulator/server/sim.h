@@ -415,9 +415,8 @@ struct bh_sim_controller_options {
     int64_t node_grace_ns;    /* stopped kubelet -> node Unknown; 0 = 40 s */
 };
 /* Annotations that tell the stand-in kubelet what to do. Of a node: "stopped" = it is silent.
- * Of a pod: how long it runs (Go duration), and with what exit code it ends then (0). The pod's end
- * comes for Job pods without the first one at once, for others never. KWOK's name for the run time
- * is understood too. */
+ * Of a pod: how long it runs (Go duration), and with what exit code it ends then (0); without the
+ * first one its containers' commands tell. KWOK's name for the run time is understood too. */
 #define BH_SIM_KUBELET   "sim.berth.dev/kubelet"
 #define BH_SIM_RUN_TIME  "sim.berth.dev/run-time"
 #define BH_SIM_EXIT_CODE "sim.berth.dev/exit-code"

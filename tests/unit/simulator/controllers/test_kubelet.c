@@ -55,14 +55,155 @@ static void test_pod_runs(void)
     settle(&w);
     o = get(&w.f, "pods", "default", "p");
     CU_ASSERT_EQUAL(o->rv, bound + 1); /* one write for everything */
-    CU_ASSERT(bh_ctl_pod_ready(o));
+    CU_ASSERT(!bh_ctl_pod_ready(o));   /* its gate is closed */
+    CU_ASSERT_PTR_NOT_NULL(strstr(o->json, "readiness gate \\\"g\\\" does not exist"));
+    CU_ASSERT(bh_tree_condition_true(bh_sim_obj_tree(&w.f.a, o), "ContainersReady"));
     EQ(field(&w.f, o, "status.podIP"), "10.128.0.1");
     EQ(field(&w.f, o, "status.podIPs"), "[{\"ip\":\"10.128.0.1\"}]");
     EQ(field(&w.f, o, "status.hostIP"), "172.16.0.1");
     CU_ASSERT(bh_tree_condition_true(bh_sim_obj_tree(&w.f.a, o), "PodScheduled"));
-    CU_ASSERT(bh_tree_condition_true(bh_sim_obj_tree(&w.f.a, o), "g"));
     CU_ASSERT_PTR_NOT_NULL(strstr(field(&w.f, o, "status.initContainerStatuses"), "Completed"));
     CU_ASSERT_PTR_NOT_NULL(strstr(field(&w.f, o, "status.initContainerStatuses"), "running"));
+    change(&w.f, "Pod", "default", "p", BH_SIM_STATUS, "status.conditions",
+           "[{\"type\": \"g\", \"status\": \"True\"}]");
+    UNTIL(&w, bh_ctl_pod_ready(get(&w.f, "pods", "default", "p")));
+    world_fini(&w);
+}
+
+/* ---- a container's life, under a manual clock ------------------------------------------------ */
+
+static void pod_with(struct world *w, const char *name, const char *spec)
+{
+    char text[700];
+
+    snprintf(text, sizeof(text), "metadata: {name: %s}\nspec: {%s}", name, spec);
+    CU_ASSERT_PTR_NOT_NULL(make(&w->f, "Pod", "default", text));
+}
+
+static const char *phase(struct world *w, const char *name)
+{
+    struct bh_sim_obj *o = get(&w->f, "pods", "default", name);
+
+    return o ? o->phase : "gone";
+}
+
+static void test_commands(void)
+{
+    static const struct {
+        const char *name, *command, *at_once, *after_10s;
+    } pods[] = {{"well", "/bin/true", "Succeeded", "Succeeded"},
+                {"badly", "'false'", "Failed", "Failed"},
+                {"exit", "sh, -c, exit 1", "Failed", "Failed"},
+                {"sleep", "sleep, '10'", "Running", "Succeeded"},
+                {"script", "/bin/sh, -c, 'echo a; sleep 5 && false'", "Running", "Failed"},
+                {"stopped", "sh, -c, 'false && sleep 5'", "Failed", "Failed"},
+                {"loop", "sh, -c, 'while true; do sleep 1; done'", "Running", "Running"},
+                {"either", "sh, -c, 'true || exit 1'", "Running", "Running"},
+                {"pause", "/pause", "Running", "Running"},
+                {"empty", "sh, -c, ''", "Succeeded", "Succeeded"}};
+    struct world w;
+    char spec[200];
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    for (size_t i = 0; i < BH_ARRAY_LEN(pods); i++) {
+        snprintf(spec, sizeof(spec),
+                 "restartPolicy: Never, containers: [{name: c, image: i, command: [%s]}]",
+                 pods[i].command);
+        pod_with(&w, pods[i].name, spec);
+    }
+    pass(&w, 1);
+    for (size_t i = 0; i < BH_ARRAY_LEN(pods); i++)
+        EQ(phase(&w, pods[i].name), pods[i].at_once);
+    pass(&w, 10);
+    for (size_t i = 0; i < BH_ARRAY_LEN(pods); i++)
+        EQ(phase(&w, pods[i].name), pods[i].after_10s);
+    world_fini(&w);
+}
+
+/* The first time at once, then after 10 s, 20 s. */
+static void test_restarts(void)
+{
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    pod_with(&w, "p", "containers: [{name: c, image: i, command: ['false']}]");
+    pass(&w, 1);
+    EQ(phase(&w, "p"), "Running");
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&w.f, "pods", "default", "p")->json, "\"restartCount\":1,"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&w.f, "pods", "default", "p")->json, "CrashLoopBackOff"));
+    CU_ASSERT(!bh_ctl_pod_ready(get(&w.f, "pods", "default", "p")));
+    pass(&w, 31);
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&w.f, "pods", "default", "p")->json, "\"restartCount\":3,"));
+    world_fini(&w);
+}
+
+static void test_inits(void)
+{
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    pod_with(&w, "p",
+             "initContainers: [{name: a, image: i, command: [sleep, '3']}, {name: b, image: i, "
+             "command: [sleep, '3']}], containers: [{name: c, image: i}]");
+    pod_with(&w, "broken",
+             "restartPolicy: Never, initContainers: [{name: a, image: i, command: ['false']}], "
+             "containers: [{name: c, image: i}]");
+    pass(&w, 4);
+    EQ(phase(&w, "p"), "Pending");
+    EQ(phase(&w, "broken"), "Failed");
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(get(&w.f, "pods", "default", "p")->json, "incomplete status: [b]"));
+    pass(&w, 3);
+    EQ(phase(&w, "p"), "Running");
+    CU_ASSERT(bh_ctl_pod_ready(get(&w.f, "pods", "default", "p")));
+    world_fini(&w);
+}
+
+static void test_active_deadline(void)
+{
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    pod_with(&w, "p", "activeDeadlineSeconds: 5, containers: [{name: c, image: i}]");
+    pass(&w, 4);
+    EQ(phase(&w, "p"), "Running");
+    pass(&w, 1);
+    EQ(phase(&w, "p"), "Failed");
+    EQ(field(&w.f, get(&w.f, "pods", "default", "p"), "status.reason"), "DeadlineExceeded");
+    world_fini(&w);
+}
+
+static void test_pre_stop(void)
+{
+    static const char spec[] = "terminationGracePeriodSeconds: 80, containers: [{name: c, image: "
+                               "i, lifecycle: {preStop: {sleep: {seconds: 79}}}}]";
+    struct bh_sim_delete_options o = {.grace_s = 0};
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    pod_with(&w, "p", spec);
+    pod_with(&w, "forced", spec);
+    pod_with(&w, "hurried", spec);
+    pass(&w, 1);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "p", NULL, NULL);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "forced", NULL, NULL);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "hurried", NULL, NULL);
+    pass(&w, 10);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "forced", &o, NULL);
+    o.grace_s = 5;
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "hurried", &o, NULL);
+    EQ(phase(&w, "forced"), "gone");
+    pass(&w, 6);
+    EQ(phase(&w, "hurried"), "gone");
+    pass(&w, 62);
+    EQ(phase(&w, "p"), "Running");
+    pass(&w, 2);
+    EQ(phase(&w, "p"), "gone");
     world_fini(&w);
 }
 
@@ -174,6 +315,11 @@ static void test_many(void)
 BH_TESTS("simulator/controllers/kubelet", {"a node without status comes up", test_node_comes_up},
          {"a node with a Ready condition is left alone", test_scripted_node},
          {"a bound pod runs after one write", test_pod_runs},
+         {"a container ends as its command says", test_commands},
+         {"a container that ended starts again", test_restarts},
+         {"init containers come one after the other", test_inits},
+         {"a pod ends at its active deadline", test_active_deadline},
+         {"a preStop hook holds a pod, a force delete does not", test_pre_stop},
          {"a pod bound to no node waits for it", test_pod_waits_for_node},
          {"a deleted pod is gone after its grace", test_pod_goes},
          {"a finalizer keeps a stopped pod quietly", test_pod_with_finalizer},
