@@ -107,7 +107,7 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
         bh_ctl_resize_commit(c, old, obj);
         bh_ctl_taint_commit(c, change, old, obj);
     } else if (obj->type == c->t.nodes) {
-        bh_ctl_node_commit(c, change, obj);
+        bh_ctl_node_commit(c, change, old, obj);
         bh_ctl_nodelife_commit(c, change, old, obj);
         if (change == BH_SIM_DELETED)
             bh_ctl_enqueue_after(c, BH_CTL_PODGC, "", obj->name, QUARANTINE_NS);

@@ -170,7 +170,7 @@ bool bh_ctl_live(void *life, struct bh_arena *a, struct bh_json *pod);
 int64_t bh_ctl_pre_stop_ns(const struct bh_json *pod);
 /* Status, conditions and capacity of a node that came without (node_init.c). */
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
-                        struct bh_sim_obj *node);
+                        struct bh_sim_obj *old, struct bh_sim_obj *node);
 /* What a kubelet says about its node, as far as it is not said yet. */
 void bh_ctl_node_healthy(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *node);
 /* Pods that waited for their node, or for its kubelet. */

@@ -3,10 +3,12 @@
  * simulator/controllers/node_init.c - what a kubelet says about its node when it registers
  *
  * A node without a Ready condition gets healthy conditions, addresses, node info and, where absent,
- * capacity. A node that came with a Ready condition is left alone: it was scripted.
+ * capacity. A node that came with a Ready condition is left alone: it was scripted. Later, extended
+ * resources that come into capacity, change or go there do so in allocatable.
  * Upstream: pkg/kubelet/nodestatus/setters.go, kwok's node-initialize stage; differences: defaults
  * of capacity are our own; no heartbeats.
  */
+#include "common/k8s/compile.h"
 #include "simulator/controllers/controllers.h"
 
 #include <stdio.h>
@@ -106,6 +108,45 @@ void bh_ctl_node_healthy(struct bh_sim_controllers *c, struct bh_arena *a, struc
     node_info(a, status);
 }
 
+static bool same_value(const struct bh_json *a, const struct bh_json *b)
+{
+    return a == b || (a && b && bh_json_equal(a, b));
+}
+
+/* A map of amounts has no brace inside. */
+static struct bh_str capacity_text(const struct bh_sim_obj *node)
+{
+    const char *at = strstr(node->json, "\"capacity\":{");
+
+    return at ? (struct bh_str){at, strcspn(at, "}")} : (struct bh_str){"", 0};
+}
+
+/* Allocatable follows capacity's extended resources, unless the same write says both. */
+static bool follow_capacity(void *arg, struct bh_arena *a, struct bh_json *node)
+{
+    const struct bh_json *was = bh_json_get(bh_sim_obj_tree(a, arg), "status");
+    struct bh_json *status = bh_json_obj_at(a, node, "status");
+    const struct bh_json *before = bh_json_get(was, "capacity"), *now;
+    const struct bh_json *given = bh_json_get(was, "allocatable");
+    struct bh_json *alloc = bh_json_obj_at(a, status, "allocatable");
+    bool changed = false;
+
+    now = bh_json_get(status, "capacity");
+    bh_json_each(e, now) {
+        const struct bh_json *old = bh_json_get(before, e->key.p);
+        const struct bh_json *have = bh_json_get(alloc, e->key.p);
+        const struct bh_json *had = bh_json_get(given, e->key.p);
+        if (!bh_resource_is_extended(e->key.p) || same_value(old, e) || !same_value(have, had))
+            continue;
+        bh_json_set(a, alloc, e->key.p, bh_json_clone(a, e));
+        changed = true;
+    }
+    bh_json_each(e, before)
+        if (bh_resource_is_extended(e->key.p) && !bh_json_get(now, e->key.p))
+            changed = bh_json_unset(alloc, e->key.p) || changed;
+    return changed;
+}
+
 static bool init_node(void *arg, struct bh_arena *a, struct bh_json *node)
 {
     if (bh_tree_condition(node, "Ready") || bh_ctl_kubelet_stopped(node))
@@ -123,7 +164,7 @@ void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node)
 }
 
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
-                        struct bh_sim_obj *node)
+                        struct bh_sim_obj *old, struct bh_sim_obj *node)
 {
     free(bh_map_del(&c->kubelet.node_ip, node->name, strlen(node->name)));
     if (!c->opt.kubelet || change == BH_SIM_DELETED)
@@ -133,6 +174,8 @@ void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
     /* The whole object, not only its status: the taints follow from the conditions. */
     if (change == BH_SIM_ADDED || !strstr(node->json, "\"Ready\""))
         bh_ctl_edit(c, node, BH_SIM_WHOLE, init_node, c);
+    else if (!bh_str_eq(capacity_text(old), capacity_text(node)))
+        bh_ctl_edit(c, node, BH_SIM_STATUS, follow_capacity, old);
     if (change == BH_SIM_ADDED)
         bh_ctl_wake_pods(c, node->name);
 }

@@ -20,6 +20,28 @@ static void test_node_comes_up(void)
     world_fini(&w);
 }
 
+/* What a device plugin, or a test's patch of the status, does. */
+static void test_extended_resources_follow(void)
+{
+    struct world w;
+
+    world_init(&w, NULL);
+    make(&w.f, "Node", "", "metadata: {name: n1}\nstatus: {capacity: {cpu: 4}}");
+    UNTIL(&w, NULL != strstr(get(&w.f, "nodes", "", "n1")->json, "KubeletReady"));
+    CU_ASSERT_EQUAL(change(&w.f, "Node", "", "n1", BH_SIM_STATUS, "status.capacity",
+                           "{cpu: 4, pods: 110, example.com/gpu: 8}"),
+                    0);
+    settle(&w);
+    EQ(field(&w.f, get(&w.f, "nodes", "", "n1"), "status.allocatable"),
+       "{\"cpu\":\"4\",\"pods\":\"110\",\"example.com/gpu\":\"8\"}");
+    CU_ASSERT_EQUAL(
+        change(&w.f, "Node", "", "n1", BH_SIM_STATUS, "status.capacity", "{cpu: 8, pods: 110}"), 0);
+    settle(&w);
+    EQ(field(&w.f, get(&w.f, "nodes", "", "n1"), "status.allocatable"),
+       "{\"cpu\":\"4\",\"pods\":\"110\"}");
+    world_fini(&w);
+}
+
 static void test_scripted_node(void)
 {
     struct world w;
@@ -313,6 +335,7 @@ static void test_many(void)
 }
 
 BH_TESTS("simulator/controllers/kubelet", {"a node without status comes up", test_node_comes_up},
+         {"extended resources come and go with capacity", test_extended_resources_follow},
          {"a node with a Ready condition is left alone", test_scripted_node},
          {"a bound pod runs after one write", test_pod_runs},
          {"a container ends as its command says", test_commands},
