@@ -24,12 +24,20 @@ class Replay {
     replace(place, this.box);
     this.stop = subscribe('replay', ({ rows, changed }) => {
       const all = changed && changed.length ? changed[changed.length - 1].row : [...rows.values()].pop();
-      if (all && all.phase) this.show(all);
+      if (!all || !all.phase) return;
+      this.told = (this.told || 0) + 1;
+      this.show(all);
     });
   }
 
   load() {
     return into(this.box, () => ask('GET', '/berth/v1/replay'), (s) => { this.show(s); });
+  }
+
+  // Shows what the server answers, unless the stream has told of something later meanwhile.
+  async answer(asked) {
+    const told = this.told, s = await asked;
+    if (told === this.told) this.show(s);
   }
 
   show(s) {
@@ -54,7 +62,7 @@ class Replay {
       replace(state, spinner(`Sending ${f.name}`));
       try {
         const q = new URLSearchParams({ name: f.name, speed: String(speed.speed), paused: String(paused.checked), clear: String(clear.checked) });
-        this.show(await fetchJSON(`/berth/v1/replay?${q}`, { method: 'POST', body: f, type: f.name.endsWith('.gz') ? 'application/gzip' : 'application/x-ndjson' }));
+        await this.answer(fetchJSON(`/berth/v1/replay?${q}`, { method: 'POST', body: f, type: f.name.endsWith('.gz') ? 'application/gzip' : 'application/x-ndjson' }));
       } catch (err) { replace(state, errorNote(err)); }
     };
     const drop = h('div', { class: 'q-drop', ondragover: (e) => { e.preventDefault(); drop.classList.add('over'); }, ondragleave: () => drop.classList.remove('over'),
@@ -139,7 +147,7 @@ class Replay {
   }
 
   async patch(change) {
-    try { this.show(await ask('PATCH', '/berth/v1/replay', change)); } catch (err) { toast(err.message, 'bad'); }
+    try { await this.answer(ask('PATCH', '/berth/v1/replay', change)); } catch (err) { toast(err.message, 'bad'); }
   }
 
   async end() {
