@@ -81,6 +81,8 @@ no_process() {
     [ $? -eq 1 ]
 }
 start_up() { # flags of berth up
+    # The shell empties it in the background process: an earlier one's "is up" would count.
+    : >"$work/up.out"
     # two tests that start at once would both find 10259 free
     "$BERTH_BIN/berth" up --front-port 0 "$@" >"$work/up.out" 2>"$work/up.err" &
     up_pid=$!
