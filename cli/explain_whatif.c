@@ -54,6 +54,9 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
                           bh_buf_str(&where), bh_json_get_str(obj, "apiVersion"),
                           bh_json_get_str(obj, "kind"));
     }
+    int rc = bh_trial_known(at, obj, err);
+    if (rc < 0)
+        return rc;
     o.json = bh_json_clone(&w->arena, obj);
     o.name = bh_json_cstr(bh_json_path(o.json, "metadata.name"));
     if (!o.name || !*o.name) {

@@ -16,6 +16,7 @@
 #include <limits.h>
 
 #include "common/data/yaml.h"
+#include "simulator/schema/schema.h"
 #include "simulator/trial/trial.h"
 
 #define TREE_BYTES ((size_t)1 << 30)
@@ -27,6 +28,7 @@ struct entry {
     size_t at; /* order in the document */
     char *json;
     size_t n;
+    char *fault; /* why it is not taken, NULL = nothing is wrong so far */
 };
 struct import_job {
     const char *runtime_dir;
@@ -67,22 +69,25 @@ static unsigned turn_of(const char *kind)
     return at >= 0 ? (unsigned)at : bh_streq(kind, "PersistentVolume") ? UINT_MAX : UINT_MAX - 1;
 }
 
-static void keep(struct import_job *k, const struct bh_json *obj)
+/* line: where the object begins; 0 = not known */
+static void keep(struct import_job *k, struct bh_json *obj, uint32_t line)
 {
     struct bh_buf b = {0};
+    struct bh_err err;
+    bool good = bh_oas_refuse_unknown(obj, line, &err) == 0;
 
     BH_GROW(k->v, k->n_v, k->cap);
     struct entry *e = &k->v[k->n_v];
     bh_json_write(&b, obj);
     *e = (struct entry){.turn = turn_of(bh_json_get_text(obj, "kind")), .at = k->n_v++, .n = b.n};
+    e->fault = good ? NULL : bh_strdup(err.msg);
     e->json = bh_buf_take(&b);
 }
 
-static int on_object(void *arg, const struct bh_trial_source *at BH_UNUSED,
-                     struct bh_arena *a BH_UNUSED, struct bh_json *obj,
-                     struct bh_err *err BH_UNUSED)
+static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a BH_UNUSED,
+                     struct bh_json *obj, struct bh_err *err BH_UNUSED)
 {
-    keep(arg, obj);
+    keep(arg, obj, at->line);
     return 0;
 }
 
@@ -125,7 +130,7 @@ static int read_document(struct import_job *k, struct bh_arena *a, const struct 
                 bh_json_set_str(a, o, "apiVersion", l->api_version);
                 bh_json_set_str(a, o, "kind", l->kind);
             }
-            keep(k, o);
+            keep(k, o, o->line);
         }
     }
     if (config && config->type == BH_JSON_OBJECT) {
@@ -302,6 +307,10 @@ static void put(struct bh_console_applying *p, const struct entry *x)
         refuse(p, kind, ns, name, "this server has no such kind");
         return;
     }
+    if (x->fault) {
+        refuse(p, kind, ns, name, x->fault);
+        return;
+    }
     if (bh_console_is_system(t, ns, name) || bh_streq(kind, "Event")) {
         p->skipped++;
         return;
@@ -325,8 +334,10 @@ static void put(struct bh_console_applying *p, const struct entry *x)
 
 static void job_fini(struct import_job *k)
 {
-    for (size_t i = 0; i < k->n_v; i++)
+    for (size_t i = 0; i < k->n_v; i++) {
         free(k->v[i].json);
+        free(k->v[i].fault);
+    }
     free(k->v);
     free(k->config);
     free(k->config_error);
@@ -438,6 +449,22 @@ void bh_console_import(struct bh_console_req *c)
     bh_console_work_then(c, run, done, release, k);
 }
 
+/* Members that the object's kind does not have; they stay in obj. NULL: none. */
+static struct bh_json *problems_of(struct bh_arena *a, const struct bh_json *obj)
+{
+    struct bh_oas_report rep = {0};
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    bh_oas_check_whole(bh_json_clone(a, obj), &rep);
+    for (unsigned i = 0; i < BH_MIN(rep.n, BH_OAS_NAMED); i++) {
+        BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+        bh_oas_sentence(&rep, i, &b);
+        bh_json_append(a, list, "line: %u, message: %s", rep.at[i].line, bh_buf_str(&b));
+    }
+    bh_buf_fini(&rep.unknown);
+    return rep.n ? list : NULL;
+}
+
 /* YAML, read as the server reads it. */
 void bh_console_manifest(struct bh_console_req *c)
 {
@@ -454,7 +481,8 @@ void bh_console_manifest(struct bh_console_req *c)
     for (struct bh_json *d = docs->c.first; d; d = next) {
         next = d->next;
         d->next = NULL;
-        bh_json_append(r->a, bh_json_get(v, "documents"), "line: %u, object: %p", d->line, d);
+        bh_json_append(r->a, bh_json_get(v, "documents"), "line: %u, problems?: %p, object: %p",
+                       d->line, problems_of(r->a, d), d);
     }
     bh_console_reply(r, 200, v);
 }

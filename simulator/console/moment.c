@@ -216,7 +216,8 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
                           at->file, at->document, at->line, bh_json_get_text(obj, "kind"));
     place.rank = ++x->t->n_read;
     bh_json_unset(bh_json_get(obj, "metadata"), "managedFields");
-    return bh_trial_add_item(x->t, &place, obj, err);
+    rc = bh_trial_known(at, obj, err);
+    return rc < 0 ? rc : bh_trial_add_item(x->t, &place, obj, err);
 }
 
 int bh_console_question_add(struct bh_console_question *q, struct bh_trial *t, const char *field,

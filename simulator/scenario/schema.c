@@ -14,6 +14,7 @@
 
 #include "common/data/yaml.h"
 #include "common/k8s/quantity.h"
+#include "simulator/schema/schema.h"
 #include "simulator/server/sim.h"
 
 static const char schema[] =
@@ -196,22 +197,6 @@ static int check_selector(struct bh_check *c, const struct bh_json *v)
     return rc < 0 ? bh_check_fail(c, v, NULL, "%s", err.msg) : 0;
 }
 
-static int check_path(struct bh_check *c, const struct bh_json *v)
-{
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
-    struct bh_err err = {0};
-    const char *text;
-    size_t n;
-
-    if (v->type != BH_JSON_STRING || !v->s.n)
-        return wants(c, v, "the name of a file");
-    if (!c->s->files_allowed)
-        return bh_check_fail(c, v, NULL,
-                             "files cannot be read here: put the objects into the scenario");
-    int rc = bh_scenario_file(c->s, &a, v->s.p, &text, &n, &err);
-    return rc < 0 ? bh_check_fail(c, v, NULL, "%s", err.msg) : 0;
-}
-
 /* ---- objects --------------------------------------------------------------------------------- */
 
 int bh_manifests_parse(struct bh_arena *a, const char *text, size_t n, struct bh_json **ret_list,
@@ -238,6 +223,21 @@ int bh_manifests_parse(struct bh_arena *a, const char *text, size_t n, struct bh
     return 0;
 }
 
+/* The first member that v's kind does not have. */
+static int check_known(struct bh_check *c, const struct bh_json *v)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+    struct bh_oas_report rep = {0};
+
+    bh_oas_check_whole(bh_json_clone(&a, v), &rep);
+    if (rep.n)
+        bh_oas_sentence(&rep, 0, &b);
+    bh_buf_fini(&rep.unknown);
+    const struct bh_json at = {.line = rep.at[0].line};
+    return rep.n ? bh_check_fail(c, &at, NULL, "%s", bh_buf_str(&b)) : 0;
+}
+
 int bh_check_manifest(struct bh_check *c, const struct bh_json *v)
 {
     const char *kind = bh_json_get_str(v, "kind"), *api = bh_json_get_str(v, "apiVersion");
@@ -252,7 +252,7 @@ int bh_check_manifest(struct bh_check *c, const struct bh_json *v)
     const struct bh_json *meta = bh_json_get(v, "metadata");
     if (!bh_json_get_str(meta, "name") && !bh_json_get_str(meta, "generateName"))
         return bh_check_fail(c, meta ? meta : v, "metadata.name", "is missing");
-    return 0;
+    return check_known(c, v);
 }
 
 static int check_manifests(struct bh_check *c, const struct bh_json *v)
@@ -328,12 +328,34 @@ static int check_structs(struct bh_check *c, const char *object, const struct bh
     return 0;
 }
 
+/* objects: it is a file of manifests. */
+static int check_path(struct bh_check *c, const struct bh_json *v, bool objects)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct bh_err err = {0};
+    struct bh_json *list = NULL;
+    const char *text;
+    size_t n;
+
+    if (v->type != BH_JSON_STRING || !v->s.n)
+        return wants(c, v, "the name of a file");
+    if (!c->s->files_allowed)
+        return bh_check_fail(c, v, NULL,
+                             "files cannot be read here: put the objects into the scenario");
+    int rc = bh_scenario_file(c->s, &a, v->s.p, &text, &n, &err);
+    if (rc >= 0 && objects)
+        rc = bh_manifests_parse(&a, text, n, &list, &err);
+    bh_json_each(o, rc < 0 ? NULL : list)
+        rc = rc < 0 ? rc : bh_oas_refuse_unknown(o, o->line, &err);
+    return rc < 0 ? bh_check_fail(c, v, NULL, "%s", err.msg) : 0;
+}
+
 static int check_paths(struct bh_check *c, const struct bh_json *v)
 {
     if (v->type != BH_JSON_ARRAY)
-        return check_path(c, v);
+        return check_path(c, v, true);
     bh_json_each(e, v) {
-        int rc = check_path(c, e);
+        int rc = check_path(c, e, true);
         if (rc < 0)
             return rc;
     }
@@ -400,7 +422,7 @@ static int check_value(struct bh_check *c, const struct field *f, const struct b
     if (bh_streq(f->type, "paths"))
         return check_paths(c, v);
     if (bh_streq(f->type, "path"))
-        return check_path(c, v);
+        return check_path(c, v, false);
     return bh_streq(f->type, "kind") ? check_kind(c, v) : check_plain(c, f->type, v);
 }
 

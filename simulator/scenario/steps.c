@@ -9,6 +9,7 @@
 
 #include "common/data/patch.h"
 #include "common/data/yaml.h"
+#include "simulator/schema/schema.h"
 #include "simulator/server/tree.h"
 #include "simulator/server/pod.h"
 #include "simulator/scenario/scenario_int.h"
@@ -110,6 +111,17 @@ static int need_namespace(struct bh_run *r, const char *ns, struct bh_err *err)
                                                               : 0;
 }
 
+/* What came of files, templates and patches; the scenario's own manifests were checked before. */
+static int known(struct bh_json *obj, struct bh_err *err)
+{
+    const struct bh_json *meta = bh_json_get(obj, "metadata");
+    int rc = bh_oas_refuse_unknown(obj, 0, err);
+
+    return rc < 0 ? bh_err_prefix(err, rc, "%.80s %.200s", bh_json_get_text(obj, "kind"),
+                                  bh_json_get_text(meta, "name"))
+                  : 0;
+}
+
 int bh_run_create(struct bh_run *r, const struct bh_json *given, struct bh_err *err)
 {
     struct bh_json *obj = bh_json_clone(&r->a, given), *meta = bh_json_get(obj, "metadata");
@@ -122,7 +134,8 @@ int bh_run_create(struct bh_run *r, const struct bh_json *given, struct bh_err *
     const char *ns = namespace_of(t, meta);
     bh_json_drop(meta, "uid resourceVersion managedFields deletionTimestamp creationTimestamp "
                        "generation");
-    int rc = need_namespace(r, ns, err);
+    int rc = known(obj, err);
+    rc = rc < 0 ? rc : need_namespace(r, ns, err);
     if (rc >= 0 && bh_sim_create(r->w.sim, t, ns, &r->a, obj, NULL, &e))
         rc = refused(err, &e, t->kind, ns, name ? name : bh_json_get_text(meta, "generateName"));
     return rc;
@@ -392,6 +405,7 @@ static int action_patch(struct bh_run *r, const struct bh_json *what, struct bh_
         rc = merge  ? bh_patch_merge(&r->a, doc, p, &obj, err)
              : json ? bh_patch_json(&r->a, doc, p, &obj, err)
                     : bh_patch_strategic(&r->a, o->type->kind, doc, p, &obj, err);
+        rc = rc < 0 ? rc : known(obj, err);
         if (rc >= 0)
             bh_json_unset(bh_json_get(obj, "metadata"), "resourceVersion");
         if (rc >= 0 &&

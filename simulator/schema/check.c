@@ -14,7 +14,8 @@
 
 #include <errno.h>
 
-#define NAMED_MAX 16
+#define NEAR_EDITS 3u
+#define DEEP_MAX   4
 
 struct frame {
     const struct frame *up;
@@ -35,18 +36,71 @@ static void put_path(struct bh_buf *b, const struct frame *f)
 
 void bh_oas_unknown(struct bh_oas_report *rep, const char *what, const char *path, const char *name)
 {
-    if (rep->n++ < NAMED_MAX)
+    if (rep->n++ < BH_OAS_NAMED)
         bh_buf_addf(&rep->unknown, "%s field \"%.200s%s%.100s\"\n", what, path, *path ? "." : "",
                     name);
 }
 
-static void unknown(struct bh_oas_report *rep, const char *what, const struct frame *at,
-                    const char *name)
+/* ---- which field was meant ------------------------------------------------------------------- */
+
+/* A field of that name somewhere inside of t, on a way without lists: its path into out. */
+static bool find_inside(const struct bh_oas_type *t, const char *name, int deep,
+                        char out[static 96])
+{
+    const struct bh_oas_field *f = bh_oas_field(t, name);
+
+    if (f) {
+        snprintf(out, 96, "%.95s", name);
+        return true;
+    }
+    for (size_t i = 0; deep > 1 && i < t->n; i++) {
+        char rest[96];
+        f = &t->fields[i];
+        if (!f->type || *f->form || !find_inside(f->type, name, deep - 1, rest))
+            continue;
+        snprintf(out, 96, "%.40s.%.54s", f->name, rest);
+        return true;
+    }
+    return false;
+}
+
+/* A slip of the finger in this object, else the same name at another place of the whole one. */
+static void find_meant(const struct bh_oas_report *rep, const struct bh_oas_type *t,
+                       const char *name, char out[static 96])
+{
+    unsigned best = NEAR_EDITS + 1;
+
+    *out = '\0';
+    for (size_t i = 0; i < t->n; i++) {
+        unsigned n = bh_edits(t->fields[i].name, name);
+        if (n >= best || 3 * n > strlen(name))
+            continue;
+        best = n;
+        snprintf(out, 96, "%.95s", t->fields[i].name);
+    }
+    for (int deep = 2; !*out && deep <= DEEP_MAX; deep++)
+        if (!find_inside(t, name, deep, out))
+            (void)find_inside(rep->whole, name, deep, out);
+}
+
+static void named(struct bh_oas_report *rep, const char *what, const struct frame *at,
+                  const char *name)
 {
     struct bh_buf path = {0};
     put_path(&path, at);
     bh_oas_unknown(rep, what, bh_buf_str(&path), name);
     bh_buf_fini(&path);
+}
+
+/* m: a member that t does not have. */
+static void unknown(struct bh_oas_report *rep, const struct bh_oas_type *t, const struct frame *at,
+                    const struct bh_json *m)
+{
+    if (rep->n < BH_OAS_NAMED) {
+        rep->at[rep->n].line = m->line;
+        find_meant(rep, t, m->key.p, rep->at[rep->n].mean);
+    }
+    named(rep, "unknown", at, m->key.p);
 }
 
 static void mismatch(struct bh_oas_report *rep, const struct frame *at, const struct bh_json *v,
@@ -149,7 +203,7 @@ static void check_object(const struct bh_oas_type *t, struct bh_json *v, const s
         if (f) {
             check_value(f, f->form, m, &here, rep);
         } else {
-            unknown(rep, "unknown", at, m->key.p);
+            unknown(rep, t, at, m);
             bh_json_remove(v, m);
         }
     }
@@ -159,19 +213,61 @@ void bh_oas_check(const struct bh_oas_type *t, struct bh_json *obj, const char *
                   struct bh_oas_report *rep)
 {
     struct frame here = {.name = at};
+    rep->whole = t;
     check_object(t, obj, at ? &here : NULL, rep);
 }
+
+/* ---- manifests that no request brings -------------------------------------------------------- */
+
+void bh_oas_sentence(const struct bh_oas_report *rep, unsigned i, struct bh_buf *out)
+{
+    const char *p = rep->unknown.p, *mean = rep->at[i].mean;
+
+    for (; i; i--)
+        p = strchr(p, '\n') + 1;
+    bh_buf_add(out, p, strcspn(p, "\n"));
+    if (*mean)
+        bh_buf_addf(out, " (did you mean %s?)", mean);
+}
+
+void bh_oas_check_whole(struct bh_json *obj, struct bh_oas_report *rep)
+{
+    const struct bh_sim_type *t =
+        bh_sim_type_of_kind(bh_json_get_text(obj, "apiVersion"), bh_json_get_text(obj, "kind"));
+    const struct bh_oas_type *root = t ? bh_oas_root(t) : NULL;
+
+    if (root)
+        bh_oas_check(root, obj, NULL, rep);
+}
+
+int bh_oas_refuse_unknown(struct bh_json *obj, uint32_t line, struct bh_err *err)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf all = {0};
+    struct bh_oas_report rep = {0};
+
+    bh_oas_check_whole(obj, &rep);
+    for (unsigned i = 0; i < BH_MIN(rep.n, BH_OAS_NAMED); i++) {
+        bh_buf_adds(&all, i ? ", " : "");
+        if (line && rep.at[i].line)
+            bh_buf_addf(&all, "line %u: ", line + rep.at[i].line - obj->line);
+        bh_oas_sentence(&rep, i, &all);
+    }
+    bh_buf_fini(&rep.unknown);
+    return rep.n ? bh_err_set(err, -EINVAL, "%s", bh_buf_str(&all)) : 0;
+}
+
+/* ---- members that stand twice ---------------------------------------------------------------- */
 
 static void repeats(const struct bh_json *v, const struct frame *at, struct bh_oas_report *rep)
 {
     struct frame here = {.up = at};
     bh_json_each(m, v) {
         here.name = v->type == BH_JSON_OBJECT ? m->key.p : NULL;
-        for (const struct bh_json *o = v->c.first; here.name && o != m && rep->n < NAMED_MAX;
+        for (const struct bh_json *o = v->c.first; here.name && o != m && rep->n < BH_OAS_NAMED;
              o = o->next) {
             if (!bh_streq(o->key.p, m->key.p))
                 continue;
-            unknown(rep, "duplicate", at, m->key.p);
+            named(rep, "duplicate", at, m->key.p);
             break;
         }
         repeats(m, &here, rep);

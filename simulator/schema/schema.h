@@ -45,17 +45,32 @@ const struct bh_oas_leaf *bh_oas_leaf(char letter);
 void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out);
 
 /* What is wrong with an object, in the words of the API server. */
+#define BH_OAS_NAMED 16u
 struct bh_oas_report {
     unsigned n;            /* unknown or repeated members */
     struct bh_buf unknown; /* `unknown field "spec.foo"`, a line each, the first 16 of them */
     char mismatch[320];    /* the first member of a wrong JSON type, "" = none */
     bool careful; /* a text or a number may still be none of its type (a quantity, a time, base64,
                      "anything"): only decoding tells */
+    struct {
+        uint32_t line;               /* of the tree; 0 = not known */
+        char mean[96];               /* the field that was meant, "" = none comes near */
+    } at[BH_OAS_NAMED];              /* of those that are named, when they are unknown */
+    const struct bh_oas_type *whole; /* what was checked */
 };
 /* Takes members out of obj that t does not have, and says which. at: the member of the whole
  * object that obj is, NULL = itself. */
 void bh_oas_check(const struct bh_oas_type *t, struct bh_json *obj, const char *at,
                   struct bh_oas_report *rep);
+/* What a person reads of finding i < BH_OAS_NAMED, without its line:
+ * `unknown field "spec.foo" (did you mean spec.fool?)`. */
+void bh_oas_sentence(const struct bh_oas_report *rep, unsigned i, struct bh_buf *out);
+/* For whoever takes manifests without a request: -EINVAL when obj, a whole object, has members that
+ * its kind does not have (it has lost them then), `line 12: unknown field ..., line 13: ...`. line:
+ * of the file, where obj begins; 0 = its lines are not told. Kinds without tables pass. */
+int bh_oas_refuse_unknown(struct bh_json *obj, uint32_t line, struct bh_err *err);
+/* The same as a report, with the tree's own lines; the caller frees rep->unknown. */
+void bh_oas_check_whole(struct bh_json *obj, struct bh_oas_report *rep);
 /* Names members that stand twice in a tree read with BH_JSON_REPEATS. */
 void bh_oas_repeats(const struct bh_json *v, struct bh_oas_report *rep);
 /* One line of the report; path is printed as it is, name behind a dot. */

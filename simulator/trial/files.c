@@ -12,6 +12,7 @@
 
 #include "simulator/trial/trial.h"
 #include "common/data/yaml.h"
+#include "simulator/schema/schema.h"
 
 #define FILE_MAX_BYTES   ((size_t)1 << 30)
 #define OBJECT_MAX_BYTES ((size_t)64 << 20)
@@ -26,6 +27,9 @@ struct reader {
     struct bh_err *err;
     struct bh_trial_source at;
     const char *list_kind, *list_version; /* of the list being taken apart, "" = none */
+    uint32_t first_line;                  /* of the file, where the text of the tree begins */
+    const char *rest, *end;               /* JSON: of the file, behind what was read of it */
+    uint32_t rest_line;
 };
 
 void bh_trial_where(struct bh_buf *out, const struct bh_trial_source *at)
@@ -61,6 +65,11 @@ static bool is_list(const char *kind)
     return n >= 4 && bh_streq(kind + n - 4, "List");
 }
 
+static uint32_t line_of(const struct reader *r, const struct bh_json *v)
+{
+    return r->first_line && v->line ? r->first_line + v->line - 1 : 0;
+}
+
 static int take(struct reader *r, struct bh_arena *a, struct bh_json *obj, int depth);
 
 static int take_list(struct reader *r, struct bh_arena *a, struct bh_json *list, int depth)
@@ -81,7 +90,7 @@ static int take_list(struct reader *r, struct bh_arena *a, struct bh_json *list,
     for (struct bh_json *i = items->c.first; i && rc >= 0; i = next) {
         next = i->next; /* the object's taker may link it elsewhere */
         r->at.item = ++item;
-        r->at.line = i->line;
+        r->at.line = line_of(r, i);
         rc = take(r, a, i, depth + 1);
     }
     r->list_kind = kind;
@@ -116,12 +125,28 @@ static int take(struct reader *r, struct bh_arena *a, struct bh_json *obj, int d
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
+/* The splitter hands out copies of what stands in the file, in its order. */
+static void find_line(struct reader *r, const char *p, size_t n)
+{
+    const char *at = memmem(r->rest, (size_t)(r->end - r->rest), p, n);
+
+    r->first_line = 0;
+    if (!at)
+        return;
+    for (const char *q = r->rest; (q = memchr(q, '\n', (size_t)(at - q))); q++)
+        r->rest_line++;
+    r->first_line = r->rest_line;
+    r->rest = at;
+}
+
 static int parse_and_take(struct reader *r, const char *p, size_t n)
 {
     struct bh_json *v;
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
 
+    find_line(r, p, n);
     int rc = bh_json_parse(&a, p, n, BH_JSON_STRICT, &v, r->err);
+    r->at.line = rc < 0 ? 0 : line_of(r, v);
     return rc < 0 ? blame(r, rc) : take(r, &a, v, 1);
 }
 
@@ -176,6 +201,9 @@ static int on_document(void *arg, const char *p, size_t n)
 
 static int read_json(struct reader *r, const char *p, size_t n)
 {
+    r->rest = p;
+    r->end = p + n;
+    r->rest_line = 1;
     struct bh_json_split *s = bh_json_split_new(BH_JSON_SPLIT_DOCS, FILE_MAX_BYTES, on_document, r);
     BH_CLEANUP(bh_buf_fini) struct bh_buf rest = {0};
     int rc = bh_json_split_feed(s, p, n);
@@ -200,6 +228,7 @@ static int read_yaml_part(struct reader *r, const char *p, size_t n, uint32_t fi
     struct bh_json *docs;
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
 
+    r->first_line = first_line;
     int rc = bh_yaml_parse_all(&a, p, n, BH_JSON_STRICT, &docs, r->err);
     if (rc < 0) {
         r->at.document++;
@@ -213,7 +242,7 @@ static int read_yaml_part(struct reader *r, const char *p, size_t n, uint32_t fi
         next = d->next;
         r->at.document++;
         r->at.item = 0;
-        r->at.line = d->line ? first_line + d->line - 1 : 0;
+        r->at.line = line_of(r, d);
         rc = take(r, &a, d, 0);
     }
     return rc;
@@ -329,6 +358,23 @@ static int read_folder(struct reader *r, const char *path)
     }
     free(names);
     return rc;
+}
+
+int bh_trial_known(const struct bh_trial_source *at, struct bh_json *obj, struct bh_err *err)
+{
+    const struct bh_json *meta = bh_json_get(obj, "metadata");
+    const char *ns = bh_json_get_text(meta, "namespace");
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+    struct bh_trial_source place = *at;
+    int rc = bh_oas_refuse_unknown(obj, at->line, err);
+
+    if (rc == 0)
+        return 0;
+    place.line = 0; /* the fields' lines are told */
+    bh_trial_where(&b, &place);
+    return bh_err_prefix(err, rc, "%.200s: %.80s %.80s%s%.80s", bh_buf_str(&b),
+                         bh_json_get_text(obj, "kind"), ns, *ns ? "/" : "",
+                         bh_json_get_text(meta, "name"));
 }
 
 int bh_trial_read(const char *path, struct bh_arena *names, bh_trial_object_fn *fn, void *arg,

@@ -36,6 +36,8 @@ void bh_trial_where(struct bh_buf *out, const struct bh_trial_source *at);
 /* obj lives in a until the call returns, with apiVersion, kind and an object as metadata. */
 typedef int bh_trial_object_fn(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
                                struct bh_json *obj, struct bh_err *err);
+/* For such a function: refuses members that obj's kind does not have. obj may lose them then. */
+int bh_trial_known(const struct bh_trial_source *at, struct bh_json *obj, struct bh_err *err);
 /* A file, a folder (its *.yaml, *.yml and *.json, by name), or "-". YAML with any number of
  * documents, JSON; lists of any kind are taken apart. 0, or fn's or a reader's error. What fn keeps
  * of at lives as long as path and the arena. */

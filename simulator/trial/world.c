@@ -215,7 +215,8 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
 
     place.rank = ++t->n_read;
     bh_json_unset(bh_json_get(obj, "metadata"), "managedFields");
-    return bh_trial_add_item(t, &place, obj, err);
+    int rc = bh_trial_known(at, obj, err);
+    return rc < 0 ? rc : bh_trial_add_item(t, &place, obj, err);
 }
 
 int bh_trial_load(struct bh_trial *t, const char *const *paths, size_t n, struct bh_err *err)

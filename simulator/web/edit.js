@@ -27,7 +27,7 @@ registerScreen('edit', {
 
 // ---- reading documents -------------------------------------------------------------------------------------
 
-// The server reads the YAML: [{line, text, object}]. Throws ApiError with .line.
+// The server reads the YAML: [{line, text, object, problems: fields that do not exist}]. Throws ApiError with .line.
 async function readManifest(text) {
   const docs =
       (await fetchJSON('/berth/v1/manifest', {method: 'POST', type: 'application/yaml', body: text})).documents || [];
@@ -55,10 +55,18 @@ async function kindOf(o) {
   return k;
 }
 
+class Unknown extends Error {
+  constructor(problems) {
+    super(problems.map((p) => `line ${p.line}: ${p.message}`).join(', '));
+    this.problems = problems;
+  }
+}
+
 // One request that writes the document. mode: apply | create | replace. -> the object
 async function write(doc, mode, {dryRun, yaml} = {}) {
+  if (doc.problems) throw new Unknown(doc.problems);
   const o = doc.object, m = o.metadata || {}, k = await kindOf(o), ns = k.namespaced ? m.namespace || 'default' : '';
-  const extra = [MANAGER, dryRun ? 'dryRun=All' : ''].filter(Boolean).join('&'), get = yaml ? fetchText : fetchJSON,
+  const extra = [MANAGER, 'fieldValidation=Strict', dryRun ? 'dryRun=All' : ''].filter(Boolean).join('&'), get = yaml ? fetchText : fetchJSON,
         accept = yaml ? 'application/yaml' : 'application/json';
   const send = (path, method, type, q) => get(`${path}?${q}`, {method, type, body: doc.text, accept});
   if (mode === 'create' || !m.name) return send(objectPath(k, ns), 'POST', 'application/yaml', extra);
@@ -68,6 +76,7 @@ async function write(doc, mode, {dryRun, yaml} = {}) {
 
 // Places of a refusal: [{line, message}]
 function places(doc, e) {
+  if (e.problems) return e.problems;
   const at = (field) => (field && doc.alone ? lineOfField(doc.text, field, doc.line) : 0);
   if (e.line) return [{line: e.line + (doc.alone ? doc.line - 1 : 0), message: e.message}];
   if (e.causes && e.causes.length)

@@ -58,6 +58,13 @@ w=$(post /berth/v1/whatif '{"pod":{"manifest":"apiVersion: v1\nkind: Pod\nmetada
  "changes":[{"manifest":"apiVersion: v1\nkind: Node\nmetadata: {name: new1}\nstatus: {allocatable: {cpu: 64, memory: 64Gi, pods: 110}}"},{"delete":{"kind":"Node","name":"node-a1"}}]}')
 check "a node more makes a pod fit" has '.before.result == "Unschedulable" and .after.nodeName == "new1" and (.changes | map(.action)) == ["added","deleted"]' "$w"
 check "nothing of it is real" says 404 code "$url/api/v1/nodes/new1"
+printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: typo}\nspec:\n  nodeSelecter: {a: b}\n  containers: [{name: c, image: i}]\n' >"$work/typo.yaml"
+check "a field that is none, in what-if" has '.field == "pod.manifest" and .line == 5 and (.message | contains("did you mean nodeSelector?"))' \
+    "$(post /berth/v1/whatif "$(jq -Rs '{pod: {manifest: .}}' "$work/typo.yaml")")"
+check "to editors" has '.documents[0].problems == [{line: 5, message: "unknown field \"spec.nodeSelecter\" (did you mean nodeSelector?)"}]' \
+    "$(curl -s -H 'Content-Type: application/yaml' --data-binary "@$work/typo.yaml" "$url/berth/v1/manifest")"
+check "and in the report of an import" has '.created == 0 and (.errors[0] | .name == "typo" and (.message | startswith("line 5: unknown field")))' \
+    "$(curl -s -H 'Content-Type: application/yaml' --data-binary "@$work/typo.yaml" "$url/api/v1/import?mode=merge")"
 check "a change that is not valid is named" has '.field == "changes[0].manifest" and .line > 0' "$(post /berth/v1/whatif '{"pod":{"name":"'"${pod#pod/}"'"},"changes":[{"manifest":"a: [1"}]}')"
 check "a member nobody knows is named" has '.field == "podd"' "$(post /berth/v1/whatif '{"podd":{}}')"
 check "a configuration that is not valid is named" has '.field == "config" and .line == 4' "$(post /berth/v1/whatif '{"pod":{"name":"'"${pod#pod/}"'"},"config":"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- foo: 1\n"}')"

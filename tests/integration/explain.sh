@@ -109,6 +109,8 @@ fails "a scheduler without profile" 1 'profile' b explain big --what-if <(k get 
 fails "a file that is none" 1 'could not read /nonexistent' b explain big -f /nonexistent
 fails "a kind that does not matter" 1 'document 1.*Deployment: not a kind' b explain big -f <(echo '{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"}}')
 fails "a broken quantity" 1 'Node "x".*quantit' b explain big -f <(echo '{"kind":"Node","apiVersion":"v1","metadata":{"name":"x"},"status":{"allocatable":{"cpu":"1e400x"}}}')
+fails "a field that is none" 1 'Pod default/big: .*unknown field "spec.nodeSelecter" \(did you mean nodeSelector\?\)' \
+    b explain big -f <(k get pod big -o json | jq '.spec.nodeSelecter = {a: "b"}')
 fails "no pod named" 2 'say which pod' b explain
 fails "contradicting namespaces" 2 'is in namespace "default"' b explain default/big -n kube-system
 fails "another form" 2 'invalid value "html" for --output' b queue -o html

@@ -165,8 +165,21 @@ static void test_errors_name_the_place(void)
                            "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[{\"apiVersion\":"
                            "\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"uid\":\"u\"},"
                            "\"spec\":{\"containers\":7}}]}",
-                           "item.json: document 1, item 1: Pod default/p: Pod: spec.containers: "
-                           "must be a list"));
+                           "item.json: document 1, item 1 (line 1): Pod default/p: Pod: "
+                           "spec.containers: must be a list"));
+    CU_ASSERT_TRUE(refused("slip.yaml",
+                           "# a comment\nkind: List\napiVersion: v1\nitems:\n- apiVersion: v1\n"
+                           "  kind: Pod\n  metadata: {name: p}\n  spec:\n    nodeSelecter: {}\n",
+                           "slip.yaml: document 1, item 1: Pod p: line 9: unknown field "
+                           "\"spec.nodeSelecter\" (did you mean nodeSelector?)"));
+    CU_ASSERT_TRUE(
+        refused("slip.json",
+                "\n{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[{\"apiVersion\":"
+                "\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\"}},\n"
+                "{\"apiVersion\":\"v1\",\n\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"},"
+                "\"nodeSelector\":{}}]}",
+                "slip.json: document 1, item 2: Pod p: line 4: unknown field "
+                "\"nodeSelector\" (did you mean spec.nodeSelector?)"));
     CU_ASSERT_TRUE(refused("empty.yaml", "\n# nothing\n", "no object in the files"));
     CU_ASSERT_TRUE(refused("cycle.yaml", "a: &a [*a]\n", "contains itself"));
     CU_ASSERT_TRUE(refused("none.yaml", NODE("node", "") "---\n[1, 2]\n",
