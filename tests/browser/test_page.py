@@ -167,6 +167,9 @@ def editor(page: Page):
     page.yaml('apiVersion: v1\nkind: Pod\nmetadata:\n  name: bad\nspec:\n  containers:\n  - name: c\n    image: i\n    resources:\n      requests:\n        cpu: "-1"\n')
     page.wait('the field is found', "return /Line (9|10|11)\\b/.test(document.querySelector('.problems').innerText)")
     check("the server's refusal is shown at the field's line", 'requests' in page.text('.problems'), page.text('.problems'))
+    page.yaml('apiVersion: v1\nkind: Pod\nmetadata:\n  name: typo\nspec:\n  nodeSelecter: {a: b}\n  containers:\n  - {name: c, image: i}\n')
+    page.wait('the field is told', "return /Line 6\\b/.test(document.querySelector('.problems').innerText)")
+    check('a field that is none has its line and the one that was meant', 'did you mean nodeSelector?' in page.text('.problems'), page.text('.problems'))
     page.shot('editor-light')
     page.allowed += ['dryRun=All', '/berth/v1/manifest', 'schedulerconfiguration', 'configs/check', 'api/v1/import']
     page.yaml('apiVersion: v1\nkind: Namespace\nmetadata:\n  name: team-{n}\n')
