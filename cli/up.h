@@ -36,6 +36,7 @@ struct bh_up {
     char bindir[PATH_MAX], dir[108], kubeconfig[PATH_MAX];
     char config[128];    /* the scheduler's, of the built-in server */
     uint16_t front_port; /* HTTPS */
+    int lock;            /* up.lock of the runtime directory, 0 = not ours */
     bool made_dir, own_server, elects, started, stopping;
     bool signalled; /* a signal came to end it, maybe while bh_up_stop() was at it already */
 };

@@ -12,7 +12,10 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define START_WAIT_NS UINT64_C(20000000000)
@@ -44,6 +47,36 @@ static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
                           strerror(errno));
     u->made_dir = true;
     return 0;
+}
+
+/* Two of us in one directory would take each other's files. The lock is the kernel's, it ends with
+ * the process however that ends; the file tells the next one whose it is, and since when. */
+static int lock_dir(struct bh_up *u, struct bh_err *err)
+{
+    char path[sizeof(u->dir) + 16], text[16] = "", since[32] = "";
+    struct stat st;
+    struct tm tm;
+
+    snprintf(path, sizeof(path), "%s/up.lock", u->dir);
+    u->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (u->lock < 0)
+        return bh_err_set(err, -errno, "\"%s\": %s", path, strerror(errno));
+    if (flock(u->lock, LOCK_EX | LOCK_NB) == 0) {
+        int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+        return pwrite(u->lock, text, (size_t)n, 0) == n && ftruncate(u->lock, n) == 0
+                   ? 0
+                   : bh_err_set(err, -EIO, "\"%s\": could not write to it", path);
+    }
+    if (errno != EWOULDBLOCK)
+        return bh_err_set(err, -errno, "\"%s\": could not lock it: %s", path, strerror(errno));
+    ssize_t n = pread(u->lock, text, sizeof(text) - 1, 0);
+    text[BH_MAX(BH_MAX(n, 0) - 1, 0)] = '\0';
+    if (fstat(u->lock, &st) == 0 && gmtime_r(&st.st_mtime, &tm))
+        strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return bh_err_set(err, -EBUSY,
+                      "runtime directory %s: another 'berth up' runs in it (process %s, since %s): "
+                      "stop it, or choose another --runtime-dir",
+                      u->dir, text, since);
 }
 
 /* The page may change the scheduler's file: a copy, never the one that was given. */
@@ -171,6 +204,8 @@ int bh_up_prepare(struct bh_up *u, const struct bh_up_options *a, struct bh_err 
 {
     int rc = make_dir(u, a->runtime, err), n;
 
+    if (rc == 0)
+        rc = lock_dir(u, err);
     if (rc < 0)
         return rc;
     if (u->own_server) {
@@ -236,5 +271,7 @@ void bh_up_stop(struct bh_up *u)
         closedir(d);
         (void)rmdir(u->dir);
     }
+    if (u->lock > 0)
+        close(u->lock);              /* the last thing: the next one may come */
     uv_run(&u->loop, UV_RUN_NOWAIT); /* a signal that came meanwhile */
 }

@@ -105,3 +105,16 @@ expect "show asks the running scheduler" "the scheduler running in $run, from $r
 check "it is what the file put in force" diff <(b config show --config "$work/live.yaml" -o yaml 2>/dev/null | grep -v c2VjcmV0) \
     <(b config show --runtime-dir "$run" -o yaml)
 check "keys stay with the scheduler" no_line_with c2VjcmV0 b config show --runtime-dir "$run" -o yaml
+
+# ---- a second `berth up` in the same directory
+seen() { (cd "$run" && stat -c '%n %i %Y' scheduler.yaml kubeconfig && sha1sum scheduler.yaml kubeconfig); }
+seen >"$work/before"
+check "a second berth up in the directory fails" status 1 b up --front-port 0 --runtime-dir "$run"
+expect "... and names the one that runs" \
+    "^berth up: runtime directory $run: another 'berth up' runs in it \(process $up_pid, since 20[0-9-]+T[0-9:]+Z\): stop it, or choose" \
+    bash -c "! '$BERTH_BIN/berth' up --front-port 0 --runtime-dir '$run'"
+check "... before it touches a file" diff "$work/before" <(seen)
+check "... and the first one goes on" b config show --runtime-dir "$run"
+kill -KILL "$up_pid"
+wait "$up_pid" 2>/dev/null
+check "one that was killed leaves nothing locked" start_up --binders 1 --config "$work/live.yaml" --runtime-dir "$run"
