@@ -90,7 +90,10 @@ void bh_http_req_fini(struct bh_http_req *r); /* tells on_abort when there was n
 /* What part of a body does: 0, or -E2BIG: so much was thrown away that the connection must end. */
 int bh_http_take_body(struct bh_http_req *r, const char *p, size_t n);
 void bh_http_dispatch(struct bh_http_req *r); /* to the handler, or answered here */
+/* What begins with a brace goes as JSON; bh_http_write_refusal() does the same. */
 void bh_http_reply_text(struct bh_http_req *r, int code, const char *text);
+/* The Status object that a client-go understands; returns out. */
+const char *bh_http_too_large(const struct bh_http_req *r, char out[static 256]);
 /* The whole answer to what is no request; it ends the connection. */
 void bh_http_write_refusal(struct bh_buf *out, int code, const char *text);
 const char *bh_http_head_fault(ssize_t rc); /* -400, -414, -431: a text for the client */

@@ -56,16 +56,33 @@ int bh_http_take_body(struct bh_http_req *r, const char *p, size_t n)
     return 0;
 }
 
+static const char *type_of(const char *text)
+{
+    return *text == '{' ? "application/json" : "text/plain; charset=utf-8";
+}
+
 void bh_http_reply_text(struct bh_http_req *r, int code, const char *text)
 {
-    bh_http_reply(r, code, "text/plain; charset=utf-8", text, strlen(text));
+    bh_http_reply(r, code, type_of(text), text, strlen(text));
+}
+
+const char *bh_http_too_large(const struct bh_http_req *r, char out[static 256])
+{
+    snprintf(out, 256,
+             "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+             "\"message\":\"Request entity too large: limit is %zu\","
+             "\"reason\":\"RequestEntityTooLarge\",\"code\":413}\n",
+             r->max_body_bytes);
+    return out;
 }
 
 void bh_http_dispatch(struct bh_http_req *r)
 {
+    char text[256];
+
     r->state = BH_HTTP_HANDLING;
     if (r->too_large)
-        bh_http_reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
+        bh_http_reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, bh_http_too_large(r, text));
     else if (r->bad_uri)
         bh_http_reply_text(r, MHD_HTTP_BAD_REQUEST, "invalid escape in the path\n");
     else
@@ -81,9 +98,10 @@ void bh_http_write_refusal(struct bh_buf *out, int code, const char *text)
     gmtime_r(&now, &tm);
     strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
     bh_buf_addf(out,
-                "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n"
                 "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
-                code, MHD_get_reason_phrase_for((unsigned)code), date, strlen(text), text);
+                code, MHD_get_reason_phrase_for((unsigned)code), date, type_of(text), strlen(text),
+                text);
 }
 
 const char *bh_http_head_fault(ssize_t rc)

@@ -237,6 +237,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *conn, const c
                                  size_t *upload_size, void **con_cls)
 {
     struct bh_http_call *c = *con_cls;
+    char text[256];
 
     (void)cls, (void)url;
     if (!c || c->gone)
@@ -255,7 +256,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *conn, const c
             return turn_away(c, MHD_HTTP_SERVICE_UNAVAILABLE,
                              "too many connections of this address\n", "reserve");
         if (length && strtoull(length, NULL, 10) > c->r.max_body_bytes)
-            return turn_away(c, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n",
+            return turn_away(c, MHD_HTTP_CONTENT_TOO_LARGE, bh_http_too_large(&c->r, text),
                              "malformed");
         c->last = coding || (length && length[strspn(length, "0")]);
         if (c->last)

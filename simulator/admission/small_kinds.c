@@ -128,13 +128,30 @@ static bool config_key(const char *s, size_t n)
     return true;
 }
 
+#define DATA_BYTES_MAX 1048576
+
+/* What m's value takes in the store: base64 is counted as what it stands for. */
+static size_t data_bytes(const struct bh_json *m, bool base64)
+{
+    size_t n = m->type == BH_JSON_STRING ? m->s.n : 0, pad = 0;
+
+    if (!base64)
+        return n;
+    while (pad < n && m->s.p[n - 1 - pad] == '=')
+        pad++;
+    return (n - pad) * 3 / 4;
+}
+
 void bh_adm_validate_data(struct bh_sim_write *w)
 {
     static const char *const maps[] = {"data", "binaryData"};
-    bool frozen = bh_tree_bool(w->old, "immutable", false);
+    bool frozen = bh_tree_bool(w->old, "immutable", false),
+         secret = bh_streq(w->type->kind, "Secret");
+    size_t n = 0;
 
     for (size_t i = 0; i < BH_ARRAY_LEN(maps); i++) {
         bh_json_each(m, bh_tree_obj(w->obj, maps[i])) {
+            n += data_bytes(m, secret || i == 1);
             if (!config_key(m->key.p, m->key.n))
                 bh_adm_invalid_text(w, bh_adm_path(w, "%s[%.100s]", maps[i], m->key.p), m->key.p,
                                     "a valid config key must consist of alphanumeric characters, "
@@ -144,6 +161,9 @@ void bh_adm_validate_data(struct bh_sim_write *w)
         if (frozen && !bh_adm_same(w->obj, w->old, maps[i]))
             bh_adm_forbidden(w, "", maps[i], "field is immutable when `immutable` is set");
     }
+    if (n > DATA_BYTES_MAX) /* "[]" is how upstream writes the whole object's path */
+        bh_sim_field_error(w->error, secret ? "data" : "[]", "Too long", NULL,
+                           "may not be more than %d bytes", DATA_BYTES_MAX);
     if (frozen && !bh_tree_bool(w->obj, "immutable", false))
         bh_adm_forbidden(w, "", "immutable", "field is immutable when `immutable` is set");
 }

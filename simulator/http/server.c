@@ -351,7 +351,8 @@ static void begin_request(struct bh_http_conn *c, const struct bh_http_head *h)
     c->chunks = (struct bh_http_chunks){0};
     c->body_left = h->body_n;
     if (c->phase == BODY && c->body_left > r->max_body_bytes) {
-        refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
+        char text[256];
+        refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, bh_http_too_large(r, text));
         return;
     }
     if (h->expects_continue && (c->phase == CHUNKS || c->body_left)) {

@@ -165,5 +165,7 @@ head -c 70000000 /dev/zero | tr '\0' ' ' >"$work/huge"
 check "a body beyond bounds" says 413 code -H 'Expect:' --data-binary "@$work/huge" "$url/api/v1/import"
 head -c 4000000 "$work/huge" >"$work/large"
 check "and a smaller one elsewhere" says 413 code -H 'Expect:' --data-binary "@$work/large" "$url/berth/v1/whatif"
+expect "... which a client-go understands" '^Status Failure RequestEntityTooLarge Request entity too large: limit is 3145728 413$' \
+    bash -c "curl -sS -H 'Expect:' --data-binary '@$work/large' '$url/api/v1/namespaces/default/configmaps' | jq -r '[.kind, .status, .reason, .message, .code] | join(\" \")'"
 check "the server is well" says 200 code "$url/berth/v1/overview"
 

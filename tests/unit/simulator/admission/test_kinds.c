@@ -349,6 +349,40 @@ static void test_data(void)
     fixture_fini(&f);
 }
 
+/* All values together may take 1 MiB; base64 counts as what it stands for. */
+static void test_data_bytes(void)
+{
+    static const struct {
+        const char *kind, *member, *refusal;
+        size_t fits; /* characters of the value */
+    } table[] = {
+        {"ConfigMap", "data", "[]: Too long: may not be more than 1048576 bytes", 1048575},
+        {"ConfigMap", "binaryData", "[]: Too long: may not be more than 1048576 bytes", 1398100},
+        {"Secret", "data", "data: Too long: may not be more than 1048576 bytes", 1398100},
+        {"Secret", "stringData", "data: Too long: may not be more than 1048576 bytes", 1048575},
+    };
+    struct fixture f;
+    struct bh_buf b = {0};
+
+    fixture_init(&f, NULL, false);
+    for (size_t i = 0; i < BH_ARRAY_LEN(table); i++) {
+        for (int over = 0; over < 2; over++) {
+            bool base64 = table[i].fits > 1048576;
+            bh_buf_reset(&b);
+            bh_buf_addf(&b, "metadata: {name: d%zu-%d}\n%s: {b: %s, a: ", i, over, table[i].member,
+                        base64 ? "QQ==" : "A");
+            for (size_t n = table[i].fits + (over ? (base64 ? 4 : 1) : 0); n; n--)
+                bh_buf_addc(&b, 'A');
+            bh_buf_addc(&b, '}');
+            bool made = make(&f, table[i].kind, "default", bh_buf_str(&b)) != NULL;
+            CU_ASSERT_EQUAL(made, !over);
+            EQ(causes(&f), over ? table[i].refusal : "");
+        }
+    }
+    bh_buf_fini(&b);
+    fixture_fini(&f);
+}
+
 /* Nothing of a wrong shape may crash any kind. */
 static void test_hostile(void)
 {
@@ -390,5 +424,5 @@ BH_TESTS("simulator/admission/kinds", {"a node's allocatable is its capacity", t
          {"a namespace is born active", test_namespace},
          {"volumes, claims and classes", test_storage},
          {"priority classes have bounds", test_priority_class}, {"budgets", test_budget},
-         {"config maps and secrets", test_data},
+         {"config maps and secrets", test_data}, {"their bytes", test_data_bytes},
          {"odd shapes are stored or refused, never fatal", test_hostile})

@@ -136,6 +136,8 @@ static void test_bodies_up_to_the_limit(void)
     body[LIMIT + 1] = '\0';
     char *text = ask("POST /echo", NULL, body);
     CU_ASSERT_EQUAL(strncmp(text, "HTTP/1.1 413 ", 13), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "Content-Type: application/json\r\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "Request entity too large: limit is 100000\""));
     free(text);
     body[LIMIT] = '\0';
     text = ask("POST /echo", NULL, body);
