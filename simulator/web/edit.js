@@ -3,7 +3,7 @@
 // edit.js - writing objects: YAML with templates, checks while typing, differences before anything is changed
 import {discover, objectPath, objectRoute} from './kinds.js';
 import {
-  dialog, diffView, empty, fetchJSON, fetchText, fmt, h, lineOfField, linkTo, note, plural, registerScreen, replace,
+  confirmDialog, dialog, diffView, empty, fetchJSON, fetchText, fmt, h, lineOfField, linkTo, note, plural, registerScreen, replace,
   segmented, setQuery, setTitle, toast, withoutManaged, YamlEditor
 } from './lib.js';
 import {forAll} from './resources.js';
@@ -62,8 +62,8 @@ class Unknown extends Error {
   }
 }
 
-// One request that writes the document. mode: apply | create | replace. -> the object
-async function write(doc, mode, {dryRun, yaml} = {}) {
+// One request that writes the document. mode: apply | create | replace; force: fields of other managers, too. -> the object
+async function write(doc, mode, {dryRun, yaml, force} = {}) {
   if (doc.problems) throw new Unknown(doc.problems);
   const o = doc.object, m = o.metadata || {}, k = await kindOf(o), ns = k.namespaced ? m.namespace || 'default' : '';
   const extra = [MANAGER, 'fieldValidation=Strict', dryRun ? 'dryRun=All' : ''].filter(Boolean).join('&'), get = yaml ? fetchText : fetchJSON,
@@ -71,7 +71,34 @@ async function write(doc, mode, {dryRun, yaml} = {}) {
   const send = (path, method, type, q) => get(`${path}?${q}`, {method, type, body: doc.text, accept});
   if (mode === 'create' || !m.name) return send(objectPath(k, ns), 'POST', 'application/yaml', extra);
   if (mode === 'replace') return send(objectPath(k, ns, m.name), 'PUT', 'application/yaml', extra);
-  return send(objectPath(k, ns, m.name), 'PATCH', 'application/apply-patch+yaml', `${extra}&force=true`);
+  return send(
+      objectPath(k, ns, m.name), 'PATCH', 'application/apply-patch+yaml', force ? `${extra}&force=true` : extra);
+}
+
+// Fields that others manage, of an apply that was refused for them: [{field, message}], null for any other refusal.
+const conflictsOf = (e) =>
+    (e.status === 409 && (e.body?.details?.causes || []).some((c) => c.reason === 'FieldManagerConflict') ? e.causes
+                                                                                                          : null);
+// Writes; when fields belong to other managers, asks whether to take them over. Throws the refusal when not.
+async function writeOrAsk(doc, mode) {
+  try {
+    return await write(doc, mode);
+  } catch (e) {
+    const conflicts = conflictsOf(e), o = doc.object;
+    if (!conflicts) throw e;
+    const sure = await confirmDialog({
+      title: `Others manage fields of ${o.kind} ${o.metadata.name}`,
+      body: h('div', {class: 'col'},
+              h('p', {}, 'Applying changes what these wrote. Overwritten fields belong to this page from then on.'),
+              h('ul', {class: 'conflicts'},
+                conflicts.map((c) => h('li', {}, h('code', {}, c.field), ' ', h('span', {}, c.message))))),
+      confirm: 'Overwrite',
+      cancel: 'Leave it',
+      danger: true
+    });
+    if (!sure) throw e;
+    return write(doc, mode, {force: true});
+  }
 }
 
 // Places of a refusal: [{line, message}]
@@ -283,7 +310,7 @@ class EditScreen {
           throw e;
         })
                               : '';
-        const after = await write(d, this.mode, {dryRun: true, yaml: true});
+        const after = await write(d, this.mode, {dryRun: true, yaml: true, force: true});
         parts.push(
             h('section', {},
               h('h3', {}, h('b', {}, `${d.object.kind} ${m.name || m.generateName || ''}`), ' ',
@@ -332,7 +359,7 @@ class EditScreen {
     }
     for (const d of docs) {
       try {
-        const o = await write(d, this.mode);
+        const o = await writeOrAsk(d, this.mode);
         done.push([await kindOf(d.object), o]);
       } catch (e) { errors.push(...places(d, e)); }
     }

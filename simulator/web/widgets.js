@@ -70,12 +70,12 @@ export function dialog({title, body, buttons = [{text: 'Close', value: null}], w
   });
 }
 
-export function confirmDialog({title, body, confirm = 'OK', danger}) {
+export function confirmDialog({title, body, confirm = 'OK', cancel = 'Cancel', danger}) {
   return dialog({
            title,
            body,
            buttons: [
-             {text: 'Cancel', value: false, focus: danger},
+             {text: cancel, value: false, focus: danger},
              {text: confirm, kind: danger ? 'danger primary' : 'primary', value: true}
            ]
          })
