@@ -59,6 +59,7 @@ class Replay {
     const clear = h('input', { type: 'checkbox', checked: true }), paused = h('input', { type: 'checkbox' }), speed = this.speedControl(100), state = h('div');
     const start = async (f) => {
       if (!f) { replace(state, note('warn', 'Choose a record file first.')); return; }
+      if (clear.checked && !(await confirmDialog({ title: 'Empty the cluster?', body: h('p', {}, 'Everything that is there now is deleted, then ', h('b', {}, f.name), ' is played.'), confirm: 'Empty and play', danger: true }))) return;
       replace(state, spinner(`Sending ${f.name}`));
       try {
         const q = new URLSearchParams({ name: f.name, speed: String(speed.speed), paused: String(paused.checked), clear: String(clear.checked) });
@@ -398,6 +399,7 @@ class Run {
   }
 
   async remove() {
+    if (!(await confirmDialog({ title: 'Forget the scenario?', body: 'It ends if it still runs, and its result is lost. A report can be saved before.', confirm: 'Forget', danger: true }))) return;
     try { await ask('DELETE', this.path); location.hash = to('scenarios'); } catch (err) { toast(err.message, 'bad'); }
   }
 }
