@@ -10,12 +10,17 @@ import {debounce, h, replace} from './lib.js';
 const TOKEN =
     /("(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?)|((?:^|\s)#.*$)|([{}[\],]|[&*!][\w./-]*|[|>][-+0-9]*\s*$)|([^\s"'{}[\],#:][^{}[\],:#]*?(?=\s*:(?:\s|$)))|((?<![^\s[{,])-?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?(?:[numkKMGTPE]i?)?(?=\s*(?:[,}\]]|$|\s#))|(?<![^\s[{,])(?:true|false|null|~)(?=\s*(?:[,}\]]|$|\s#)))/g;
 
+// Whether the line stands in a | or > text; state.block is the indentation of the line that began it, -1 outside.
+function inBlock(line, state) {
+  const indent = line.search(/[^ ]|$/);
+  if (state.block >= 0 && (!line.trim() || indent > state.block)) return true;
+  const begins = /[|>]/.test(line) && /(:|^\s*-)\s+[|>][-+0-9]*\s*(#.*)?$/.test(line);
+  state.block = begins ? indent : -1;
+  return false;
+}
+
 function paint(line, state) {
-  const indent = /^ */.exec(line)[0].length;
-  if (state.block >= 0) {  // inside a | or > text
-    if (!line.trim() || indent > state.block) return [['s', line]];
-    state.block = -1;
-  }
+  if (inBlock(line, state)) return [['s', line]];
   if (/^(---|\.\.\.)(\s|$)/.test(line)) return [['m', line]];
   const out = [];
   let at = 0;
@@ -36,7 +41,6 @@ function paint(line, state) {
     at = TOKEN.lastIndex;
   }
   if (at < body.length) out.push(['', body.slice(at)]);
-  if (/:\s*[|>][-+0-9]*\s*(#.*)?$/.test(line) || /^\s*-\s+[|>][-+0-9]*\s*$/.test(line)) state.block = indent;
   return out;
 }
 
@@ -121,6 +125,14 @@ export class YamlEditor {
       if (!this.el.querySelector('.code').contains(e.target) && e.target !== this.gutter)
         setTimeout(() => this.area.focus());
     });
+    // Where the text stands is kept: to ask while drawing would lay it out twice.
+    Object.assign(this, {top: 0, room: 0});
+    const seen = () => {
+      Object.assign(this, {top: this.el.scrollTop, room: this.el.clientHeight});
+      if (this.large) this.show();
+    };
+    this.el.addEventListener('scroll', seen);
+    new ResizeObserver(seen).observe(this.el);
     this.problemsEl = h('div', {class: 'problems', role: 'log', hidden: true, 'aria-label': 'Problems'});
     this.area.value = o.value || '';
     this.draw();
@@ -166,19 +178,38 @@ export class YamlEditor {
   }
 
   draw() {
-    const lines = this.value.split('\n'), state = {block: -1};
-    // Beyond this a copy of spans costs more than it gives; the text stays, uncoloured.
-    const plain = lines.length > 6000;
-    replace(this.gutter, lines.map((_, i) => {
-      const e = this.errors.get(i + 1);
-      return h('span', {class: e ? e.tone : null, title: e ? e.message : null}, i + 1);
-    }));
-    replace(this.pre, lines.map((l, i) => {
-      const e = this.errors.get(i + 1);
-      return h(
-          'span', {class: e ? `l ${e.tone}` : 'l', title: e ? e.message : null},
-          plain ? new Text(l) : paint(l, state).map(([c, t]) => (c ? h('span', {class: c}, new Text(t)) : new Text(t))));
-    }));
+    const text = this.value;
+    this.lines = text.split('\n');
+    this.large = this.lines.length > 1000 || text.length > 100000;
+    // Lines out of sight count for the widths, too. Asking the text area for its own would lay it out once more.
+    const width = (l) => l.length + (/[^ -~]/.test(l) ? l.replace(/[ -~]/g, '').length : 0);
+    const widest = this.large ? this.lines.reduce((most, l) => Math.max(most, width(l)), 0) : 0;
+    this.area.parentNode.style.minWidth = this.large ? `calc(${widest}ch + 20px)` : '';
+    this.gutter.style.minWidth = this.large ? `calc(${String(this.lines.length).length}ch + 19px)` : '';
+    this.show();
+  }
+  // Of a large text only the lines in sight exist, with some around them: every keystroke and every scroll draws them anew.
+  show() {
+    const {lines, large} = this, around = 40, height = 18, state = {block: -1};
+    const top = large ? Math.max(0, Math.floor(this.top / height) - around) : 0;
+    const first = Math.min(top, Math.max(0, lines.length - 2 * around));
+    const last = large ? first + Math.ceil(this.room / height) + 2 * around : lines.length;
+    for (let i = 0; i < first; i++) inBlock(lines[i], state);
+    const seen = lines.slice(first, last), attributes = (i, name) => {
+      const e = this.errors.get(first + i + 1);
+      return {class: [name, e && e.tone].filter(Boolean).join(' ') || null, title: e ? e.message : null};
+    };
+    replace(this.gutter, seen.map((_, i) => h('span', attributes(i, ''), first + i + 1)));
+    replace(
+        this.pre,
+        seen.map(
+            (l, i) => h(
+                'span', attributes(i, 'l'),
+                paint(l, state).map(([c, t]) => (c ? h('span', {class: c}, new Text(t)) : new Text(t))))));
+    for (const el of [this.gutter, this.pre]) {
+      el.style.paddingTop = `${6 + first * height}px`;
+      el.style.paddingBottom = `${6 + Math.max(0, lines.length - first - seen.length) * height}px`;
+    }
   }
 
   onKey(e) {

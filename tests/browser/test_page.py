@@ -221,6 +221,27 @@ def editor(page: Page):
     check('Esc, then Tab leaves', page.js("return document.activeElement.tagName") != 'TEXTAREA')
 
 
+def large_text(page: Page):
+    """An object of a megabyte in the editor: only the lines in sight are drawn, and they are those of the text."""
+    maps = '/api/v1/namespaces/default/configmaps'
+    api(maps, 'POST', {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'large'}, 'data': {'a': '\n'.join(f'line {i} of a long text, number: {i}' for i in range(22000))}})
+    page.go(f'#/edit?path={maps}/large')
+    page.wait('the object is loaded', "return document.querySelector('#main .editor textarea')?.value.includes('line 21999 ')", seconds=30)
+    page.js("""const a = document.querySelector('#main .editor textarea'), at = a.value.indexOf('line 21999 '); a.focus();
+               a.setSelectionRange(at, at); document.execCommand('insertText', false, 'typed '); a.closest('.editor').scrollTop = 1e9""")
+    page.wait('the typed line is drawn', "return [...document.querySelectorAll('#main .editor .l')].some(l => l.textContent.includes('typed line 21999 '))")
+    drawn = page.js("""const e = document.querySelector('#main .editor'), lines = e.querySelector('textarea').value.split('\\n');
+        const spans = [...e.querySelectorAll('.l')], numbers = [...e.querySelectorAll('.gutter span')];
+        return {drawn: spans.length, wrong: spans.filter((l, i) => l.textContent !== lines[Number(numbers[i].textContent) - 1]).length,
+            block: spans.find(l => l.textContent.includes('line 21990 ')).querySelector('span').className,
+            height: [e.querySelector('pre').offsetHeight, e.querySelector('.gutter').offsetHeight, lines.length * 18 + 12],
+            width: e.querySelector('textarea').scrollWidth - e.querySelector('textarea').clientWidth}""")
+    check('of a large text the lines in sight are drawn', drawn['drawn'] < 400 and drawn['wrong'] == 0 and drawn['block'] == 's', drawn)
+    check('and the rest has its place', len(set(drawn['height'])) == 1 and drawn['width'] == 0, drawn)
+    page.shot('editor-large')
+    api(f'{maps}/large', 'DELETE')
+
+
 def cluster_map(page: Page):
     page.go('#/map')
     page.wait_text('5 nodes in 3 groups')
@@ -482,4 +503,4 @@ def many(page: Page):
 
 
 if __name__ == '__main__':
-    run(overview, frame, tables, hostile, editor, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, rollout, lost_and_found, transfer, many, token)
+    run(overview, frame, tables, hostile, editor, large_text, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, rollout, lost_and_found, transfer, many, token)
