@@ -94,6 +94,8 @@ function header(k, o, ns, name) {
               off ? `${name} takes pods again.` : `${name} takes no new pods.`)
         },
           off ? 'Uncordon' : 'Cordon'));
+    buttons.push(h('button', {type: 'button', onclick: () => labelDialog(k, o)}, 'Label'));
+    buttons.push(h('button', {type: 'button', onclick: () => taintDialog(k, o)}, 'Taint'));
     buttons.push(h('a', {class: 'button', href: to('drain', {nodes: name})}, 'Preview a drain'));
   }
   if (k.scale) buttons.push(h('button', {type: 'button', onclick: () => scaleDialog(k, o)}, 'Scale'));
@@ -142,6 +144,58 @@ async function scaleDialog(k, o) {
     await patch(
         k, o.metadata.namespace, o.metadata.name, {spec: {replicas: Number(input.value)}},
         `${o.metadata.name} is scaled to ${input.value}.`, 'scale');
+}
+
+// Adds or changes one label or taint, or removes those whose box is unticked. made(kept) -> the patch; throws what is wrong with the input.
+async function tickDialog(title, had, fields, focus, made, k, name) {
+  const ticks = had.map((x) => ({x, box: h('input', {type: 'checkbox', checked: true})}));
+  await dialog({
+    title: `${title} of ${name}`,
+    focus,
+    body: h('div', {class: 'col'}, ticks.map(({x, box}) => h('label', {class: 'check mono'}, box, x.text)), fields),
+    buttons: [
+      {text: 'Cancel'}, {
+        text: 'Change',
+        kind: 'primary',
+        action: async () => {
+          const body = made(ticks.filter((t) => t.box.checked).map((t) => t.x));
+          await fetchJSON(
+              objectPath(k, '', name), {method: 'PATCH', type: 'application/merge-patch+json', body});
+          toast(`${title} of ${name} are changed.`, 'ok');
+        }
+      }
+    ]
+  });
+}
+const line = (text, input) => h('div', {class: 'field'}, h('label', {'for': input.id}, text), input);
+function labelDialog(k, o) {
+  const labels = o.metadata.labels || {}, key = h('input', {type: 'text', id: 'labelkey', spellcheck: 'false'}),
+        value = h('input', {type: 'text', id: 'labelvalue', spellcheck: 'false'});
+  const had = Object.entries(labels).map(([a, b]) => ({key: a, text: `${a}=${b}`}));
+  tickDialog('Labels', had, [line('Key of one to set', key), line('Value', value)], key, (kept) => {
+    const gone = had.filter((x) => !kept.includes(x)).map((x) => [x.key, null]), name = key.value.trim();
+    if (value.value.trim() && !name) throw new Error('The label has a value but no key.');
+    return {metadata: {labels: {...Object.fromEntries(gone), ...(name ? {[name]: value.value.trim()} : {})}}};
+  }, k, o.metadata.name);
+}
+function taintDialog(k, o) {
+  const key = h('input', {type: 'text', id: 'taintkey', spellcheck: 'false'}),
+        value = h('input', {type: 'text', id: 'taintvalue', spellcheck: 'false'});
+  const effect =
+      h('select', {id: 'tainteffect'}, ['NoSchedule', 'PreferNoSchedule', 'NoExecute'].map((e) => h('option', {}, e)));
+  const had = ((o.spec || {}).taints || []).map((t) => ({taint: t, text: taintText(t)}));
+  tickDialog(
+      'Taints', had, [line('Key of one to add', key), line('Value', value), line('Effect', effect)], key, (kept) => {
+        const name = key.value.trim(), more = {key: name, effect: effect.value};
+        if (value.value.trim()) more.value = value.value.trim();
+        if (more.value && !name) throw new Error('The taint has a value but no key.');
+        const rest = kept.map((x) => x.taint).filter((t) => t.key !== name || t.effect !== more.effect);
+        // A list is replaced as a whole: a node that changed meanwhile is refused.
+        return {
+          metadata: {resourceVersion: o.metadata.resourceVersion},
+          spec: {taints: name ? [...rest, more] : rest}
+        };
+      }, k, o.metadata.name);
 }
 
 // The short row that tables have, from the whole object.

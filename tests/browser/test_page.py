@@ -427,6 +427,43 @@ def rollout(page: Page):
     api(f'{path}/again', 'DELETE')
 
 
+def labels_and_taints(page: Page):
+    def node():
+        return api('/api/v1/nodes/marked')
+    def change(button, done, **fields):
+        page.button(button)
+        page.wait('the dialog', "return !!document.querySelector('dialog[open] .primary')")
+        for name, text in fields.items():
+            page.js("document.getElementById(arguments[0]).value = arguments[1]", name, text)
+        page.button('Change', 'dialog footer')
+        page.wait(done, "return fetch('/api/v1/nodes/marked').then(r => r.text()).then(t => t.includes(arguments[0]) && !document.querySelector('dialog[open]'))", done)
+        page.wait_text(done)
+    create('/api/v1/nodes', 'apiVersion: v1\nkind: Node\nmetadata: {name: marked, labels: {old: one}}\nspec: {taints: [{key: gone, effect: NoExecute}]}\n')
+    page.open('#/nodes/marked')
+    change('Label', 'rack', labelkey='rack', labelvalue='r7')
+    check('a label is added', node()['metadata']['labels'].items() >= {'old': 'one', 'rack': 'r7'}.items(), node()['metadata'])
+    change('Taint', 'dedicated', taintkey='dedicated', taintvalue='db', tainteffect='PreferNoSchedule')
+    mine = [t for t in node()['spec']['taints'] if t['key'] in ('gone', 'dedicated')]
+    check('a taint with its effect is added', {'key': 'dedicated', 'value': 'db', 'effect': 'PreferNoSchedule'} in mine and len(mine) == 2, mine)
+    for button, text in (('Taint', 'gone'), ('Label', 'old=one')):
+        page.button(button)
+        page.js("[...document.querySelectorAll('dialog label.check')].find(l => l.innerText.includes(arguments[0])).click()", text)
+        if button == 'Taint':
+            page.shot('node-taints')
+        page.button('Change', 'dialog footer')
+        page.wait('the dialog is closed', "return !document.querySelector('dialog[open]')")
+        page.js("location.hash = '#/nodes'")
+        page.open('#/nodes/marked')
+    n = node()
+    check('both are removed again', 'old' not in n['metadata']['labels'] and 'gone' not in [t['key'] for t in n['spec']['taints']], n)
+    page.button('Label')
+    page.js("document.getElementById('labelvalue').value = 'x'")
+    page.button('Change', 'dialog footer')
+    page.wait_text('a value but no key', '#toasts')
+    check('a label without a key is refused', True)
+    api('/api/v1/nodes/marked', 'DELETE')
+
+
 def columns_fit(page: Page):
     """Headers stand over their cells, and a name is cut only when there is no room for it."""
     long = 'payment-service-frontend-5b7d9c5b'
@@ -503,4 +540,4 @@ def many(page: Page):
 
 
 if __name__ == '__main__':
-    run(overview, frame, tables, hostile, editor, large_text, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, rollout, lost_and_found, transfer, many, token)
+    run(overview, frame, tables, hostile, editor, large_text, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, rollout, labels_and_taints, lost_and_found, transfer, many, token)
