@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // main.js - the frame around the screens: navigation, top bar, search, shortcuts, theme
+import {discover, objectPath, objectRoute} from './kinds.js';
 import {
-  ApiError, auth, debounce, dialog, fmt, h, icon, navGroups, navigate, replace, route, screens, startRouter, to,
+  ApiError, auth, debounce, dialog, fetchJSON, fmt, h, icon, navGroups, navigate, replace, route, screens, startRouter, to,
   toast
 } from './lib.js';
 import {onState, restart, rows, startStore, subscribe} from './store.js';
@@ -222,6 +223,30 @@ export function tokenChanged() {
 const commands = [];
 function addCommand(title, run, hint = '') { commands.push({title, run, what: hint || 'Command'}); }
 
+// Objects of all kinds but pods, nodes (the store has those) and events: names only, asked for each time the search is opened.
+const MOST = 2000;  // of one kind
+let others = [];
+async function listOthers(listed) {
+  const kinds = (await discover(true)).filter((k) => !['pods', 'nodes', 'events'].includes(k.watch) && k.kind !== 'Event');
+  const fresh = [], accept = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
+  const worker = async () => {
+    for (let k; (k = kinds.pop());) {
+      const got = await fetchJSON(`${objectPath(k)}?limit=${MOST}`, {accept}).catch(() => null);  // forbidden: not found either
+      for (const o of (got && got.items) || []) {
+        const {name, namespace} = o.metadata;
+        fresh.push({
+          title: namespace ? `${namespace}/${name}` : name,
+          what: k.kind,
+          run: () => navigate(objectRoute(k, {name, namespace}))
+        });
+      }
+    }
+  };
+  await Promise.all([worker(), worker(), worker()]);
+  others = fresh;
+  listed();
+}
+
 // Letters in order, whole words first; 0: no match.
 function score(text, words) {
   const t = text.toLowerCase();
@@ -249,6 +274,10 @@ function find(text) {
       const s = score(n.name, words);
       if (s) out.push({title: n.name, what: 'Node', run: () => navigate(to('nodes', n.name)), s});
     }
+    for (const o of others) {
+      const s = score(o.title, words) || score(`${o.what} ${o.title}`, words);
+      if (s) out.push({...o, s});
+    }
     let seen = 0;
     for (const p of rows('pods').values()) {
       const s = score(p.key, words);
@@ -274,8 +303,8 @@ function openPalette() {
     role: 'combobox',
     'aria-expanded': 'true',
     'aria-controls': 'palette-list',
-    'aria-label': 'Search screens, nodes, pods and commands',
-    placeholder: 'Search screens, nodes, pods and commands',
+    'aria-label': 'Search screens, commands and objects of every kind',
+    placeholder: 'Search screens, commands and objects of every kind',
     spellcheck: 'false',
     autocomplete: 'off'
   });
@@ -336,12 +365,14 @@ function openPalette() {
   el.showModal();
   show();
   input.focus();
+  // What came meanwhile is shown where nobody has chosen a row yet.
+  listOthers(() => el.isConnected && at === 0 && show()).catch((e) => toast(e.message, 'bad'));
 }
 
 // ---- shortcuts ---------------------------------------------------------------------------------------------
 
 const KEYS = [
-  ['Ctrl K', 'Search screens, nodes, pods, commands'],
+  ['Ctrl K', 'Search screens, commands, objects of every kind'],
   ['/', 'Filter of the table; without one: search everything'],
   ['?', 'This overview'],
   ['g then a letter', 'Go to a screen'],
