@@ -13,7 +13,7 @@ names=()
 run_one() { # name command
     local log=$out/${1//\//_}.log t0 t1
     t0=$(date +%s.%N)
-    timeout "${BERTH_TEST_LIMIT:-600}" bash -c "$2" >"$log" 2>&1
+    timeout "${BERTH_TEST_LIMIT:-1800}" bash -c "$2" >"$log" 2>&1
     echo $? >"$log.rc"
     t1=$(date +%s.%N)
     awk -v a="$t0" -v b="$t1" 'BEGIN { printf "%.1f\n", b - a }' >"$log.s"
