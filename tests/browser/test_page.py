@@ -448,8 +448,10 @@ def rollout(page: Page):
 def labels_and_taints(page: Page):
     def node():
         return api('/api/v1/nodes/marked')
+    def press(button):  # in one step: the head of the page is drawn anew when the node changes
+        page.wait(button, "const b = [...document.querySelectorAll('#main .objecthead button')].find(x => x.innerText === arguments[0]); b?.click(); return !!b", button)
     def change(button, done, **fields):
-        page.button(button)
+        press(button)
         page.wait('the dialog', "return !!document.querySelector('dialog[open] .primary')")
         for name, text in fields.items():
             page.js("document.getElementById(arguments[0]).value = arguments[1]", name, text)
@@ -464,7 +466,7 @@ def labels_and_taints(page: Page):
     mine = [t for t in node()['spec']['taints'] if t['key'] in ('gone', 'dedicated')]
     check('a taint with its effect is added', {'key': 'dedicated', 'value': 'db', 'effect': 'PreferNoSchedule'} in mine and len(mine) == 2, mine)
     for button, text in (('Taint', 'gone'), ('Label', 'old=one')):
-        page.button(button)
+        press(button)
         page.js("[...document.querySelectorAll('dialog label.check')].find(l => l.innerText.includes(arguments[0])).click()", text)
         if button == 'Taint':
             page.shot('node-taints')
@@ -474,7 +476,7 @@ def labels_and_taints(page: Page):
         page.open('#/nodes/marked')
     n = node()
     check('both are removed again', 'old' not in n['metadata']['labels'] and 'gone' not in [t['key'] for t in n['spec']['taints']], n)
-    page.button('Label')
+    press('Label')
     page.js("document.getElementById('labelvalue').value = 'x'")
     page.button('Change', 'dialog footer')
     page.wait_text('a value but no key', '#toasts')
