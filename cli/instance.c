@@ -19,7 +19,7 @@
 
 struct instance {
     char dir[108], kubeconfig[128]; /* kubeconfig "": it uses an API server of others */
-    time_t since;
+    struct timespec since;
 };
 struct instances {
     struct instance v[MAX_SHOWN];
@@ -45,6 +45,11 @@ void bh_instance_end(const char *dir)
     (void)unlink(path);
 }
 
+static bool later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
 /* A line of /proc/net/unix. */
 static void add_line(struct instances *all, char *line)
 {
@@ -62,11 +67,11 @@ static void add_line(struct instances *all, char *line)
         st.st_uid != geteuid())
         return; /* another user's, or out of our sight */
     snprintf(i.dir, sizeof(i.dir), "%.*s", (int)(name - dir), dir);
-    i.since = st.st_mtime;
+    i.since = st.st_mtim;
     snprintf(i.kubeconfig, sizeof(i.kubeconfig), "%s/kubeconfig", i.dir);
     if (access(i.kubeconfig, R_OK) < 0)
         *i.kubeconfig = '\0';
-    while (at < all->n && all->v[at].since > i.since)
+    while (at < all->n && later(&all->v[at].since, &i.since))
         at++;
     if (at == MAX_SHOWN)
         return;
@@ -92,7 +97,7 @@ static void add_list(struct bh_buf *b, const struct instances *all)
     for (unsigned i = 0; i < all->n; i++) {
         char since[32];
         struct tm tm;
-        strftime(since, sizeof(since), "%F %T", localtime_r(&all->v[i].since, &tm));
+        strftime(since, sizeof(since), "%F %T", localtime_r(&all->v[i].since.tv_sec, &tm));
         bh_buf_addf(b, "\n  %s (since %s)", all->v[i].dir, since);
     }
 }
