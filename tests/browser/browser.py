@@ -22,6 +22,7 @@ import urllib.parse
 import urllib.request
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -127,7 +128,10 @@ class Page:
     def button(self, text, css='#main'):
         """Clicks the first button or link below css whose text begins so."""
         e = self.wait(f'button {text}', "return [...document.querySelectorAll(arguments[0] + ' button, ' + arguments[0] + ' a.button')].find(b => b.innerText.trim().startsWith(arguments[1]) && !b.disabled && b.offsetParent !== null)", css, text)
-        e.click()
+        try:
+            e.click()
+        except StaleElementReferenceException:  # drawn anew between the two steps
+            self.button(text, css)
 
     def key(self, *keys):
         a = ActionChains(self.d)
