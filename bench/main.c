@@ -14,5 +14,5 @@ int main(int argc, char **argv)
         {"scale", bh_bench_scale, "how decisions, memory and starts grow with the cluster"}};
 
     return bh_cli_dispatch("berth bench", "measures the scheduler", commands,
-                           BH_ARRAY_LEN(commands), "", argc, argv);
+                           BH_ARRAY_LEN(commands), argc, argv);
 }

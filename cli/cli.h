@@ -35,9 +35,9 @@ struct bh_cli_command {
     int (*run)(int argc, char **argv);
     const char *about; /* one line */
 };
-/* Runs the one of n that argv[1] names, or tells what there is; more: said behind the list. */
+/* Runs the one of n that argv[1] names, or tells what there is. */
 int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_command *v,
-                    size_t n, const char *more, int argc, char **argv);
+                    size_t n, int argc, char **argv);
 /* help.c: for bh_opt_parse(); "berth load". */
 const struct bh_opt_usage *bh_cli_help(const char *program);
 /* The exit status after bh_opt_parse() said something else than 0: rc < 0 tells what is wrong and

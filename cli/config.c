@@ -14,7 +14,6 @@
 #include "common/data/yaml.h"
 
 #define WHO_CHECK "berth config check"
-#define WHO       "berth config"
 #define STDIN_MAX ((size_t)4 << 20)
 
 /* ---- reading and telling, for both commands -------------------------------------------------- */
@@ -159,18 +158,10 @@ static int check(int argc, char **argv)
 
 int bh_cmd_config(int argc, char **argv)
 {
-    static const struct bh_opt none[] = {{0}};
-    struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
-    struct bh_err err = {0};
+    static const struct bh_cli_command commands[] = {
+        {"check", check, "what is wrong with configuration files"},
+        {"show", bh_config_show, "the configuration in force, or that a file would put in force"}};
 
-    if (argc > 1 && bh_streq(argv[1], "check"))
-        return check(argc - 1, argv + 1);
-    if (argc > 1 && bh_streq(argv[1], "show"))
-        return bh_config_show(argc - 1, argv + 1);
-    int rc = bh_opt_parse(none, bh_cli_help(WHO), argc, argv, &rest, &err);
-    if (rc == 0 && rest.n)
-        rc = bh_err_set(&err, -EINVAL, "unknown command \"%s\": check or show", rest.v[0]);
-    else if (rc == 0)
-        rc = bh_err_set(&err, -EINVAL, "say what to do: check or show");
-    return bh_cli_usage(WHO, rc, &err);
+    return bh_cli_dispatch("berth config", "configuration files and the configuration in force",
+                           commands, BH_ARRAY_LEN(commands), argc, argv);
 }

@@ -4,6 +4,13 @@
  */
 #include "cli/cli.h"
 
+static int version(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    puts("berth " BH_VERSION);
+    return BH_EXIT_OK;
+}
+
 static const struct bh_cli_command commands[] = {
     {"up", bh_cmd_up, "run Berth on this machine, with the built-in API server or any other"},
     {"run", bh_cmd_run, "run Berth in the place of kube-scheduler, with its flags"},
@@ -22,16 +29,15 @@ static const struct bh_cli_command commands[] = {
     {"bench", bh_cmd_bench, "run kube-scheduler's benchmark workloads"},
     {"conformance", bh_cmd_conformance, "replay recorded decisions and compare"},
     {"keygen", bh_cmd_keygen, "make keys for binders on other hosts"},
+    {"version", version, "print the version"},
 };
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && (bh_streq(argv[1], "version") || bh_streq(argv[1], "--version"))) {
-        puts("berth " BH_VERSION);
-        return BH_EXIT_OK;
-    }
+    if (argc > 1 && bh_streq(argv[1], "--version"))
+        return version(argc, argv);
     return bh_cli_dispatch(
         "berth",
         "a Kubernetes scheduler that takes kube-scheduler's decisions, faster, and explains them",
-        commands, BH_ARRAY_LEN(commands), "  version       print the version\n", argc, argv);
+        commands, BH_ARRAY_LEN(commands), argc, argv);
 }

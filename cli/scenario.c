@@ -199,5 +199,5 @@ int bh_cmd_scenario(int argc, char **argv)
         {"report", report, "HTML report of a result"}};
 
     return bh_cli_dispatch("berth scenario", "steps at virtual times, run without a server",
-                           commands, BH_ARRAY_LEN(commands), "", argc, argv);
+                           commands, BH_ARRAY_LEN(commands), argc, argv);
 }

@@ -50,7 +50,7 @@ void bh_progress_end(struct bh_progress *p)
 }
 
 int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_command *v,
-                    size_t n, const char *more, int argc, char **argv)
+                    size_t n, int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help", *near = NULL;
 
@@ -60,13 +60,18 @@ int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_
         turned[0] = argv[0];
         memcpy(turned + 1, argv + 2, (size_t)(argc - 2) * sizeof(*turned));
         turned[argc - 1] = flag;
-        int status = bh_cli_dispatch(program, about, v, n, more, argc, turned);
+        int status = bh_cli_dispatch(program, about, v, n, argc, turned);
         free(turned);
         return status;
     }
     for (size_t i = 0; i < n; i++)
         if (bh_streq(v[i].name, name))
             return v[i].run(argc - 1, argv + 1);
+    if (bh_streq(name, "--help=words")) { /* as bh_opt_words() */
+        for (size_t i = 0; i < n; i++)
+            printf("%s\t%s\n", v[i].name, v[i].about);
+        return BH_EXIT_OK;
+    }
     if (!bh_streq(name, "--help") && !bh_streq(name, "-h") && !bh_streq(name, "help")) {
         for (size_t i = 0, best = NEAR_EDITS + 1; i < n; i++) {
             size_t away = bh_edits(name, v[i].name);
@@ -84,7 +89,7 @@ int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_
     printf("%s - %s\n\nUsage: %s COMMAND [flags]\n\nCommands:\n", program, about, program);
     for (size_t i = 0; i < n; i++)
         printf("  %-13s %s\n", v[i].name, v[i].about);
-    printf("%s\n'%s help COMMAND' tells more, with examples.\n", more, program);
+    printf("\n'%s help COMMAND' tells more, with examples.\n", program);
     return BH_EXIT_OK;
 }
 

@@ -22,7 +22,7 @@ struct parse {
     bool *given; /* by table index; of a list: the default is gone */
     struct bh_opt_list args;
     bool args_allowed;
-    bool help, version;
+    bool help, words, version;
     struct bh_err *err;
 };
 
@@ -239,6 +239,7 @@ static int parse_long(struct parse *p, const char *arg)
         o++;
     if (!o->name) {
         p->help = same_name(name, n, "help");
+        p->words = eq && bh_streq(eq + 1, "words");
         p->version = same_name(name, n, "version");
         if (p->help || p->version)
             return 0;
@@ -323,7 +324,7 @@ int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *us
     int rc = parse_all(&p);
 
     if (rc == 0 && p.help) {
-        bh_opt_help(table, usage);
+        (p.words ? bh_opt_words : bh_opt_help)(table, usage);
         rc = 1;
     } else if (rc == 0 && p.version) {
         printf("%s %s\n", usage->program, BH_VERSION);

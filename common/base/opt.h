@@ -6,7 +6,8 @@
  * --x or --x=false, no abbreviations, `--` ends options, -v N / -vN / -v=N for single letters,
  * boolean letters can be joined (-ab). '_' in a name counts as '-', as in kube-scheduler. A list
  * takes commas, repeats append, and the first use replaces the default.
- * The same table prints --help. Unknown option: "unknown flag: --foo", exit status 2 is the
+ * The same table prints --help, and --help=words for shells that complete a line: "--name=VALUE" or
+ * "--name", a tab and what --help says of it; the words that may follow. Unknown option: "unknown flag: --foo", exit status 2 is the
  * caller's (BH_EXIT_USAGE).
  */
 #ifndef BH_OPT_H
@@ -68,6 +69,7 @@ int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *us
 struct bh_buf;
 void bh_opt_value(const struct bh_opt *o, struct bh_buf *b);
 void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage);
+void bh_opt_words(const struct bh_opt *table, const struct bh_opt_usage *usage);
 /* As Go's ParseBool: 1, 0, or -1 for what is neither. */
 int bh_parse_bool(const char *s);
 /* Go duration text: "1h2m3.5s", "100ms", "0". 0 or -EINVAL. */

@@ -143,3 +143,23 @@ void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage)
     fflush(stdout);
     bh_buf_fini(&b);
 }
+
+void bh_opt_words(const struct bh_opt *table, const struct bh_opt_usage *usage)
+{
+    const char *s = usage->synopsis ? usage->synopsis : "";
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz-|"); /* "nodes|pods [flags]" */
+
+    for (size_t i = 0, end; memchr(s, '|', n) && i < n; i = end + 1) {
+        end = i + strcspn(s + i, "| ");
+        printf("%.*s\n", (int)(end - i), s + i);
+    }
+    for (const struct bh_opt *o = table; o->name; o++) {
+        const char *value = placeholder(o);
+        if (o->kind == BH_OPT_SECTION)
+            continue;
+        printf("--%s%s%s\t%s\n", o->name, value ? "=" : "", value ? value : "", o->help);
+        if (o->letter)
+            printf("-%c%s%s\t%s\n", o->letter, value ? "=" : "", value ? value : "", o->help);
+    }
+    printf("--help\tprint this text\n");
+}
