@@ -35,9 +35,13 @@ page 8 berth-binder "writes decisions to the API server" "$bin/berth-binder"
 page 8 berth-front "kube-scheduler's HTTPS port for all of Berth" "$bin/berth-front"
 page 8 berth-simulator "an API server with controllers, for trying things out" "$bin/berth-simulator"
 page 1 berth "a Kubernetes scheduler that explains its decisions" "$bin/berth"
-# every command of `berth --help` has a page of its own
-"$bin/berth" --help | awk '/^Commands:$/ {on = 1; next} /^$/ {on = 0} on' | while read -r name about; do
+# every command of `berth --help` has a page of its own, and so have their commands: berth-scenario-run(1)
+commands() { awk '/^Commands:$/ {on = 1; next} /^$/ {on = 0} on'; }
+"$bin/berth" --help | commands | while read -r name about; do
     [ "$name" != version ] || continue
     page 1 "berth-$name" "$about" "$bin/berth" "$name"
+    "$bin/berth" "$name" --help | commands | while read -r inner about; do
+        page 1 "berth-$name-$inner" "$about" "$bin/berth" "$name" "$inner"
+    done
 done
 echo ".so man1/berth.1" >"$out/kubectl-berth.1" # the same program under the name kubectl looks for

@@ -168,6 +168,10 @@ install: all ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/libexec/berth $(DESTDIR)$(PREFIX)/share/berth/web $(DESTDIR)$(PREFIX)/share/berth/scenarios $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
 	install -m 755 $(BUILD)/bin/berth $(BUILD)/bin/berth-bench $(DESTDIR)$(PREFIX)/bin/
 	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
+	install -D -m 644 cli/completion/berth.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth
+	install -D -m 644 cli/completion/berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth.fish
+	install -D -m 644 cli/completion/berth.zsh $(DESTDIR)$(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_berth
+	for p in watcher scheduler binder front simulator; do ln -sf berth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth-$$p; ln -sf berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth-$$p.fish; done
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
 	install -m 755 systemd/restart-pause $(DESTDIR)$(PREFIX)/libexec/berth/
 	install -m 644 config/example-cluster.yaml config/rbac.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
@@ -179,6 +183,9 @@ install: all ## install below DESTDIR and PREFIX
 	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
 	test -e $(DESTDIR)$(SYSCONFDIR)/berth/scheduler.yaml || install -m 644 config/scheduler.yaml $(DESTDIR)$(SYSCONFDIR)/berth/
 
+krew: all ## pack build/krew for `kubectl krew` (KREW_URI: where the archive will be downloaded from)
+	@bash tools/krew.sh $(BUILD) $(BUILD)/krew $(or $(KREW_URI),https://berth.example.org/releases)
+
 deb: deps-dev ## build Debian packages into build/deb (with lintian's opinion)
 	@bash tools/deb.sh $(BUILD)/deb
 
@@ -186,4 +193,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install deb clean unit-tests FORCE
+.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew deb clean unit-tests FORCE

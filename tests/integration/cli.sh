@@ -14,8 +14,42 @@ check "a command that is not there" status 2 b help nothing
 meant() { "$@" 2>&1 | grep -F "did you mean"; }
 expect "a slip in a command" 'unknown command "exlpain", did you mean "explain"\?' meant b exlpain
 expect "in a command's command" 'did you mean "report"\?' meant b scenario reprot
+expect "in a word that has commands" 'unknown command "chek", did you mean "check"' meant b config chek
 expect "in a flag" 'unknown flag: --ouput, did you mean --output\?' meant b queue --ouput=json
 check "a word like nothing gets no guess" no_line_with 'did you mean' bash -c '"$1/berth" zzzzzz 2>&1; true' _ "$BERTH_BIN"
+
+# ---- completion: of a command, of a command's command, of a flag, of its values; files where nothing is known
+export PATH=$BERTH_BIN:$PATH
+completion=$(cd "$here/../.." && pwd)/cli/completion
+in_bash() { # the line so far, word by word
+    bash -c 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _berth; printf "%s\n" "${COMPREPLY[@]}"' "$completion/berth.bash" "$@"
+}
+in_zsh() {
+    # shellcheck disable=SC2016  # zsh expands it
+    zsh -fc 'compadd() { print -l -- "${(P@)2}" }; _files() { print -l -- $words[CURRENT]*(N) }
+        _describe() { print -l -- "${(P@)2}" }; words=("$@"); CURRENT=$#; source "$0"' "$completion/berth.zsh" "$@"
+}
+in_fish() {
+    XDG_CONFIG_HOME=$work XDG_DATA_HOME=$work fish -c 'source $argv[1]; complete -C "$argv[2..-1]"' "$completion/berth.fish" "$@"
+}
+touch "$work/pods.yaml"
+for shell in bash zsh fish; do
+    command -v $shell >/dev/null || { skip "completion in $shell" "no $shell"; continue; }
+    expect "$shell completes a command" '^explain' in_$shell berth exp
+    expect "$shell: a command's command" '^report' in_$shell berth scenario rep
+    expect "$shell: what a command is about" '^nodes' in_$shell berth get ""
+    expect "$shell: a flag" '^--no-headers' in_$shell berth queue --no
+    expect "$shell: of a daemon, too" '^--runtime-dir' in_$shell berth-watcher --run
+    expect "$shell: the values of a flag" '^wide' in_$shell berth decisions -o w
+    expect "$shell: else files" "$work/pods.yaml" in_$shell berth simulate "$work/po"
+    expect "$shell: also after a flag" "$work/pods.yaml" in_$shell berth simulate --config "$work/po"
+done
+mkdir "$work/plain" # a pack for kubectl krew is what is built, with its digest
+repo=$(cd "$here/../.." && pwd)
+expect "an archive and a manifest for kubectl krew" 'berth.yaml$' bash -c 'cd "$1" && bash tools/krew.sh "$2" "$3" https://example.org/x/' _ "$repo" "$(dirname "$BERTH_BIN")" "$work/krew"
+tar -C "$work/plain" -xf "$work"/krew/*.tar.gz
+expect "what the archive holds runs" '^berth [0-9]' "$work/plain/$(sed -n 's/^    bin: //p' "$work/krew/berth.yaml")" version
+check "the digest is the archive's" test "$(sed -n 's/^    sha256: //p' "$work/krew/berth.yaml")" = "$(sha256sum "$work"/krew/*.tar.gz | cut -d' ' -f1)"
 
 # ---- which Berth: others may run on this machine, so it is about these two
 mkdir "$work/elsewhere"
