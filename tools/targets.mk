@@ -183,6 +183,9 @@ install: all ## install below DESTDIR and PREFIX
 	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
 	test -e $(DESTDIR)$(SYSCONFDIR)/berth/scheduler.yaml || install -m 644 config/scheduler.yaml $(DESTDIR)$(SYSCONFDIR)/berth/
 
+mutants: unit-tests ## change a line at random, ask the folder's unit tests (SEED, COUNT, WHERE)
+	@python3 tests/mutants.py --seed $(or $(SEED),1) --count $(or $(COUNT),200) $(WHERE)
+
 krew: all ## pack build/krew for `kubectl krew` (KREW_URI: where the archive will be downloaded from)
 	@bash tools/krew.sh $(BUILD) $(BUILD)/krew $(or $(KREW_URI),https://berth.example.org/releases)
 
@@ -193,4 +196,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew deb clean unit-tests FORCE
+.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE

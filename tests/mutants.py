@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Changes one line at random and asks the unit tests of its folder whether they notice: what no test of a line says
+survives. Works on a copy; the same seed makes the same changes.
+
+usage: tests/mutants.py [--seed N] [--count N] [--at FILE:LINE]... [FOLDER|FILE]...      (after `make unit-tests`)
+
+--at changes that line alone, in every way there is. Prints each survivor as a diff line, at last "mutants: N made,
+N survived"; status 1 when more than one in twenty did.
+"""
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FOLDERS = ['scheduler/daemon', 'watcher', 'binder', 'front', 'common/bus', 'common/http', 'common/snapshot', 'common/k8s']
+# what a slip of the hand does: a comparison turned or off by one, and for or, a sign, a number, a condition, a call left out
+CHANGES = [(r' == ', ' != '), (r' != ', ' == '), (r' < ', ' <= '), (r' <= ', ' < '), (r' > ', ' >= '), (r' >= ', ' > '),
+           (r' && ', ' || '), (r' \|\| ', ' && '), (r' \+ ', ' - '), (r' - ', ' + '), (r'\b0\b(?![.x])', '1'), (r'\b1\b(?![.x])', '2'),
+           (r'\btrue\b', 'false'), (r'\bfalse\b', 'true'), (r'\bif \((?=[^()]*\)$)(.*)\)$', r'if (!(\1))'), (r'\bif \(!', 'if ('),
+           (r'^(\s+)(?!return|break|continue|goto|bh_assert|bh_log|BH_LOG|case|default|else|for|while|if|do)([a-z_][\w>.\-\[\]]*(?: [+|&-]?= |\().*;)$', r'\1;'),
+           (r'\breturn [^;]+;', None), (r'\+\+;', '--;'), (r'\b(\w+) \+= ', r'\1 -= ')]
+
+
+def mutations(line):
+    code = line.rstrip('\n')
+    if not re.match(r'\s', code) or re.match(r'\s*(/\*|\*|//|"|#)', code) or re.search(r'bh_assert|bh_log|BH_LOG|static_assert', code):
+        return
+    for pattern, to in CHANGES:
+        for m in re.finditer(pattern, code.split(' /*')[0]):
+            if code[:m.start()].count('"') % 2:  # within a text
+                continue
+            if to is None:
+                new = 'return 0;' if m.group() != 'return 0;' else 'return 1;'
+            else:
+                new = m.expand(to)
+            if new != m.group():
+                yield code[:m.start()] + new + code[m.end():]
+
+
+def tests_of(tree, path):
+    folder = os.path.dirname(path)
+    while folder:
+        names = sorted(os.listdir(f'{tree}/tests/unit/{folder}')) if os.path.isdir(f'{tree}/tests/unit/{folder}') else []
+        found = [f'build/tests/{folder}/{n[:-2]}' for n in names if n.startswith('test_') and n.endswith('.c')]
+        if found:
+            return found
+        folder = os.path.dirname(folder)
+    sys.exit(f'mutants: tests/unit has nothing about {path}')
+
+
+def outcome(tree, path, tests):
+    """None: does not compile, or changes nothing; else whether some test noticed."""
+    before = {t: open(f'{tree}/{t}', 'rb').read() for t in tests if os.path.exists(f'{tree}/{t}')}
+    if subprocess.run(['make', '-s', '-j2', *tests], cwd=tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        return None
+    if all(before.get(t) == open(f'{tree}/{t}', 'rb').read() for t in tests):
+        return None  # the compiler makes the same of it
+    for t in tests:
+        try:
+            if subprocess.run([f'./{t}'], cwd=tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300).returncode:
+                return True
+        except subprocess.TimeoutExpired:
+            return True
+    return False
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument('--seed', type=int, default=1)
+    a.add_argument('--count', type=int, default=200)
+    a.add_argument('--at', action='append', default=[])
+    a.add_argument('where', nargs='*')
+    a = a.parse_args()
+    repo = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    files = []
+    for w in a.where or FOLDERS:
+        files += [w] if w.endswith('.c') else [os.path.relpath(os.path.join(d, f), repo) for d, _, fs in os.walk(f'{repo}/{w}') for f in fs if f.endswith('.c')]
+    sites = []
+    for f in sorted(set(x.split(':')[0] for x in a.at) if a.at else files):
+        for i, line in enumerate(open(f'{repo}/{f}')):
+            if not a.at or f'{f}:{i + 1}' in a.at:
+                sites += [(f, i, line, new) for new in mutations(line)]
+    if not sites:
+        sys.exit('mutants: there is nothing to change')
+    random.Random(a.seed).shuffle(sites)
+    made = survived = 0
+    with tempfile.TemporaryDirectory() as work:
+        tree = f'{work}/tree'
+        subprocess.run(['cp', '-a', repo, tree], check=True)
+        for f, i, line, new in sites:
+            if made == (len(sites) if a.at else a.count):
+                break
+            lines = open(f'{tree}/{f}').readlines()
+            open(f'{tree}/{f}', 'w').writelines(lines[:i] + [new + '\n'] + lines[i + 1:])
+            noticed = outcome(tree, f, tests_of(tree, f))
+            open(f'{tree}/{f}', 'w').writelines(lines)
+            if noticed is None:
+                continue
+            made += 1
+            survived += not noticed
+            if not noticed:
+                print(f'{f}:{i + 1}\n-{line.rstrip()}\n+{new}', flush=True)
+            if sys.stderr.isatty():
+                print(f'\r{made} made, {survived} survived', end='', file=sys.stderr)
+        shutil.rmtree(tree)
+    print(f'mutants: {made} made, {survived} survived (seed {a.seed})')
+    return survived * 20 > made
+
+
+sys.exit(main())
