@@ -585,6 +585,20 @@ static void test_a_deleted_waiting_pod_leaves_its_room(void)
     teardown(&f);
 }
 
+static void test_the_room_of_a_rejected_pod_is_offered(void)
+{
+    struct fixture f;
+
+    setup_permit(&f, 900 * SECONDS);
+    add_pod(&f, "p", "4");
+    SPIN(&f, place(&f, "p") == BH_Q_WAITING);
+    add_pod(&f, "now", "4");
+    SPIN(&f, place(&f, "now") == BH_Q_UNSCHEDULABLE);
+    CU_ASSERT(bh_waiting_reject(permit.pods, bh_str_c("u-p"), "TestPermit", "not today"));
+    SPIN(&f, binds(&f, "now"));
+    teardown(&f);
+}
+
 static void test_a_waiting_pod_is_preempted_in_memory(void)
 {
     struct fixture f;
@@ -630,4 +644,5 @@ BH_TESTS("scheduler/daemon/prebind",
          {"a waiting pod is rejected or runs out of time",
           test_a_waiting_pod_is_rejected_or_runs_out_of_time},
          {"a deleted waiting pod leaves its room", test_a_deleted_waiting_pod_leaves_its_room},
+         {"the room of a rejected pod is offered", test_the_room_of_a_rejected_pod_is_offered},
          {"a waiting pod is preempted in memory", test_a_waiting_pod_is_preempted_in_memory})
