@@ -62,11 +62,12 @@ simulator/admission: common proto simulator/server simulator/schema simulator/cr
 simulator/tables: common proto simulator/server simulator/crd
 simulator/controllers: common proto simulator/server simulator/admission
 simulator/replay: common proto simulator/server
+simulator/follow: common simulator/server simulator/replay
 simulator/offline: common proto scheduler simulator/server simulator/admission
 simulator/trial: common proto scheduler simulator/server simulator/schema simulator/admission simulator/offline
 simulator/scenario: common proto scheduler simulator/server simulator/schema simulator/admission simulator/replay simulator/offline
-simulator/console: common proto scheduler simulator/server simulator/schema simulator/replay simulator/offline simulator/trial simulator/scenario
-simulator: common proto scheduler simulator/server
+simulator/console: common proto scheduler simulator/server simulator/schema simulator/replay simulator/follow simulator/offline simulator/trial simulator/scenario
+simulator: common proto scheduler simulator/server simulator/console
 cli: common proto scheduler simulator
 bench/count: common proto scheduler simulator
 bench/perf: common proto scheduler simulator cli

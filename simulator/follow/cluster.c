@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/cluster.c - an API server to read from or write to, and what is wanted of it
+ * simulator/follow/cluster.c - an API server to read from or write to, and what is wanted of it
  */
-#include "cli/cluster.h"
+#include "simulator/follow/follow.h"
 
 #include <errno.h>
 
@@ -141,6 +141,10 @@ static bool in_list(const struct bh_opt_list *l, const char *s)
 
 bool bh_take_kind(const struct bh_take *t, const struct bh_clean_kind *k, bool once)
 {
+    char av[80];
+
+    if (t->mirror)
+        return bh_kind_find(bh_clean_api_version(k, av), k->kind);
     if ((k->flags & BH_CLEAN_ONCE) && !once)
         return false;
     if (t->kinds.n)
@@ -151,6 +155,20 @@ bool bh_take_kind(const struct bh_take *t, const struct bh_clean_kind *k, bool o
 static bool takes_namespace(const struct bh_take *t, const char *ns)
 {
     return (!t->namespaces.n || in_list(&t->namespaces, ns)) && !in_list(&t->exclude, ns);
+}
+
+static void add_state(struct bh_arena *a, const struct bh_json *from, struct bh_json *to)
+{
+    static const char *const marks[] = {"deletionTimestamp", "deletionGracePeriodSeconds"};
+    const struct bh_json *meta = bh_json_get(from, "metadata");
+    const struct bh_json *status = bh_json_get(from, "status");
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(marks); i++)
+        if (bh_json_get(meta, marks[i]))
+            bh_json_set(a, bh_json_get(to, "metadata"), marks[i],
+                        bh_json_clone(a, bh_json_get(meta, marks[i])));
+    if (status && !bh_json_get(to, "status"))
+        bh_json_set(a, to, "status", bh_json_clone(a, status));
 }
 
 static const char *refuses(const struct bh_take *t, const struct bh_clean_kind *k,
@@ -181,12 +199,14 @@ struct bh_json *bh_take_object(const struct bh_take *t, struct bh_arena *a,
                                const struct bh_clean_kind *k, const struct bh_json *obj,
                                const char **ret_why)
 {
-    *ret_why = refuses(t, k, bh_json_get(obj, "metadata"));
+    *ret_why = t->mirror ? NULL : refuses(t, k, bh_json_get(obj, "metadata"));
     if (*ret_why)
         return NULL;
     struct bh_json *o = bh_clean(a, k, obj, t->annotations, ret_why);
     if (*ret_why && !bh_streq(*ret_why, "finished"))
         return NULL;
+    if (t->mirror)
+        add_state(a, obj, o);
     if (t->anonymise)
         bh_anon_object(&t->anon, a, o);
     return o;

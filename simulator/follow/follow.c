@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/follow.c - a source's changes, cleaned, without what does not matter
+ * simulator/follow/follow.c - a source's changes, cleaned, without what does not matter
  *
  * A reflector for each kind, begun one after the other in the table's order, so that what is there
  * at the beginning is told in an order in which it can be created. Of every object only a hash of
@@ -8,7 +8,7 @@
  * nothing and are dropped. Reconnecting and lists after 410 are the reflectors' work
  * (common/api/reflector.h); what they tell again is found unchanged here.
  */
-#include "cli/cluster.h"
+#include "simulator/follow/follow.h"
 
 #include <errno.h>
 
@@ -129,6 +129,8 @@ static void on_trouble(void *arg, const struct bh_kind_info *info, const char *t
     if (kd->troubled == (text != NULL))
         return;
     kd->troubled = text != NULL;
+    if (f->o.on_trouble)
+        f->o.on_trouble(f->o.arg, kd->k, text);
     f->n_troubled += text ? 1 : (size_t)-1;
     if (text && f->n_troubled == 1) /* the others will say the same when the server is gone */
         fprintf(stderr, "%s: %s: %s; trying again\n", f->o.program, kd->k->plural, text);
@@ -170,14 +172,17 @@ static int choose_kinds(struct bh_follow *f, struct bh_err *err)
         if (!bh_take_kind(f->o.take, k, false))
             continue;
         int rc = bh_cluster_list(f->o.from, k, "?limit=1", &f->text, &last);
-        if (rc == 0)
+        if (rc == 0) {
             f->kinds[f->n++] = (struct kind){.f = f, .k = k};
-        else if (rc == -ENOENT)
+        } else if (rc == -ENOENT) {
             bh_err_set(&last, rc, "%s are not served", k->plural);
-        else if (rc == -EACCES || rc == -EIO)
+        } else if (rc == -EACCES || rc == -EIO) {
             fprintf(stderr, "%s: left out: %s: %s\n", f->o.program, k->plural, last.msg);
-        else
+            if (f->o.on_trouble)
+                f->o.on_trouble(f->o.arg, k, last.msg);
+        } else {
             return bh_err_prefix(err, rc, "%s", last.msg);
+        }
     }
     if (f->n)
         return 0;
