@@ -21,6 +21,7 @@ int bh_cmd_get(int argc, char **argv);
 int bh_cmd_simulate(int argc, char **argv);
 int bh_cmd_queue(int argc, char **argv);
 int bh_cmd_decisions(int argc, char **argv);
+int bh_cmd_compare(int argc, char **argv);
 int bh_cmd_explain(int argc, char **argv);
 int bh_cmd_config(int argc, char **argv);
 int bh_cmd_bench(int argc, char **argv);

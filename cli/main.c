@@ -19,6 +19,7 @@ static const struct bh_cli_command commands[] = {
     {"explain", bh_cmd_explain, "why a pod is where it is, or nowhere, node by node"},
     {"queue", bh_cmd_queue, "the pods that wait for a node, and why"},
     {"decisions", bh_cmd_decisions, "the scheduling attempts that were recorded, one by one"},
+    {"compare", bh_cmd_compare, "where an observed cluster's scheduler and Berth differ, and why"},
     {"simulate", bh_cmd_simulate, "decide for nodes and pods in files, without any server"},
     {"scenario", bh_cmd_scenario, "run steps at virtual times, compare scheduler configurations"},
     {"config", bh_cmd_config, "check configuration files, show the configuration in force"},

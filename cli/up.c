@@ -98,8 +98,40 @@ static int look_at_server(struct bh_up *u, struct bh_err *err)
     return rc;
 }
 
+/* What may not be read of the cluster to observe is told before anything runs; without nodes and
+ * pods there is nothing to see. */
+static int look_at_source(struct bh_up *u, const char *kubeconfig, struct bh_err *err)
+{
+    const struct bh_take all = {.mirror = true};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_cluster c = {0};
+    struct bh_err why = {0};
+    int rc = bh_cluster_open(&c, &u->loop, kubeconfig, NULL, "berth-up", err);
+
+    rc = rc < 0 ? rc : bh_cluster_reach(&c, "cluster to observe", err);
+    for (size_t i = 0; i < bh_clean_n_kinds && rc == 0; i++) {
+        const struct bh_clean_kind *k = &bh_clean_kinds[i];
+        bool needed = bh_streq(k->plural, "nodes") || bh_streq(k->plural, "pods");
+        if (!bh_take_kind(&all, k, false))
+            continue;
+        rc = bh_cluster_list(&c, k, "?limit=1", &body, &why);
+        if (rc == -EACCES && !needed)
+            fprintf(stderr, WHO ": left out, these credentials may not list %s: %s\n", k->plural,
+                    why.msg);
+        if (rc == -ENOENT || (rc == -EACCES && !needed))
+            rc = 0; /* not every cluster serves all of them */
+        if (rc < 0)
+            bh_err_set(err, rc,
+                       "cannot list %s of the cluster to observe at %s: %s (docs/observe.md has "
+                       "the rights that are needed: get, list and watch)",
+                       k->plural, c.cfg->server, why.msg);
+    }
+    bh_cluster_close(&c);
+    return rc;
+}
+
 /* What is next for a person: the page, then commands to type as this one was. */
-static void greet(struct bh_up *u, bool example)
+static void greet(struct bh_up *u, const struct bh_up_options *o, bool example)
 {
     const char *berth = program_invocation_name;
     struct bh_api_config *cfg = NULL;
@@ -112,7 +144,12 @@ static void greet(struct bh_up *u, bool example)
     if (bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, &err) == 0 && u->own_server)
         printf("  web page     %s/ui/\n", cfg->server);
     if (cfg)
-        printf("  API server   %s%s\n", cfg->server, u->own_server ? " (built-in)" : "");
+        printf("  API server   %s%s\n", cfg->server,
+               o->observe      ? " (a copy, read-only)"
+               : u->own_server ? " (built-in)"
+                               : "");
+    if (o->observe)
+        printf("  observes     the cluster of %s: nothing is written there\n", o->kubeconfig);
     bh_api_config_free(cfg);
     if (u->elects && !u->own_server)
         puts("  lease        if another scheduler holds kube-system/kube-scheduler, Berth stands "
@@ -128,13 +165,13 @@ static void greet(struct bh_up *u, bool example)
                "  %s explain pod/load-000000\n",
                berth, berth);
     else
-        printf("  %s queue\n", berth);
+        printf("  %s %s\n", berth, o->observe ? "compare" : "queue");
     printf("  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n\nCtrl-C stops everything.\n",
            u->kubeconfig);
     fflush(stdout);
 }
 
-static int run(struct bh_up *u, bool example, struct bh_err *err)
+static int run(struct bh_up *u, const struct bh_up_options *o, bool example, struct bh_err *err)
 {
     int rc = u->own_server ? 0 : look_at_server(u, err);
 
@@ -147,7 +184,7 @@ static int run(struct bh_up *u, bool example, struct bh_err *err)
     if (u->stopping || rc < 0)
         return u->stopping ? 0 : rc;
     u->started = true;
-    greet(u, example);
+    greet(u, o, example);
     while (!u->stopping)
         uv_run(&u->loop, UV_RUN_DEFAULT);
     return 0;
@@ -173,11 +210,16 @@ static int check_config(const char *path, struct bh_err *err)
     return rc;
 }
 
+static const char of_deciding[] =
+    "binders data record-decisions annotate-decisions no-example leader-elect";
+
 static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
     const struct bh_opt table[] = {
         {"kubeconfig", 0, BH_OPT_STR, &a->up.kubeconfig, "FILE",
          "use this API server, not the built-in one"},
+        {"observe", 0, BH_OPT_BOOL, &a->up.observe, NULL,
+         "only look: a read-only copy of --kubeconfig's cluster, beside its own scheduler"},
         {"binders", 0, BH_OPT_INT, &a->up.binders, "N", "number of binders (1 to 32)"},
         {"config", 0, BH_OPT_STR, &a->up.config, "FILE", "KubeSchedulerConfiguration"},
         {"port", 0, BH_OPT_INT, &a->up.port, "N",
@@ -202,10 +244,18 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {0},
     };
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
-    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, err);
+    bool given[BH_ARRAY_LEN(table)] = {false};
+    int rc = bh_opt_parse_given(table, bh_cli_help(WHO), argc, argv, &rest, given, err);
 
     if (rc == 0 && rest.n)
         rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[0]);
+    for (size_t i = 0; rc == 0 && a->up.observe && table[i].name; i++)
+        if (given[i] && bh_word_at(of_deciding, table[i].name) >= 0)
+            rc = bh_err_set(err, -EINVAL,
+                            "--observe decides and keeps nothing: --%s does not go with it",
+                            table[i].name);
+    if (rc == 0 && a->up.observe && !a->up.kubeconfig)
+        rc = bh_err_set(err, -EINVAL, "--observe needs --kubeconfig FILE: the cluster to observe");
     if (rc == 0 && (a->up.binders < 1 || a->up.binders > MAX_BINDERS))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --binders: 1 to %d",
                         (long long)a->up.binders, MAX_BINDERS);
@@ -217,12 +267,16 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
     if (rc == 0 && (a->up.front_port < -1 || a->up.front_port > 65535))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --front-port: 0 to 65535",
                         (long long)a->up.front_port);
-    if (rc == 0 && a->up.kubeconfig && a->up.port)
+    if (rc == 0 && a->up.kubeconfig && !a->up.observe && a->up.port)
         rc = bh_err_set(err, -EINVAL,
                         "--port is of the built-in API server, --kubeconfig names another");
     if (rc == 0 && a->up.kubeconfig && a->up.data)
         rc = bh_err_set(err, -EINVAL,
                         "--data is of the built-in API server, --kubeconfig names another");
+    if (a->up.observe) {
+        a->up.leader_elect = false;
+        a->no_example = true;
+    }
     if (rc == 0 && a->up.data && access(a->up.data, F_OK) == 0)
         a->no_example = true; /* it was made when FILE was, or not wanted */
     return rc;
@@ -237,8 +291,8 @@ int bh_cmd_up(int argc, char **argv)
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);
     struct bh_up *u = bh_up_open("berth up", NULL); /* a closed terminal stops us, too */
-    u->own_server = !a.up.kubeconfig;
-    if (a.up.kubeconfig)
+    u->own_server = !a.up.kubeconfig || a.up.observe;
+    if (!u->own_server)
         snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a.up.kubeconfig);
     /* What can be known to be wrong before anything runs. */
     const char *const programs[] = {"berth-watcher",
@@ -254,10 +308,12 @@ int bh_cmd_up(int argc, char **argv)
     if (rc == 0 && !u->own_server)
         rc = bh_kubeconfig_load(u->kubeconfig, NULL, &api, &err);
     bh_api_config_free(api);
+    if (rc == 0 && a.up.observe)
+        rc = look_at_source(u, a.up.kubeconfig, &err);
     if (rc == 0)
         rc = bh_up_prepare(u, &a.up, &err);
     if (rc == 0)
-        rc = run(u, u->own_server && !a.no_example, &err);
+        rc = run(u, &a.up, u->own_server && !a.no_example, &err);
     if (rc < 0)
         (void)bh_cli_fail(WHO, &err); /* while the rest is still there to look at */
     if (u->started)

@@ -48,6 +48,7 @@ struct bh_up_options {
     int64_t binders, port;
     int64_t front_port; /* -1: the usual one, or a free one */
     bool annotate, leader_elect, no_kubelet, no_front;
+    bool observe; /* kubeconfig's cluster is only read: own_server is a copy of it, nobody binds */
 };
 
 /* A loop with signals and ends of children. on_hup NULL: SIGHUP stops, too. */

@@ -144,6 +144,8 @@ static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
     }
     if (a->gates)
         args[n++] = a->gates;
+    if (a->observe)
+        args[n++] = "--observe";
     bh_up_add_child(u, "berth-scheduler", "scheduler", args, NULL);
 }
 
@@ -164,6 +166,12 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
     }
     if (a->no_kubelet)
         args[n++] = "--no-kubelet";
+    if (a->observe) {
+        args[n++] = "--observe";
+        args[n++] = a->kubeconfig;
+        args[n++] = "--observe-config";
+        args[n++] = u->config;
+    }
     bh_up_add_child(u, "berth-simulator", "simulator", args, NULL);
 }
 
@@ -186,7 +194,7 @@ static void describe_children(struct bh_up *u, const struct bh_up_options *a)
     add_config(args, 6, a);
     bh_up_add_child(u, "berth-watcher", "watcher", args, NULL);
     describe_scheduler(u, a);
-    for (int64_t i = 1; i <= a->binders; i++) {
+    for (int64_t i = 1; !a->observe && i <= a->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "%d", (int)i);
         bh_up_add_child(u, "berth-binder", name,

@@ -30,7 +30,7 @@ struct options {
     const char *runtime, *tie, *metrics, *users;
     const char *binder_listen, *binder_keys, *key_file;
     int64_t seed;
-    bool verify;
+    bool verify, observe;
     const char *record, *decisions_file;
     enum bh_record_mode record_mode;
     int64_t decisions_max_bytes, decisions_max_age_ns;
@@ -95,6 +95,7 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
             .config_text = text,
             .tie_break = bh_streq(o->tie, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM,
             .verify = o->verify,
+            .observe = o->observe,
             .gates = &o->flags.gates,
             .max_in_unschedulable_ns = o->flags.pod_max_in_unschedulable_ns,
             .seed = o->seed ? (uint64_t)o->seed : bh_rand_entropy(),
@@ -170,6 +171,8 @@ int main(int argc, char **argv)
         {"seed", 0, BH_OPT_INT, &o.seed, "N", "seed of the random choice; 0 draws one"},
         {"verify", 0, BH_OPT_BOOL, &o.verify, NULL,
          "take every decision on the reference path too and abort on a difference"},
+        {"observe", 0, BH_OPT_BOOL, &o.observe, NULL,
+         "decide nothing: keep the queue and answer questions beside another scheduler"},
         {"binder-listen", 0, BH_OPT_STR, &o.binder_listen, "tcp://HOST:PORT",
          "take binders of other hosts there; needs --key-file and --binder-keys"},
         {"key-file", 0, BH_OPT_STR, &o.key_file, "FILE", "our key, of 'berth keygen'"},

@@ -7,6 +7,7 @@
 #include "common/base/notify.h"
 #include "common/base/opt.h"
 #include "scheduler/decisions/recorder.h"
+#include "simulator/console/observe.h"
 #include "simulator/server/kubeconfig_out.h"
 #include "simulator/server/server.h"
 #include "simulator/server/tls.h"
@@ -20,7 +21,7 @@
 struct args {
     struct bh_sim_options sim; /* what goes to the server as it is */
     const char *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
-    const char *faults, *data_sync, *log_format, *annotate;
+    const char *faults, *data_sync, *log_format, *annotate, *observe_config;
     int64_t port, verbosity;
     bool tls;
 };
@@ -52,6 +53,8 @@ static int check_args(const struct args *a, struct bh_err *err)
     if (a->sim.annotate_nodes < 0 || a->sim.annotate_nodes > 1000000)
         return bh_err_set(err, -EINVAL, "annotate-nodes %lld: want 0 to 1000000",
                           (long long)a->sim.annotate_nodes);
+    if (a->sim.observe && (a->sim.data_file || a->sim.history_file))
+        return bh_err_set(err, -EINVAL, "--observe keeps nothing: not with --data, --history-file");
     if (a->sim.data_file && a->sim.history_file)
         return bh_err_set(err, -EINVAL, "--data and --history-file exclude each other");
     if (!bh_streq(a->log_format, "text") && !bh_streq(a->log_format, "json"))
@@ -121,6 +124,10 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
          "nodes in an annotation at most; 0: as many as fit into 192 KiB (0)"},
         {"read-only", 0, BH_OPT_BOOL, &a->sim.read_only, NULL,
          "the page may change nothing: refuse writes of browsers, import, reset, configuration"},
+        {"observe", 0, BH_OPT_STR, &a->sim.observe, "KUBECONFIG",
+         "be a read-only copy of this cluster, which is only read: lists and watches"},
+        {"observe-config", 0, BH_OPT_STR, &a->observe_config, "FILE",
+         "KubeSchedulerConfiguration whose decisions are compared with the observed cluster's"},
         {"v", 'v', BH_OPT_INT, &a->verbosity, "N", "log verbosity"},
         {"logging-format", 0, BH_OPT_STR, &a->log_format, "text|json", "log format"},
         {0},
@@ -233,6 +240,7 @@ static int start(struct daemon *d, struct bh_err *err)
     if (!a->sim.decisions_file && a->sim.runtime_dir)
         a->sim.decisions_file = d->decisions =
             bh_asprintf("%s/" BH_DECISIONS_FILE, a->sim.runtime_dir);
+    a->sim.no_controllers |= a->sim.observe != NULL; /* the observed cluster has its own */
     a->sim.port = (uint16_t)a->port;
     a->sim.tls_cert_pem = d->tls.cert_pem;
     a->sim.tls_key_pem = d->tls.key_pem;
@@ -244,6 +252,8 @@ static int start(struct daemon *d, struct bh_err *err)
     a->sim.annotate = bh_streq(a->annotate, "full");
     raise_descriptors();
     rc = rc < 0 ? rc : bh_sim_new(&d->loop, &a->sim, &d->sim, err);
+    if (rc == 0 && a->sim.observe)
+        rc = bh_console_observe(d->sim, a->observe_config, err);
     rc = rc < 0 ? rc : write_kubeconfig(d, err);
     if (rc < 0)
         return rc;

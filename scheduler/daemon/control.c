@@ -44,6 +44,8 @@ static void fill_intake(const struct bh_sched_daemon *d, Berth__ControlStatus *s
     s->leading = d->in.leading;
     s->lease_term = d->in.lease_term;
     s->trouble = (char *)(uintptr_t)d->in.snapshot_trouble;
+    if (d->o.observe && !*s->trouble)
+        s->trouble = (char *)(uintptr_t) "looks on only (--observe): another scheduler decides";
     if (!bh_snap_reader_info(d->in.reader, &snap))
         return;
     s->has_incarnation = s->has_position = s->has_head = s->has_heartbeat_age_ns = true;

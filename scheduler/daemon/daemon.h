@@ -75,6 +75,7 @@ struct bh_sched_daemon_options {
     const char *config_text; /* what the file came to, before flags; NULL = not known */
     enum bh_tie_break tie_break;
     bool verify;
+    bool observe; /* decides nothing: another scheduler does, this one looks on */
     uint64_t seed;
     struct bh_recorder_options record; /* mode OFF: nothing is kept */
 };

@@ -43,6 +43,7 @@ static const struct route {
     {BERTH_PREFIX, "GET", "scenarios", 1, 3, bh_console_scenarios_get},
     {BERTH_PREFIX, "POST", "scenarios", 1, 1, bh_console_scenarios_post},
     {BERTH_PREFIX, "DELETE", "scenarios", 2, 2, bh_console_scenarios_delete},
+    {BERTH_PREFIX, "GET", "comparison", 1, 1, bh_console_comparison},
     {NULL, NULL, NULL, 0, 0, NULL}, /* the end */
 };
 
@@ -62,6 +63,7 @@ static const struct part {
     {NULL, bh_console_import_stop},
     {bh_console_replay_start, bh_console_replay_stop},
     {bh_console_scenarios_start, bh_console_scenarios_stop},
+    {NULL, bh_console_observe_stop},
 };
 
 void bh_console_start(struct bh_sim *s)

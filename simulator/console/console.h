@@ -51,6 +51,7 @@ struct bh_console {
     struct bh_console_decisions *decisions; /* decisions.h */
     struct bh_console_annotator *annotator; /* decisions.h; NULL: no annotations */
     struct bh_console_scenarios *scenarios; /* scenarios.h */
+    struct bh_console_observe *observe;     /* observe.h; NULL: no other cluster is followed */
 };
 
 /* ---- work that takes longer (work.c) -----------------------------------------------------------

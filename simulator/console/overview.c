@@ -139,20 +139,21 @@ void bh_console_overview(struct bh_console_req *c)
         return;
     }
     bh_time_format_micro_ns(time, bh_sim_now_ns(r->sim));
-    bh_console_reply(r, 200,
-                     bh_json_make(r->a,
-                                  "version: %s, revision: %lu, time: %s, "
-                                  "nodes: {total: %ld, ready: %ld, unschedulable: %ld}, "
-                                  "pods: {total: %ld, pending: %ld, scheduled: %ld, running: %ld, "
-                                  "succeeded: %ld, failed: %ld, gated: %ld, terminating: %ld}, "
-                                  "pendingReasons: %p, resources: %p, "
-                                  "scheduler: {running: %i, deciding: %i, trouble: %s}, "
-                                  "recording: %p, readOnly: %i",
-                                  BH_VERSION, bh_console_totals_revision(console), time,
-                                  t->nodes.total, t->nodes.ready, t->nodes.unschedulable,
-                                  t->pods.total, t->pods.pending, t->pods.scheduled,
-                                  t->pods.running, t->pods.succeeded, t->pods.failed, t->pods.gated,
-                                  t->pods.terminating, pending_reasons(console, r->a),
-                                  resources(r->a, t), s->running, s->deciding, s->trouble,
-                                  bh_console_recording(console, r->a), r->sim->opt.read_only));
+    bh_console_reply(
+        r, 200,
+        bh_json_make(r->a,
+                     "version: %s, revision: %lu, time: %s, "
+                     "nodes: {total: %ld, ready: %ld, unschedulable: %ld}, "
+                     "pods: {total: %ld, pending: %ld, scheduled: %ld, running: %ld, "
+                     "succeeded: %ld, failed: %ld, gated: %ld, terminating: %ld}, "
+                     "pendingReasons: %p, resources: %p, "
+                     "scheduler: {running: %i, deciding: %i, trouble: %s}, "
+                     "recording: %p, readOnly: %i, observes?: %p",
+                     BH_VERSION, bh_console_totals_revision(console), time, t->nodes.total,
+                     t->nodes.ready, t->nodes.unschedulable, t->pods.total, t->pods.pending,
+                     t->pods.scheduled, t->pods.running, t->pods.succeeded, t->pods.failed,
+                     t->pods.gated, t->pods.terminating, pending_reasons(console, r->a),
+                     resources(r->a, t), s->running, s->deciding, s->trouble,
+                     bh_console_recording(console, r->a), r->sim->opt.read_only || console->observe,
+                     bh_console_observed(console, r->a)));
 }

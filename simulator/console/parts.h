@@ -24,7 +24,8 @@ bh_console_fn bh_console_asof;                                /* asof.c */
 bh_console_fn bh_console_replay_get, bh_console_replay_post, bh_console_replay_patch,
     bh_console_replay_delete; /* replay.c */
 bh_console_fn bh_console_scenarios_post, bh_console_scenarios_get,
-    bh_console_scenarios_delete; /* scenarios.c */
+    bh_console_scenarios_delete;     /* scenarios.c */
+bh_console_fn bh_console_comparison; /* observe.c */
 
 /* ---- life --------------------------------------------------------------------------------------
  * Order: parts[] in console.c. */
@@ -44,10 +45,14 @@ bh_console_part_fn bh_console_past_start, bh_console_past_stop;
 bh_console_part_fn bh_console_import_stop;
 bh_console_part_fn bh_console_replay_start, bh_console_replay_stop;
 bh_console_part_fn bh_console_scenarios_start, bh_console_scenarios_stop;
+bh_console_part_fn bh_console_observe_stop; /* begun by observe.h */
 
 /* The request of a client that was kept waiting; http NULL: it has left. (work.c) */
 struct bh_sim_req bh_console_late_req(struct bh_sim *s, struct bh_http_req *http,
                                       struct bh_arena *a, uint64_t start_ns);
+
+/* ---- observe.c: the cluster that is followed; NULL: none is ------------------------------------ */
+struct bh_json *bh_console_observed(struct bh_console *c, struct bh_arena *a);
 
 /* ---- config.c, in a worker thread -------------------------------------------------------------
  * The scheduler of a runtime directory. */

@@ -111,6 +111,13 @@ static bool only_asks(struct bh_sim_req *r)
     return false;
 }
 
+/* Who somebody is and what they may do: asked with POST, and nothing is stored. */
+static bool is_review(const struct bh_sim_req *r)
+{
+    return strncmp(r->path, "/apis/authentication.k8s.io/", 28) == 0 ||
+           strncmp(r->path, "/apis/authorization.k8s.io/", 27) == 0;
+}
+
 /* Paths of the console that change something: --read-only refuses them to every client. */
 static bool is_console_write(const struct bh_sim_req *r)
 {
@@ -135,6 +142,10 @@ int bh_sim_check_client(struct bh_sim_req *r)
     if (is_cross_site(r, reads) || (!reads && is_nameless_form(r)))
         return bh_sim_fail(&r->e, 403, "Forbidden",
                            "forbidden: other web pages may not ask this server for anything");
+    if (r->sim->opt.observe && !reads && !only_asks(r) && !is_review(r))
+        return bh_sim_fail(&r->e, 403, "Forbidden",
+                           "forbidden: this is a read-only copy of another cluster (--observe): "
+                           "what is to change is changed there");
     if (r->sim->opt.read_only && !reads && (is_browser(r) || is_console_write(r)) && !only_asks(r))
         return bh_sim_fail(&r->e, 403, "Forbidden", "forbidden: the server runs with --read-only");
     if (!r->sim->opt.tokens || is_public(r->path))

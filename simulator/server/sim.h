@@ -313,6 +313,10 @@ int bh_sim_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
 int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *uid,
                 const char *node, const struct bh_json *labels, const struct bh_json *annotations,
                 struct bh_sim_error *e);
+/* As another server has it (--observe): obj, with its uid, in place of what is there. No defaults,
+ * no checks, no controllers. NULL obj: it is gone there. */
+void bh_sim_mirror(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                   struct bh_arena *a, struct bh_json *obj);
 /* Creates or counts up a v1 Event about regarding (source = component). Best effort. */
 void bh_sim_event(struct bh_sim *s, const struct bh_sim_obj *regarding, const char *type,
                   const char *reason, const char *component, const char *fmt, ...) BH_PRINTF(6, 7);

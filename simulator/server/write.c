@@ -504,3 +504,19 @@ int bh_sim_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
     bh_sim_error_init(&own);
     return bh_sim_do_delete(s, t, ns, name, o, false, NULL, NULL, e ? e : &own);
 }
+
+void bh_sim_mirror(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                   struct bh_arena *a, struct bh_json *obj)
+{
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
+    struct bh_json *meta = bh_json_get(obj, "metadata");
+
+    if (slot && !bh_streq(slot->cur->uid, bh_json_get_text(meta, "uid"))) {
+        bh_sim_commit_delete(s, slot); /* gone, or another one took its name */
+        slot = NULL;
+    }
+    if (!obj)
+        return;
+    set_revision(s, a, meta);
+    bh_sim_commit(s, slot, bh_sim_obj_new(s, t, obj, s->rv + 1), obj);
+}
