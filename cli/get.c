@@ -90,7 +90,7 @@ static int read_view(struct view *v, const char *runtime_dir, struct bh_err *err
     struct bh_snap_reader *r = bh_snap_reader_new(runtime_dir, v->symtab);
     for (unsigned i = 0; i < 10000 && !(v->complete && o == BH_SNAP_OK); i++) {
         o = bh_snap_follow(r, 1u << 20, on_event, v);
-        if (o == BH_SNAP_NOT_READY && bh_mono_ns() < until &&
+        if (o == BH_SNAP_NOT_READY && bh_mono_ns() < until && !bh_snap_reader_absent(r) &&
             bh_ask_probe(runtime_dir, "watcher", "berth-watcher", NULL) == 0) {
             nanosleep(&pause, NULL);
             continue;

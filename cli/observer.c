@@ -223,7 +223,8 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
         if (work)
             news = bh_mono_ns();
         if ((*o->in.feed.refused && bh_mono_ns() - began > PATIENCE_NS) ||
-            bh_mono_ns() - news > PATIENCE_NS)
+            bh_mono_ns() - news > PATIENCE_NS ||
+            (!o->in.snapshot_ready && bh_snap_reader_absent(o->in.reader)))
             rc = gave_up(o, runtime_dir, err);
         else if (!work)
             bh_bus_wait(o->in.feed.bus, IDLE_MS);

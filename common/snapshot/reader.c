@@ -320,6 +320,14 @@ bool bh_snap_reader_lease(const struct bh_snap_reader *r, uint64_t *ret_term,
     return true;
 }
 
+bool bh_snap_reader_absent(const struct bh_snap_reader *r)
+{
+    const struct bh_snap_control *c = r->control;
+
+    return !r->seg.h && (!c || __atomic_load_n(&c->hidden, __ATOMIC_ACQUIRE) ||
+                         bh_snap_load_acquire(&c->segment));
+}
+
 const char *bh_snap_reader_error(const struct bh_snap_reader *r)
 {
     return r->error;

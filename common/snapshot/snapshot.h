@@ -189,6 +189,9 @@ bool bh_snap_reader_info(const struct bh_snap_reader *r, struct bh_snap_stats *r
 /* False: not attached. */
 bool bh_snap_reader_lease(const struct bh_snap_reader *r, uint64_t *ret_term,
                           uint64_t *ret_until_boot_ns);
+/* After NOT_READY: there is no snapshot at all (never made, stopped, removed, no room for it), not
+ * one that is being filled. A daemon waits for it; a command has nothing to read. */
+bool bh_snap_reader_absent(const struct bh_snap_reader *r);
 const char *bh_snap_reader_error(const struct bh_snap_reader *r);
 
 /* ---- crash points ---------------------------------------------------------------------------- */

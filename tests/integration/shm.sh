@@ -60,6 +60,13 @@ eventually "there are new ones" 20 count_is 3
 expect "which are found" '^node-035999 ' "$BERTH_BIN/berth" get nodes --runtime-dir "$RT"
 expect "a pod is decided" '"bound":1,' load --node-count 0 --pod-count 1 --prefix after-names
 eventually "the scheduler has followed" 20 follows_what_is_there
+watcher=$(pid_of berth-watcher)
+kill -STOP "$watcher" # so that nobody makes them again
+objects -delete
+expect "nothing is read from what is gone: get" 'No such file' eval '! "$BERTH_BIN/berth" get nodes --runtime-dir "$RT" 2>&1'
+expect "and explain" 'snapshot of .*No such file' eval '! "$BERTH_BIN/berth" explain pod/x --runtime-dir "$RT" 2>&1'
+kill -CONT "$watcher"
+eventually "they are made again" 20 count_is 3
 rm "$RT/snapshot"
 eventually "a link that is gone is made again" 20 test -L "$RT/snapshot"
 ln -sfn /dev/shm/berth-0000000000000000-0000000000000000 "$RT/snapshot"

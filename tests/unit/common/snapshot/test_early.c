@@ -17,11 +17,13 @@ static void test_changes_but_no_end(void)
     fx_reader_init(&x, name, NULL);
     CU_ASSERT_EQUAL(fx_write_node(w, 1, 1), 0);
     CU_ASSERT_EQUAL(once(&x), BH_SNAP_NOT_READY);
+    CU_ASSERT_FALSE(bh_snap_reader_absent(x.r));
     CU_ASSERT_EQUAL(x.begins, 0);
     bh_snap_open(w);
     bh_snap_open(w); /* once is enough, twice does no harm */
     CU_ASSERT_EQUAL(once(&x), BH_SNAP_NOT_READY);
     CU_ASSERT(strstr(bh_snap_reader_error(x.r), "not synced") != NULL);
+    CU_ASSERT_FALSE(bh_snap_reader_absent(x.r)); /* it is being filled */
     CU_ASSERT(x.begins == 1 && x.ends == 0 && x.state.op[FX_NODES][1] == 1);
     CU_ASSERT_EQUAL(fx_write_pod(w, 5, 2), 0);
     CU_ASSERT_EQUAL(once(&x), BH_SNAP_NOT_READY);

@@ -206,6 +206,7 @@ static void test_strangers_objects_are_refused(void)
         CU_ASSERT_EQUAL(symlink(elsewhere[i], path[0]), 0);
         CU_ASSERT_EQUAL(fx_once(&x), BH_SNAP_NOT_READY);
         CU_ASSERT(strstr(bh_snap_reader_error(x.r), "not a link to one") != NULL);
+        CU_ASSERT(bh_snap_reader_absent(x.r));
         CU_ASSERT_EQUAL(unlink(path[0]), 0);
     }
     CU_ASSERT_EQUAL(rename(link, path[0]), 0);
@@ -411,7 +412,8 @@ static int no_room_to_grow(void *arg)
         return 3;
     /* Readers have nothing, neither the old state nor half of the new one, and know why. */
     if (fx_follow(&x, 0) != BH_SNAP_NOT_READY || fx_follow(&late, 0) != BH_SNAP_NOT_READY ||
-        !strstr(bh_snap_reader_error(late.r), "no room") || bh_snap_reader_info(x.r, &st))
+        !strstr(bh_snap_reader_error(late.r), "no room") || bh_snap_reader_info(x.r, &st) ||
+        !bh_snap_reader_absent(x.r) || !bh_snap_reader_absent(late.r))
         return 4;
     for (uint64_t i = 0; i < op / 2; i++) {
         if (fx_delete(w, FX_PODS, i) != 0)
