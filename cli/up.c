@@ -171,6 +171,23 @@ static void greet(struct bh_up *u, const struct bh_up_options *o, bool example)
     fflush(stdout);
 }
 
+/* The built-in server is back without its objects: what `berth up` began with comes back. */
+static void begin_again(struct bh_up *u, bool example)
+{
+    uint64_t end = bh_mono_ns() + REQUEST_NS;
+    struct bh_err err = {0};
+    int rc = -EAGAIN;
+
+    u->lost = false;
+    /* It does not listen at once, and may end again: then it is lost again. */
+    while (example && rc < 0 && u->child->pid && bh_mono_ns() < end && bh_up_pump(u))
+        rc = load_example(u, &err);
+    if (rc == 0)
+        fprintf(stderr, WHO ": the example cluster is there again\n");
+    else if (example && bh_mono_ns() >= end)
+        fprintf(stderr, WHO ": the example cluster did not come back: %s\n", err.msg);
+}
+
 static int run(struct bh_up *u, const struct bh_up_options *o, bool example, struct bh_err *err)
 {
     int rc = u->own_server ? 0 : look_at_server(u, err);
@@ -185,8 +202,11 @@ static int run(struct bh_up *u, const struct bh_up_options *o, bool example, str
         return u->stopping ? 0 : rc;
     u->started = true;
     greet(u, o, example);
-    while (!u->stopping)
+    while (!u->stopping) {
         uv_run(&u->loop, UV_RUN_DEFAULT);
+        if (u->lost)
+            begin_again(u, example);
+    }
     return 0;
 }
 

@@ -23,6 +23,9 @@ struct bh_up_child {
     unsigned pause_ms;
     bool told_to_stop, ended;
     int status; /* of the last end */
+    /* The built-in server without a file: where in argv the next life is told how the last one
+     * ended, and that its objects are gone. NULL = nothing is lost with it. */
+    char **loss;
     uv_timer_t again;
 };
 struct bh_up {
@@ -38,6 +41,7 @@ struct bh_up {
     uint16_t front_port; /* HTTPS */
     int lock;            /* up.lock of the runtime directory, 0 = not ours */
     bool made_dir, own_server, elects, started, stopping;
+    bool lost;      /* a child with a loss is back: what it was started with is missing */
     bool signalled; /* a signal came to end it, maybe while bh_up_stop() was at it already */
 };
 

@@ -10,6 +10,7 @@
  */
 #include "cli/up.h"
 #include "common/base/log.h"
+#include "common/k8s/quantity.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -64,8 +65,14 @@ static void on_again(uv_timer_t *t)
 {
     struct bh_up_child *c = t->data;
 
-    if (!c->up->stopping && bh_up_spawn(c) < 0)
+    if (c->up->stopping)
+        return;
+    if (bh_up_spawn(c) < 0) {
         uv_timer_start(t, on_again, PAUSE_MAX_MS, 0);
+    } else if (c->loss) {
+        c->up->lost = true;
+        uv_stop(&c->up->loop);
+    }
 }
 
 static void describe_end(const struct bh_up_child *c, char out[static 64])
@@ -74,6 +81,19 @@ static void describe_end(const struct bh_up_child *c, char out[static 64])
         snprintf(out, 64, "was killed by signal %d", WTERMSIG(c->status));
     else
         snprintf(out, 64, "ended with status %d", WEXITSTATUS(c->status));
+}
+
+/* One sentence, for the terminal and for the page. */
+static void tell_loss(struct bh_up_child *c, const char *how)
+{
+    char time[32];
+
+    bh_time_format_ns(time, bh_wall_ns());
+    free(*c->loss);
+    *c->loss = bh_asprintf("the built-in API server %s at %s: its objects were in memory only and "
+                           "are gone (--data FILE keeps them)",
+                           how, time);
+    fprintf(stderr, "%s: %s\n", c->up->who, *c->loss);
 }
 
 static void child_ended(struct bh_up_child *c, int status)
@@ -94,6 +114,8 @@ static void child_ended(struct bh_up_child *c, int status)
     else
         fprintf(stderr, "%s: %s %s, starting it again (its log: %s)\n", c->up->who, c->name, how,
                 c->log);
+    if (c->loss)
+        tell_loss(c, how);
     uv_timer_start(&c->again, on_again, c->pause_ms, 0);
     c->pause_ms = BH_MIN(c->pause_ms * 2, PAUSE_MAX_MS);
 }

@@ -152,7 +152,7 @@ static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
 static void describe_server(struct bh_up *u, const struct bh_up_options *a)
 {
     char port[16];
-    const char *args[16] = {"--port",        port,  "--kubeconfig-out", u->kubeconfig,
+    const char *args[18] = {"--port",        port,  "--kubeconfig-out", u->kubeconfig,
                             "--runtime-dir", u->dir};
     unsigned n = 6;
 
@@ -172,7 +172,14 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
         args[n++] = "--observe-config";
         args[n++] = u->config;
     }
+    const bool forgets = !a->data && !a->observe;
+    if (forgets) {
+        args[n++] = "--lost";
+        args[n++] = "";
+    }
     bh_up_add_child(u, "berth-simulator", "simulator", args, NULL);
+    if (forgets)
+        u->child[u->n - 1].loss = &u->child[u->n - 1].argv[n];
 }
 
 static void describe_children(struct bh_up *u, const struct bh_up_options *a)

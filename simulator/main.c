@@ -122,6 +122,9 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
          "needs --decisions, and --record-decisions=full at the scheduler (off)"},
         {"annotate-nodes", 0, BH_OPT_INT, &a->sim.annotate_nodes, "N",
          "nodes in an annotation at most; 0: as many as fit into 192 KiB (0)"},
+        {"lost", 0, BH_OPT_STR, &a->sim.lost, "TEXT",
+         "what the page says, and the timeline has, of a server before this one whose objects are "
+         "gone"},
         {"read-only", 0, BH_OPT_BOOL, &a->sim.read_only, NULL,
          "the page may change nothing: refuse writes of browsers, import, reset, configuration"},
         {"observe", 0, BH_OPT_STR, &a->sim.observe, "KUBECONFIG",

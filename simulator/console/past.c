@@ -225,6 +225,8 @@ void bh_console_past_start(struct bh_console *c)
     bh_sim_listen(c->sim, p->pods, on_pod, p);
     bh_sim_listen(c->sim, p->nodes, on_node, p);
     p->timer = bh_sim_after(c->sim, EVERY_NS, on_second, p);
+    if (c->sim->opt.lost && *c->sim->opt.lost)
+        bh_console_past_note(c, "lost", c->sim->opt.lost);
 }
 
 void bh_console_past_stop(struct bh_console *c)

@@ -216,7 +216,7 @@ static bool tell_state(struct stream *s, struct subject *k)
 /* true: not all is told. */
 static bool feed_state(struct stream *s)
 {
-    char data[64];
+    const char *lost = s->all->c->sim->opt.lost;
 
     for (unsigned i = 0; i < s->n; i++) {
         struct subject *k = &s->subject[i];
@@ -228,8 +228,12 @@ static bool feed_state(struct stream *s)
     s->synced = true;
     if (s->lines)
         return true; /* what came meanwhile */
-    int n = snprintf(data, sizeof(data), "{\"revision\":%llu}", (unsigned long long)s->rv);
-    send_event(s, s->rv, "synced", data, (size_t)n);
+    struct bh_buf *data = &s->all->text;
+    bh_buf_reset(data);
+    bh_json_write(data, bh_json_make(&s->all->arena, "revision: %lu, lost?: %s", s->rv,
+                                     lost && *lost ? lost : NULL));
+    bh_arena_reset(&s->all->arena);
+    send_event(s, s->rv, "synced", data->p, data->n);
     return false;
 }
 

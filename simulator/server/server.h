@@ -31,6 +31,7 @@ struct bh_sim_options {
     const char *decisions_file; /* written by that scheduler (decisions.h); NULL = none */
     bool annotate;              /* its attempts onto the pods, as kube-scheduler-simulator does */
     int64_t annotate_nodes;     /* at most so many nodes in an annotation; 0 = as many as fit */
+    const char *lost;           /* what the page says of the server before this one; "" = nothing */
     bool read_only;             /* browsers and the console's paths may change nothing */
     const char *observe; /* kubeconfig of the cluster whose copy this is: nobody may change anything;
                             NULL = none */

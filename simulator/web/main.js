@@ -6,7 +6,7 @@ import {
   ApiError, auth, debounce, dialog, fetchJSON, fmt, h, icon, navGroups, navigate, replace, route, screens, startRouter, to,
   toast
 } from './lib.js';
-import {onState, restart, rows, startStore, subscribe} from './store.js';
+import {onState, restart, rows, startStore, store, subscribe} from './store.js';
 
 // Each file registers its screens. One that is missing or broken costs its own screens only.
 const FILES = [
@@ -181,12 +181,28 @@ function toggleNav() {
   remember.set('nav', d.nav);
 }
 
+// The server is another one than before, and empty or back at its start: said until somebody has read it.
+function gone(el) {
+  const text = store.lost;
+  el.className = '';
+  el.dataset.for = 'gone';
+  el.hidden = false;
+  replace(el, h('span', {class: 'grow'}, `The cluster of before is gone: ${text}.`), h('button', {
+            type: 'button',
+            onclick: () => {
+              remember.set('lost', text);
+              el.hidden = true;
+            }
+          }, 'I see'));
+}
 let bannerTimer = 0;
 function banner(state, info) {
   const el = document.getElementById('banner');
   clearTimeout(bannerTimer);
   if (state !== 'lost') {
-    if (el.dataset.for !== 'token') el.hidden = true;
+    if (el.dataset.for === 'token') return;
+    el.hidden = true;
+    if (state === 'live' && store.lost && store.lost !== remember.get('lost')) gone(el);
     return;
   }
   // A connection that comes back at once is not worth a banner.

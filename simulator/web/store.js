@@ -21,7 +21,8 @@ let frame = 0;
 
 export const store = {
   state: 'loading',
-  info: ''
+  info: '',
+  lost: ''  // why the cluster of before is gone, when the server says so
 };
 
 function kindOf(name) {
@@ -307,7 +308,10 @@ class Stream {
       this.begin();
       return;
     }
-    if (name === 'synced') this.finishState();
+    if (name === 'synced') {
+      store.lost = v.lost || '';
+      this.finishState();
+    }
     else if (Array.isArray(v)) {
       const k = kindOf(name);
       for (const c of v) change(k, c);

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import signal
 import tempfile
 import time
 
@@ -308,5 +309,25 @@ def in_the_dark(page: Page):
     page.theme('light')
 
 
+def the_server_dies(page: Page):
+    create(POD % ('of-before', '', '1'))
+    page.go('#/pods')
+    page.wait_text('of-before')
+    page.allowed += ['berth/v1/watch', 'ERR_CONNECTION_REFUSED', 'ERR_INCOMPLETE_CHUNKED_ENCODING', 'ERR_CONNECTION_RESET']
+    os.kill(int(os.environ['BERTH_SERVER_PID']), signal.SIGKILL)
+    page.wait('the banner', "const b = document.getElementById('banner'); return !b.hidden && /cluster of before is gone: the built-in API server was killed by signal 9/.test(b.innerText)", seconds=30)
+    check('a cluster that is gone is told, with the reason', True)
+    page.wait('what is gone is not shown', "return !document.querySelector('#main').innerText.includes('of-before')")
+    page.go('#/nodes')
+    page.wait_text('node-a1')
+    check('the example is there again', True)
+    page.shot('gone-light')
+    page.button('I see', '#banner')
+    page.open('#/timeline')
+    page.wait('live', "return document.querySelector('.live').dataset.state === 'live'")
+    check('said until it is read, and kept in the timeline', page.js("return document.getElementById('banner').hidden")
+          and 'in memory only and are gone' in api('/berth/v1/timeline')['items'][0]['detail'])
+
+
 if __name__ == '__main__':
-    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, time_and_runs, hostile_texts, in_the_dark, replay)
+    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, time_and_runs, hostile_texts, in_the_dark, replay, the_server_dies)

@@ -18,7 +18,8 @@ check "the page has nothing inline and nothing foreign" \
 start_up --port 0 --front-port 0 --runtime-dir "$work/run" || exit 1
 BERTH_URL=$(awk '/API server/ {print $3; exit}' "$work/up.out")
 SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
-export BERTH_BIN BERTH_URL SCREENSHOTS PYTHONDONTWRITEBYTECODE=1
+BERTH_SERVER_PID=$(pid_of berth-simulator)
+export BERTH_SERVER_PID BERTH_BIN BERTH_URL SCREENSHOTS PYTHONDONTWRITEBYTECODE=1
 for t in "$tests"/test_*.py; do
     [ $# -eq 0 ] || [[ " $* " == *" $(basename "$t") "* ]] || continue
     (cd "$tests" && timeout $((240 * PATIENCE)) "$python" "$t") >"$work/out" 2>"$work/err"

@@ -80,6 +80,16 @@ for p in berth-watcher berth-scheduler 'berth-binder .*--instance 1' 'berth-bind
 done
 expect "berth up tells of the restarts" 'was killed by signal 9, starting it again' cat "$work/up.err"
 
+# the built-in server takes its objects along; it says so, and what was there at the start comes back
+kill -9 "$(pid_of berth-simulator)"
+eventually "the example comes back" 30 grep -q 'the example cluster is there again' "$work/up.err"
+expect "berth up tells what is gone, and why" 'was killed by signal 9 at .*Z: its objects were in memory only and are gone' cat "$work/up.err"
+expect "and the server does" '^lost the built-in API server was killed' eval 'k get --raw /berth/v1/timeline | jq -r ".items[] | .what + \" \" + .detail"'
+expect "nodes of the start, nothing else" '^node-a1 node-a2 node-b1 node-b2 node-c1 $' eval 'k get nodes -o name | sed s,node/,, | tr "\n" " "'
+expect "no pods of before" 'not found' eval '! k get deployment after-1'
+check "and it schedules" k create deployment anew --image=pause --replicas=4
+eventually "they run" 20 running "app=anew" 4
+
 # the end
 kill -INT "$up_pid"
 wait "$up_pid"
