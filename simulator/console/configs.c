@@ -20,6 +20,19 @@ static void add_findings(struct bh_arena *a, struct bh_json *list,
     }
 }
 
+/* Which plugins score in each profile, and with which weight. */
+static void add_scores(struct bh_arena *a, struct bh_json *list, const struct bh_sched_config *c)
+{
+    for (uint32_t i = 0; c && i < c->n_profiles; i++) {
+        const struct bh_profile_config *p = &c->profiles[i];
+        struct bh_json *plugins = bh_json_new(a, BH_JSON_ARRAY);
+        for (uint32_t k = 0; k < p->n_points[BH_POINT_SCORE]; k++)
+            bh_json_append(a, plugins, "name: %s, weight: %d", p->points[BH_POINT_SCORE][k].name,
+                           p->points[BH_POINT_SCORE][k].weight);
+        bh_json_append(a, list, "profile: %s, plugins: %p", p->scheduler_name, plugins);
+    }
+}
+
 static void run_check(struct bh_console_job *j, void *arg)
 {
     struct bh_sched_config *c = NULL;
@@ -33,10 +46,12 @@ static void run_check(struct bh_console_job *j, void *arg)
         int rc = bh_sched_config_read(text, strlen(text), &c, &report);
         if (rc == 0 && c->tree)
             bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, false, &yaml);
-        struct bh_json *v = bh_json_make(&q.a, "valid: %i, errors: [], warnings: [], effective: %s",
-                                         rc == 0, bh_buf_str(&yaml));
+        struct bh_json *v =
+            bh_json_make(&q.a, "valid: %i, errors: [], warnings: [], effective: %s, scores: []",
+                         rc == 0, bh_buf_str(&yaml));
         add_findings(&q.a, bh_json_get(v, "errors"), &report.errors);
         add_findings(&q.a, bh_json_get(v, "warnings"), &report.warnings);
+        add_scores(&q.a, bh_json_get(v, "scores"), c);
         bh_console_job_reply(j, 200, v);
     }
     bh_sched_config_free(c);

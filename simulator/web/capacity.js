@@ -241,38 +241,42 @@ class ConfigDiff {
   }
 
   show(got, body) {
-    const table = new Table({ name: 'differences', key: (p) => `${p.namespace}/${p.name}`, sort: { id: 'pod', dir: 'asc' }, fixedHeight: 12, onOpen: (p) => this.why(p, body, place), columns: [
-      { id: 'pod', title: 'Pod', width: 'minmax(180px,1.5fr)', text: (p) => `${p.namespace}/${p.name}`, cell: (p) => podRef(p.namespace, p.name) },
-      ...['a', 'b'].map((k) => ({ id: k, title: `With ${k.toUpperCase()}`, width: 'minmax(130px,1.4fr)', text: (p) => p[k] || p[`message${k.toUpperCase()}`] || 'pending', cell: (p) => (p[k] ? nodeLink(p[k]) : h('span', { class: 'bad', title: p[`message${k.toUpperCase()}`] }, 'nowhere')) })),
-      { id: 'why', title: '', width: '96px', text: () => '', cell: (p) => h('button', { type: 'button', class: 'ghost', onclick: () => this.why(p, body, place) }, 'why?') }] });
-    const place = h('div');
-    table.setRows(got.different);
     if (!got.compared) return empty(body.pods === 'pending' ? 'No pod is pending' : 'There are no pods', body.pods === 'pending' ? 'Compare all pods instead.' : 'Create some first.');
-    return [note(got.different.length ? 'info' : 'ok', h('b', {}, got.different.length ? `${count(got.different.length)} of ${plural(got.compared, 'pod')} would go elsewhere` : `All ${plural(got.compared, 'pod')} are decided alike`), `; ${count(got.same)} stay the same. Computed in ${fmt.ns(got.took_ns)}.`),
-      utilisation(got.utilisation), got.different.length ? h('section', { class: 'panel' }, table.el) : null, place];
+    return [note(got.different.length ? 'info' : 'ok', h('b', {}, got.different.length ? `${count(got.different.length)} of ${plural(got.compared, 'pod')} would go elsewhere` : `All ${plural(got.compared, 'pod')} are decided alike`), `; ${count(got.same)} stay the same. Computed in ${fmt.ns(got.took_ns)}.`), differences(got, body, ['With A', 'With B'])];
   }
+}
 
-  // The two nodes of one pod under B, plugin by plugin.
-  why(p, body, place) {
-    into(place, () => ask('POST', '/berth/v1/whatif', { pod: { namespace: p.namespace, name: p.name }, config: body.b }), (got) => {
-      const of = (n) => ((got.after || {}).ranking || []).find((r) => r.node === n), a = of(p.a), b = of(p.b);
-      const title = h('h3', { class: 'q-h3' }, podRef(p.namespace, p.name), ' decided with B, plugin by plugin');
-      if (!a || !b || a.total === undefined || b.total === undefined) return [title, note('info', !p.a || !p.b ? p.messageB || p.messageA || 'One of the two has no node for it.' : 'The present state of the cluster has no scores for both nodes: earlier pods of the comparison filled them.')];
-      return [title, h('table', { class: 'plain' }, h('thead', {}, h('tr', {}, h('th', {}, 'Plugin'), h('th', { class: 'right' }, p.a), h('th', { class: 'right' }, p.b), h('th', { class: 'right' }, 'difference'))),
-        h('tbody', {}, (a.plugins || []).map((x, i) => { const y = (b.plugins || [])[i] || {}, by = (y.weighted || 0) - x.weighted; return h('tr', {}, h('td', {}, `${x.plugin} ×${x.weight}`), h('td', { class: 'right num' }, count(x.weighted)), h('td', { class: 'right num' }, count(y.weighted)), h('td', { class: 'right num' }, by ? `${by > 0 ? '+' : '−'}${count(Math.abs(by))}` : '')); }),
-          h('tr', {}, h('td', {}, h('b', {}, 'Total')), h('td', { class: 'right num' }, count(a.total)), h('td', { class: 'right num' }, count(b.total)), h('td', { class: 'right num' }, `${b.total >= a.total ? '+' : '−'}${count(Math.abs(b.total - a.total))}`))))];
-    });
-  }
+// What configs/diff answered to body. names: of the two configurations.
+export function differences(got, body, names) {
+  const table = new Table({ name: 'differences', key: (p) => `${p.namespace}/${p.name}`, sort: { id: 'pod', dir: 'asc' }, fixedHeight: 12, onOpen: (p) => why(p, body, place), columns: [
+    { id: 'pod', title: 'Pod', width: 'minmax(180px,1.5fr)', text: (p) => `${p.namespace}/${p.name}`, cell: (p) => podRef(p.namespace, p.name) },
+    ...['a', 'b'].map((k, i) => ({ id: k, title: names[i], width: 'minmax(130px,1.4fr)', text: (p) => p[k] || p[`message${k.toUpperCase()}`] || 'pending', cell: (p) => (p[k] ? nodeLink(p[k]) : h('span', { class: 'bad', title: p[`message${k.toUpperCase()}`] }, 'nowhere')) })),
+    { id: 'why', title: '', width: '96px', text: () => '', cell: (p) => h('button', { type: 'button', class: 'ghost', onclick: () => why(p, body, place) }, 'why?') }] });
+  const place = h('div');
+  table.setRows(got.different);
+  return [utilisation(got.utilisation, names), got.different.length ? h('section', { class: 'panel' }, table.el) : null, place];
+}
+
+// The two nodes of one pod under B, plugin by plugin.
+function why(p, body, place) {
+  into(place, () => ask('POST', '/berth/v1/whatif', { pod: { namespace: p.namespace, name: p.name }, config: body.b }), (got) => {
+    const of = (n) => ((got.after || {}).ranking || []).find((r) => r.node === n), a = of(p.a), b = of(p.b);
+    const title = h('h3', { class: 'q-h3' }, podRef(p.namespace, p.name), ' decided with B, plugin by plugin');
+    if (!a || !b || a.total === undefined || b.total === undefined) return [title, note('info', !p.a || !p.b ? p.messageB || p.messageA || 'One of the two has no node for it.' : 'The present state of the cluster has no scores for both nodes: earlier pods of the comparison filled them.')];
+    return [title, h('table', { class: 'plain' }, h('thead', {}, h('tr', {}, h('th', {}, 'Plugin'), h('th', { class: 'right' }, p.a), h('th', { class: 'right' }, p.b), h('th', { class: 'right' }, 'difference'))),
+      h('tbody', {}, (a.plugins || []).map((x, i) => { const y = (b.plugins || [])[i] || {}, by = (y.weighted || 0) - x.weighted; return h('tr', {}, h('td', {}, `${x.plugin} ×${x.weight}`), h('td', { class: 'right num' }, count(x.weighted)), h('td', { class: 'right num' }, count(y.weighted)), h('td', { class: 'right num' }, by ? `${by > 0 ? '+' : '−'}${count(Math.abs(by))}` : '')); }),
+        h('tr', {}, h('td', {}, h('b', {}, 'Total')), h('td', { class: 'right num' }, count(a.total)), h('td', { class: 'right num' }, count(b.total)), h('td', { class: 'right num' }, `${b.total >= a.total ? '+' : '−'}${count(Math.abs(b.total - a.total))}`))))];
+  });
 }
 
 const NAMES = { scheduled: 'pods that find a node', unschedulable: 'pods that do not', gated: 'gated pods', preempted: 'pods that are evicted', nodesUsed: 'nodes used' };
 
 // Whatever the server measured on both sides: shares are shown as bars.
-function utilisation(u) {
+function utilisation(u, names) {
   const a = (u || {}).a || {}, b = (u || {}).b || {}, keys = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((k) => typeof (a[k] ?? b[k]) === 'number');
   if (!keys.length) return null;
   const cell = (v) => (v === undefined ? '' : v > 0 && v <= 1 && !Number.isInteger(v) ? h('span', { class: 'q-share' }, h('span', { class: 'bar' }, h('i', { style: { width: `${v * 100}%`, background: 'var(--bar-1)' } })), h('span', { class: 'num' }, `${(v * 100).toFixed(1)} %`)) : count(v));
-  return panel('Utilisation side by side', { flush: true }, h('table', { class: 'plain' }, h('thead', {}, h('tr', {}, h('th', {}, ''), h('th', {}, 'A'), h('th', {}, 'B'))), h('tbody', {}, keys.map((k) => h('tr', {}, h('td', {}, NAMES[k] || k), h('td', {}, cell(a[k])), h('td', {}, cell(b[k])))))));
+  return panel('Utilisation side by side', { flush: true }, h('table', { class: 'plain' }, h('thead', {}, h('tr', {}, h('th', {}, ''), names.map((name) => h('th', {}, name)))), h('tbody', {}, keys.map((k) => h('tr', {}, h('td', {}, NAMES[k] || k), h('td', {}, cell(a[k])), h('td', {}, cell(b[k])))))));
 }
 
 registerScreen('capacity', { title: 'Capacity', key: 'f', nav: { group: 'Decisions', order: 50, icon: 'capacity' },

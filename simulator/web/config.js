@@ -7,14 +7,21 @@ import {
   replace, tabs, to, toast, YamlEditor
 } from './lib.js';
 
-// Configurations that were applied from this page, newest first; gone with the tab.
+// Configurations that were in force, as far as this tab knows, newest first; gone with it.
 const past = [];
-const seen = (text, what) => {
+export const seen = (text, what) => {
   if (past[0]?.text !== text) {
     past.unshift({text, what, time: new Date().toISOString()});
     past.splice(20);
   }
 };
+
+// The running scheduler takes the configuration over; an error says what is wrong with it.
+export async function putInForce(text, what) {
+  await fetchJSON('/api/v1/schedulerconfiguration', {method: 'POST', type: 'application/yaml', body: text});
+  toast('The configuration is in force.', 'ok');
+  seen(toYaml(await fetchJSON('/api/v1/schedulerconfiguration')), what);  // as it is shown while it runs
+}
 
 registerScreen('config', {
   title: 'Scheduler configuration',
@@ -148,9 +155,7 @@ class ConfigScreen {
     this.applyButton.disabled = true;
     this.status.textContent = 'Applying';
     try {
-      await fetchJSON('/api/v1/schedulerconfiguration', {method: 'POST', type: 'application/yaml', body: text});
-      toast('The configuration is in force.', 'ok');
-      seen(text, what);
+      await putInForce(text, what);
       await this.load();
     } catch (e) {
       this.status.textContent = '';

@@ -290,6 +290,43 @@ def hostile_texts(page: Page):
     check('hostile texts stay texts', page.js('return !document.querySelector("img") && !window.__ran'))
 
 
+WEIGHT = "const i = document.querySelector('input[aria-label=\"weight of ' + arguments[0] + '\"]'); i.value = arguments[1]; i.dispatchEvent(new Event('input')); return i.value"
+
+
+def weights_move_pods(page: Page):
+    running = api('/api/v1/schedulerconfiguration')
+    page.open('#/weights')
+    page.wait('as they are, nothing moves', "return /^0\\nof \\d+ pods would move/.test(document.querySelector('#main .q-big')?.parentNode.innerText || '')")
+    check('a slider for each plugin that scores', page.js("return [...document.querySelectorAll('.q-weights li b')].map(e => e.innerText)")
+          == [p['name'] for p in api('/berth/v1/configs/check', 'POST', {'config': json.dumps(running)})['scores'][0]['plugins']])
+    check('the page says what is counted', 'in the order of their creation' in page.text('#main'))
+    for name in ('NodeResourcesFit', 'NodeResourcesBalancedAllocation', 'TaintToleration'):
+        page.js(WEIGHT, name, '0')
+    page.js(WEIGHT, 'ImageLocality', '7')
+    moved = int(page.wait('pods would move', "const b = document.querySelector('#main .q-big'), n = b?.innerText; return n !== '0' && !b.closest('[aria-busy]') ? n : ''"))
+    page.js("[...document.querySelectorAll('#main [role=tab]')].find(t => t.innerText === 'As YAML').click()")
+    text = page.wait('the YAML beside it', "return document.querySelector('#main .editor textarea').value")
+    got = api('/berth/v1/configs/diff', 'POST', {'b': text, 'pods': 'all'})
+    check('as many pods as the server counts', moved == len(got['different']) > 0, f'{moved} {got}')
+    check('each is named with both nodes', got['different'][0]['name'] in page.text('#main') and 'These weights' in page.text('#main'))
+    check('nothing was changed by looking', api('/api/v1/schedulerconfiguration') == running)
+    page.shot('weights-light')
+    page.button('Apply')
+    page.wait_text('Apply these weights', 'dialog')
+    page.button('Apply', 'dialog')
+    page.wait_text('in force', '#toasts', seconds=30)
+    of = {p['name']: p['weight'] for p in api('/berth/v1/configs/check', 'POST', {'config': json.dumps(api('/api/v1/schedulerconfiguration'))})['scores'][0]['plugins']}
+    check('the scheduler runs with them', of.get('ImageLocality') == 7 and 'NodeResourcesFit' not in of, of)
+    page.wait('again, nothing moves', "return /^0\\nof/.test(document.querySelector('#main .q-big')?.parentNode.innerText || '')")
+    page.js(WEIGHT, 'NodeResourcesFit', '1')
+    page.wait_text('was 0', '.q-weights')
+    page.go('#/config')
+    page.wait('the way back', "return [...document.querySelectorAll('#main [role=tab]')].find(t => t.innerText.startsWith('Roll back'))").click()
+    page.button('Roll back', '#main .tabpanel')
+    page.wait('back', "return /This is what runs/.test(document.querySelector('#main').innerText)", seconds=30)
+    check('rolled back', api('/berth/v1/configs/check', 'POST', {'config': json.dumps(running)})['scores'] == api('/berth/v1/configs/check', 'POST', {'config': json.dumps(api('/api/v1/schedulerconfiguration'))})['scores'])
+
+
 def in_the_dark(page: Page):
     page.theme('dark')
     create(POD % ('huge', '', '9'))
@@ -330,4 +367,4 @@ def the_server_dies(page: Page):
 
 
 if __name__ == '__main__':
-    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, time_and_runs, hostile_texts, in_the_dark, replay, the_server_dies)
+    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, weights_move_pods, time_and_runs, hostile_texts, in_the_dark, replay, the_server_dies)
