@@ -13,6 +13,7 @@
 #include "common/data/json.h"
 
 int bh_cmd_up(int argc, char **argv);
+int bh_cmd_demo(int argc, char **argv);
 int bh_cmd_run(int argc, char **argv);
 int bh_cmd_load(int argc, char **argv);
 int bh_cmd_conformance(int argc, char **argv);

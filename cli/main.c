@@ -13,6 +13,7 @@ static int version(int argc, char **argv)
 
 static const struct bh_cli_command commands[] = {
     {"up", bh_cmd_up, "run Berth on this machine, with the built-in API server or any other"},
+    {"demo", bh_cmd_demo, "the same on an empty cluster, with a guided tour in the browser"},
     {"run", bh_cmd_run, "run Berth in the place of kube-scheduler, with its flags"},
     {"load", bh_cmd_load, "create nodes and pods and watch them being scheduled"},
     {"get", bh_cmd_get, "nodes and pods as the scheduler sees them, from the snapshot"},

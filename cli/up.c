@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/up.c - `berth up`: all processes on one machine
+ * cli/up.c - `berth up`: all processes on one machine; `berth demo`: the same, with the page's tour
  *
  * Owns:       the runtime directory when it made it, the built-in server's kubeconfig, up.sock.
  * Invariants: nothing is started before what can be known to be wrong was checked; stopping goes in
@@ -13,15 +13,18 @@
 #include "simulator/server/sim.h"
 #include "simulator/trial/trial.h"
 #include <errno.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define WHO         "berth up"
 #define MAX_BINDERS 32
 #define REQUEST_NS  UINT64_C(30000000000)
 #define GREETING_NS UINT64_C(5000000000) /* first try to reach an API server of others */
 
 struct arguments {
     struct bh_up_options up;
+    const char *who; /* the command */
+    bool demo;       /* `berth demo`: an empty cluster, and the page's tour is opened */
     bool no_example;
 };
 
@@ -116,8 +119,8 @@ static int look_at_source(struct bh_up *u, const char *kubeconfig, struct bh_err
             continue;
         rc = bh_cluster_list(&c, k, "?limit=1", &body, &why);
         if (rc == -EACCES && !needed)
-            fprintf(stderr, WHO ": left out, these credentials may not list %s: %s\n", k->plural,
-                    why.msg);
+            fprintf(stderr, "%s: left out, these credentials may not list %s: %s\n", u->who,
+                    k->plural, why.msg);
         if (rc == -ENOENT || (rc == -EACCES && !needed))
             rc = 0; /* not every cluster serves all of them */
         if (rc < 0)
@@ -130,26 +133,41 @@ static int look_at_source(struct bh_up *u, const char *kubeconfig, struct bh_err
     return rc;
 }
 
+/* Where there is a desktop: in its browser. The shell does not wait for it, and nobody misses it. */
+static void open_in_browser(char *url)
+{
+    char sh[] = "sh", option[] = "-c", text[] = "xdg-open \"$0\" >/dev/null 2>&1 &";
+    char *const argv[] = {sh, option, text, url, NULL};
+    pid_t pid;
+
+    if ((getenv("DISPLAY") || getenv("WAYLAND_DISPLAY")) &&
+        posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ) == 0)
+        waitpid(pid, NULL, 0);
+}
+
 /* What is next for a person: the page, then commands to type as this one was. */
-static void greet(struct bh_up *u, const struct bh_up_options *o, bool example)
+static void greet(struct bh_up *u, const struct arguments *a, bool example)
 {
     const char *berth = program_invocation_name;
+    char *page BH_CLEANUP(bh_freep) = NULL;
     struct bh_api_config *cfg = NULL;
     struct bh_err err = {0};
 
     if (bh_instance_announce(u->dir, &err) < 0)
-        fprintf(stderr, WHO ": other commands will not find this one without --runtime-dir: %s\n",
-                err.msg);
+        fprintf(stderr, "%s: other commands will not find this one without --runtime-dir: %s\n",
+                a->who, err.msg);
     puts("Berth is up.");
     if (bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, &err) == 0 && u->own_server)
-        printf("  web page     %s/ui/\n", cfg->server);
+        page = bh_asprintf("%s/ui/%s", cfg->server, a->demo ? "#/tour" : "");
+    if (page)
+        printf("  web page     %s%s\n", page, a->demo ? " (the guided tour)" : "");
     if (cfg)
         printf("  API server   %s%s\n", cfg->server,
-               o->observe      ? " (a copy, read-only)"
+               a->up.observe   ? " (a copy, read-only)"
                : u->own_server ? " (built-in)"
                                : "");
-    if (o->observe)
-        printf("  observes     the cluster of %s: nothing is written there\n", o->kubeconfig);
+    if (a->up.observe)
+        printf("  observes     the cluster of %s: nothing is written there\n", a->up.kubeconfig);
     bh_api_config_free(cfg);
     if (u->elects && !u->own_server)
         puts("  lease        if another scheduler holds kube-system/kube-scheduler, Berth stands "
@@ -165,10 +183,12 @@ static void greet(struct bh_up *u, const struct bh_up_options *o, bool example)
                "  %s explain pod/load-000000\n",
                berth, berth);
     else
-        printf("  %s %s\n", berth, o->observe ? "compare" : "queue");
+        printf("  %s %s\n", berth, a->up.observe ? "compare" : "queue");
     printf("  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n\nCtrl-C stops everything.\n",
            u->kubeconfig);
     fflush(stdout);
+    if (page && a->demo)
+        open_in_browser(page);
 }
 
 /* The built-in server is back without its objects: what `berth up` began with comes back. */
@@ -183,13 +203,14 @@ static void begin_again(struct bh_up *u, bool example)
     while (example && rc < 0 && u->child->pid && bh_mono_ns() < end && bh_up_pump(u))
         rc = load_example(u, &err);
     if (rc == 0)
-        fprintf(stderr, WHO ": the example cluster is there again\n");
+        fprintf(stderr, "%s: the example cluster is there again\n", u->who);
     else if (example && bh_mono_ns() >= end)
-        fprintf(stderr, WHO ": the example cluster did not come back: %s\n", err.msg);
+        fprintf(stderr, "%s: the example cluster did not come back: %s\n", u->who, err.msg);
 }
 
-static int run(struct bh_up *u, const struct bh_up_options *o, bool example, struct bh_err *err)
+static int run(struct bh_up *u, const struct arguments *a, struct bh_err *err)
 {
+    bool example = u->own_server && !a->no_example;
     int rc = u->own_server ? 0 : look_at_server(u, err);
 
     for (unsigned i = 0; i < u->n && rc == 0 && !u->stopping; i++)
@@ -201,7 +222,7 @@ static int run(struct bh_up *u, const struct bh_up_options *o, bool example, str
     if (u->stopping || rc < 0)
         return u->stopping ? 0 : rc;
     u->started = true;
-    greet(u, o, example);
+    greet(u, a, example);
     while (!u->stopping) {
         uv_run(&u->loop, UV_RUN_DEFAULT);
         if (u->lost)
@@ -238,6 +259,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
     const struct bh_opt table[] = {
         {"kubeconfig", 0, BH_OPT_STR, &a->up.kubeconfig, "FILE",
          "use this API server, not the built-in one"},
+        {"no-example", 0, BH_OPT_BOOL, &a->no_example, NULL, "start with an empty cluster"},
         {"observe", 0, BH_OPT_BOOL, &a->up.observe, NULL,
          "only look: a read-only copy of --kubeconfig's cluster, beside its own scheduler"},
         {"binders", 0, BH_OPT_INT, &a->up.binders, "N", "number of binders (1 to 32)"},
@@ -258,14 +280,15 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"annotate-decisions", 0, BH_OPT_BOOL, &a->up.annotate, NULL,
          "write them onto the built-in server's pods as well, with kube-scheduler-simulator's "
          "annotations"},
-        {"no-example", 0, BH_OPT_BOOL, &a->no_example, NULL, "start with an empty cluster"},
         {"leader-elect", 0, BH_OPT_BOOL, &a->up.leader_elect, NULL,
          "schedule only while this machine holds the lease kube-system/kube-scheduler"},
         {0},
     };
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     bool given[BH_ARRAY_LEN(table)] = {false};
-    int rc = bh_opt_parse_given(table, bh_cli_help(WHO), argc, argv, &rest, given, err);
+    const unsigned skip = a->demo ? 3 : 0; /* the demo's cluster is its own, and empty */
+    int rc =
+        bh_opt_parse_given(table + skip, bh_cli_help(a->who), argc, argv, &rest, given + skip, err);
 
     if (rc == 0 && rest.n)
         rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[0]);
@@ -297,20 +320,22 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         a->up.leader_elect = false;
         a->no_example = true;
     }
-    if (rc == 0 && a->up.data && access(a->up.data, F_OK) == 0)
+    if (a->demo || (a->up.data && access(a->up.data, F_OK) == 0))
         a->no_example = true; /* it was made when FILE was, or not wanted */
     return rc;
 }
 
-int bh_cmd_up(int argc, char **argv)
+static int start(struct arguments a, int argc, char **argv)
 {
-    struct arguments a = {.up = {.binders = 2, .front_port = -1, .leader_elect = true}};
     struct bh_err err = {0};
-    int rc = parse(&a, argc, argv, &err);
 
+    a.up.binders = 2;
+    a.up.front_port = -1;
+    a.up.leader_elect = true;
+    int rc = parse(&a, argc, argv, &err);
     if (rc != 0)
-        return bh_cli_usage(WHO, rc, &err);
-    struct bh_up *u = bh_up_open("berth up", NULL); /* a closed terminal stops us, too */
+        return bh_cli_usage(a.who, rc, &err);
+    struct bh_up *u = bh_up_open(a.who, NULL); /* a closed terminal stops us, too */
     u->own_server = !a.up.kubeconfig || a.up.observe;
     if (!u->own_server)
         snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a.up.kubeconfig);
@@ -333,12 +358,22 @@ int bh_cmd_up(int argc, char **argv)
     if (rc == 0)
         rc = bh_up_prepare(u, &a.up, &err);
     if (rc == 0)
-        rc = run(u, &a.up, u->own_server && !a.no_example, &err);
+        rc = run(u, &a, &err);
     if (rc < 0)
-        (void)bh_cli_fail(WHO, &err); /* while the rest is still there to look at */
+        (void)bh_cli_fail(a.who, &err); /* while the rest is still there to look at */
     if (u->started)
         bh_instance_end(u->dir);
     bh_up_stop(u);
     bh_up_close(u);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}
+
+int bh_cmd_up(int argc, char **argv)
+{
+    return start((struct arguments){.who = "berth up"}, argc, argv);
+}
+
+int bh_cmd_demo(int argc, char **argv)
+{
+    return start((struct arguments){.who = "berth demo", .demo = true}, argc, argv);
 }

@@ -57,7 +57,16 @@ mkdir "$work/elsewhere"
 also_stop=$!
 eventually "one that was given a relative directory" 30 grep -q '^Ctrl-C' "$work/first.out"
 first=$work/elsewhere/first
-start_up --no-example --binders 1 || exit 1
+# the other one as `berth demo`: its cluster is empty, and its page is opened where there is a desktop
+mkdir "$work/desktop"
+printf '#!/bin/sh\nprintf "%%s" "$1" >"%s"\n' "$work/opened" >"$work/desktop/xdg-open"
+chmod +x "$work/desktop/xdg-open"
+UP=demo DISPLAY=:77 PATH=$work/desktop:$PATH start_up --binders 1 || exit 1
+eventually "berth demo opens the tour" 30 test -s "$work/opened"
+expect "at the address that it prints" "^  web page     $(cat "$work/opened") " cat "$work/up.out"
+expect "which is the tour's" 'http://127\.0\.0\.1:[0-9]+/ui/#/tour' cat "$work/opened"
+check "and it has no other cluster" grep -q 'unknown flag: --kubeconfig' <<<"$(b demo --kubeconfig "$KUBECONFIG" 2>&1)"
+check "nor an example" no_line_with 'node-a1' b get nodes --runtime-dir "$run"
 unset KUBECONFIG
 dirs() { grep -oE "^  ($first|$run) " <<<"$1" | tr -d ' ' | paste -sd' '; } # of ours, in their order
 expect "without being told, a command finds one" 'STATUS' b get nodes

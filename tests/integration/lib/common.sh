@@ -80,11 +80,11 @@ no_process() {
     pgrep -af -- "$1"
     [ $? -eq 1 ]
 }
-start_up() { # flags of berth up
+start_up() { # flags of berth up; UP=demo: of berth demo
     # The shell empties it in the background process: an earlier one's "is up" would count.
     : >"$work/up.out"
     # two tests that start at once would both find 10259 free
-    "$BERTH_BIN/berth" up --front-port 0 "$@" >"$work/up.out" 2>"$work/up.err" &
+    "$BERTH_BIN/berth" "${UP:-up}" --front-port 0 "$@" >"$work/up.out" 2>"$work/up.err" &
     up_pid=$!
     local end=$((SECONDS + 30 * PATIENCE))
     until grep -qs '^Berth is up' "$work/up.out"; do
