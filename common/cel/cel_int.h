@@ -48,21 +48,33 @@ enum cel_kind {
     CEL_CIDR,
     CEL_TYPE,
     CEL_OPTIONAL,
+    CEL_TIMESTAMP, /* i: nanoseconds since 1970 */
+    CEL_DURATION,  /* i: nanoseconds */
     CEL_DEVICE,
-    CEL_LAZY, /* of a slot only: i is the node that gives it its value, n is 1 when that is an
+    CEL_OBJECT, /* static only: a map whose members the schema names */
+    CEL_LAZY,   /* of a slot only: i is the node that gives it its value, n is 1 when that is an
                  optional whose value is meant */
-    CEL_DYN,  /* static only: known while evaluating */
+    CEL_DYN,    /* static only: known while evaluating */
 };
 
 /* Sets of kinds: of numbers, of a map's keys, of what has an order. */
 enum {
     CEL_NUMBERS = 1u << CEL_INT | 1u << CEL_UINT | 1u << CEL_DOUBLE,
     CEL_KEYS = CEL_NUMBERS | 1u << CEL_BOOL | 1u << CEL_STRING,
-    CEL_ORDERED = CEL_KEYS | 1u << CEL_BYTES,
+    CEL_ORDERED = CEL_KEYS | 1u << CEL_BYTES | 1u << CEL_TIMESTAMP | 1u << CEL_DURATION,
 };
 static inline bool cel_in(uint32_t kind, uint32_t set)
 {
     return set >> kind & 1;
+}
+/* What a sum or difference of times and spans of time is; CEL_ERROR: there is none. */
+static inline enum cel_kind cel_time_sum(bool minus, uint32_t a, uint32_t b)
+{
+    if (b == CEL_DURATION && (a == CEL_DURATION || a == CEL_TIMESTAMP))
+        return (enum cel_kind)a;
+    if (b == CEL_TIMESTAMP && a == (minus ? CEL_TIMESTAMP : CEL_DURATION))
+        return minus ? CEL_DURATION : CEL_TIMESTAMP;
+    return CEL_ERROR;
 }
 
 struct cel_semver {
@@ -101,10 +113,13 @@ struct cel_map {
     bool absent_is_empty; /* looking up an unknown key gives an empty map: domains of a device */
 };
 
-/* Static type. elem: of a list, map value or optional; key: of a map. */
+/* Static type. elem: of a list, map value or optional; key: of a map. schema: of an object; NULL =
+ * its metadata. root: kind, apiVersion and metadata are there, too. */
 struct cel_type {
     uint8_t kind;
     const struct cel_type *elem, *key;
+    const struct bh_json *schema;
+    bool root;
 };
 /* Of kind CEL_DYN: an attribute's value, which upstream keeps apart from dyn. */
 extern const struct cel_type bh_cel_any;
@@ -182,6 +197,10 @@ struct bh_cel_program {
     uint32_t n_nodes, n_args, cap_nodes, cap_args;
     uint32_t root;
     uint16_t n_slots;
+    /* Of a rule: self and oldSelf are the first two slots. */
+    const struct cel_type *self;
+    unsigned flags;
+    bool uses_old;
 };
 
 struct cel_eval {
@@ -329,6 +348,14 @@ static inline struct cel_value cel_optional(const struct cel_value *v)
 /* Fills e->device. 0 or -EINVAL with the attribute's name in err. */
 int bh_cel_bind_device(struct cel_eval *e, const struct bh_cel_device *d, struct bh_err *err);
 
+/* ---- rules ---- */
+/* NULL: the schema says nothing that could be typed. */
+const struct cel_type *bh_cel_schema_type(struct bh_arena *a, const struct bh_json *schema,
+                                          bool root);
+/* NULL: the object has no such field. *name becomes the one that the value has. */
+const struct cel_type *bh_cel_field_type(struct bh_arena *a, const struct cel_type *t,
+                                         struct bh_str *name);
+
 /* ---- libraries: rows of the table in functions.c ---- */
 extern const struct cel_func bh_cel_funcs[];
 extern const size_t bh_cel_n_funcs;
@@ -345,7 +372,7 @@ int bh_cel_semver_compare(const struct cel_semver *a, const struct cel_semver *b
 /* What the rows refer to. What depends on the length of an operand is charged by the dispatcher. */
 /* convert.c */
 cel_fn bh_cel_size_fn, bh_cel_int, bh_cel_uint, bh_cel_double, bh_cel_string, bh_cel_to_bool,
-    bh_cel_bytes, bh_cel_dyn, bh_cel_type;
+    bh_cel_bytes, bh_cel_dyn, bh_cel_type, bh_cel_time, bh_cel_time_part;
 /* strings.c */
 cel_fn bh_cel_contains, bh_cel_starts_with, bh_cel_ends_with, bh_cel_map_ascii, bh_cel_trim,
     bh_cel_char_at, bh_cel_index_of, bh_cel_last_index_of, bh_cel_substring, bh_cel_split,

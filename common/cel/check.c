@@ -20,14 +20,16 @@ const struct cel_type bh_cel_types[CEL_DYN + 1] = {
     [CEL_DOUBLE] = {.kind = CEL_DOUBLE},
     [CEL_STRING] = {.kind = CEL_STRING},
     [CEL_BYTES] = {.kind = CEL_BYTES},
-    [CEL_LIST] = {CEL_LIST, &bh_cel_types[CEL_DYN], NULL},
-    [CEL_MAP] = {CEL_MAP, &bh_cel_types[CEL_DYN], &bh_cel_types[CEL_DYN]},
+    [CEL_LIST] = {.kind = CEL_LIST, .elem = &bh_cel_types[CEL_DYN]},
+    [CEL_MAP] = {.kind = CEL_MAP, .elem = &bh_cel_types[CEL_DYN], .key = &bh_cel_types[CEL_DYN]},
     [CEL_QUANTITY] = {.kind = CEL_QUANTITY},
     [CEL_IP] = {.kind = CEL_IP},
     [CEL_CIDR] = {.kind = CEL_CIDR},
     [CEL_SEMVER] = {.kind = CEL_SEMVER},
     [CEL_TYPE] = {.kind = CEL_TYPE},
-    [CEL_OPTIONAL] = {CEL_OPTIONAL, &bh_cel_types[CEL_DYN], NULL},
+    [CEL_OPTIONAL] = {.kind = CEL_OPTIONAL, .elem = &bh_cel_types[CEL_DYN]},
+    [CEL_TIMESTAMP] = {.kind = CEL_TIMESTAMP},
+    [CEL_DURATION] = {.kind = CEL_DURATION},
     [CEL_DEVICE] = {.kind = CEL_DEVICE},
     [CEL_DYN] = {.kind = CEL_DYN},
 };
@@ -39,21 +41,24 @@ static const struct cel_type free_type = {.kind = CEL_DYN};
 #define INT    (&bh_cel_types[CEL_INT])
 #define STRING (&bh_cel_types[CEL_STRING])
 
-static const struct cel_type attribute_map = {CEL_MAP, &bh_cel_any, STRING};
-static const struct cel_type no_items = {CEL_LIST, &free_type, NULL};
-static const struct cel_type no_entries = {CEL_MAP, &free_type, &free_type};
-static const struct cel_type no_value = {CEL_OPTIONAL, &free_type, NULL};
-static const struct cel_type attributes_type = {CEL_MAP, &attribute_map, STRING};
-static const struct cel_type capacity_map = {CEL_MAP, &bh_cel_types[CEL_QUANTITY], STRING};
-static const struct cel_type capacity_type = {CEL_MAP, &capacity_map, STRING};
-static const struct cel_type string_list = {CEL_LIST, STRING, NULL};
-static const struct cel_type int_list = {CEL_LIST, INT, NULL};
+static const struct cel_type attribute_map = {.kind = CEL_MAP, .elem = &bh_cel_any, .key = STRING};
+static const struct cel_type no_items = {.kind = CEL_LIST, .elem = &free_type};
+static const struct cel_type no_entries = {.kind = CEL_MAP, .elem = &free_type, .key = &free_type};
+static const struct cel_type no_value = {.kind = CEL_OPTIONAL, .elem = &free_type};
+static const struct cel_type attributes_type = {
+    .kind = CEL_MAP, .elem = &attribute_map, .key = STRING};
+static const struct cel_type capacity_map = {
+    .kind = CEL_MAP, .elem = &bh_cel_types[CEL_QUANTITY], .key = STRING};
+static const struct cel_type capacity_type = {
+    .kind = CEL_MAP, .elem = &capacity_map, .key = STRING};
+static const struct cel_type string_list = {.kind = CEL_LIST, .elem = STRING};
+static const struct cel_type int_list = {.kind = CEL_LIST, .elem = INT};
 
 static const struct cel_type *type_of(struct bh_arena *a, enum cel_kind kind,
                                       const struct cel_type *elem, const struct cel_type *key)
 {
     struct cel_type *t = bh_arena_new(a, struct cel_type);
-    *t = (struct cel_type){(uint8_t)kind, elem, key};
+    *t = (struct cel_type){.kind = (uint8_t)kind, .elem = elem, .key = key};
     return t;
 }
 
@@ -64,7 +69,10 @@ static void type_text(struct bh_buf *b, const struct cel_type *t, unsigned depth
         bh_buf_adds(b, t == &bh_cel_any ? "any" : "dyn");
         return;
     }
-    bh_buf_adds(b, t->kind == CEL_NULL ? "null" : bh_cel_kind_name(t->kind));
+    bh_buf_adds(b, t->kind == CEL_NULL        ? "null"
+                   : t->kind == CEL_TIMESTAMP ? "timestamp"
+                   : t->kind == CEL_DURATION  ? "duration"
+                                              : bh_cel_kind_name(t->kind));
     if (!t->elem)
         return;
     bh_buf_addc(b, '(');
@@ -88,7 +96,7 @@ const char *bh_cel_type_text(struct cel_parser *ps, const struct cel_type *t)
 static bool compatible(const struct cel_type *a, const struct cel_type *b)
 {
     while (a->kind != CEL_DYN && b->kind != CEL_DYN) {
-        if (a->kind != b->kind || (a->key && !compatible(a->key, b->key)))
+        if (a->kind != b->kind || a->schema != b->schema || (a->key && !compatible(a->key, b->key)))
             return false;
         if (!a->elem)
             return true;
@@ -102,7 +110,8 @@ static bool compatible(const struct cel_type *a, const struct cel_type *b)
 static bool same_type(const struct cel_type *a, const struct cel_type *b)
 {
     while (a != b && a != &free_type && b != &free_type) {
-        if (a->kind != b->kind || a->kind == CEL_DYN || (a->key && !same_type(a->key, b->key)))
+        if (a->kind != b->kind || a->kind == CEL_DYN || a->schema != b->schema ||
+            (a->key && !same_type(a->key, b->key)))
             return false;
         if (!a->elem)
             return true;
@@ -182,12 +191,17 @@ static bool refuse(struct cel_parser *ps, const struct cel_node *n)
 
 /* ---- members ---- */
 
-static const struct cel_type *field_type(const struct cel_type *t, struct bh_str name)
+static const struct cel_type *field_type(struct bh_arena *a, const struct cel_type *t,
+                                         struct bh_str *of)
 {
+    struct bh_str name = *of;
+
     if (t->kind == CEL_DYN)
         return DYN;
     if (t->kind == CEL_MAP)
         return t->elem;
+    if (t->kind == CEL_OBJECT)
+        return bh_cel_field_type(a, t, of);
     if (t->kind != CEL_DEVICE)
         return NULL;
     return bh_str_eqc(name, "driver")                     ? STRING
@@ -210,9 +224,9 @@ static bool check_select(struct cel_parser *ps, struct cel_node *n)
 {
     bool optional = n->op == OP_OPT_SELECT;
     const struct cel_type *left = unwrap(arg_type(ps, n, 0), &optional);
-    const struct cel_type *t = field_type(left, n->name);
+    const struct cel_type *t = field_type(&ps->p->arena, left, &n->name);
 
-    if (!t && left->kind == CEL_DEVICE) {
+    if (!t && (left->kind == CEL_DEVICE || left->kind == CEL_OBJECT)) {
         bh_cel_fail(ps, n->pos, "undefined field '%.*s'", (int)BH_MIN(n->name.n, (size_t)64),
                     n->name.p);
     } else if (!t) {
@@ -263,8 +277,13 @@ static bool check_arithmetic(struct cel_parser *ps, struct cel_node *n)
 {
     const struct cel_type *a = arg_type(ps, n, 0), *b = arg_type(ps, n, 1);
     uint8_t known = a->kind == CEL_DYN ? b->kind : a->kind;
+    enum cel_kind time = cel_time_sum(n->op == OP_SUB, a->kind, b->kind);
     bool fits = is_numeric(known);
 
+    if (time != CEL_ERROR && (n->op == OP_ADD || n->op == OP_SUB)) {
+        n->type = &bh_cel_types[time];
+        return true;
+    }
     if (n->op == OP_ADD)
         fits |= known == CEL_STRING || known == CEL_BYTES || known == CEL_LIST;
     if (n->op == OP_MOD)

@@ -6,7 +6,9 @@
  */
 #include <math.h>
 
+#include "common/base/opt.h"
 #include "common/cel/cel_int.h"
+#include <time.h>
 
 struct cel_value bh_cel_size_fn(struct cel_eval *e, const struct cel_value *arg)
 {
@@ -135,6 +137,16 @@ struct cel_value bh_cel_string(struct cel_eval *e, const struct cel_value *arg)
     case CEL_UINT:
         bh_buf_addf(&b, "%llu", (unsigned long long)arg->u);
         break;
+    case CEL_TIMESTAMP: {
+        char text[32];
+        bh_time_format_ns(text, arg->i);
+        bh_buf_adds(&b, text);
+        break;
+    }
+    case CEL_DURATION:
+        bh_buf_addf64(&b, (double)arg->i / 1e9);
+        bh_buf_addc(&b, 's');
+        break;
     default:
         bh_buf_addf64(&b, arg->d);
     }
@@ -171,4 +183,40 @@ struct cel_value bh_cel_dyn(struct cel_eval *e BH_UNUSED, const struct cel_value
 struct cel_value bh_cel_type(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
     return (struct cel_value){.kind = CEL_TYPE, .i = arg->kind};
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+struct cel_value bh_cel_time(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct cel_value r = {.kind = (uint32_t)e->how};
+    const char *text = bh_arena_strndup(e->arena, arg->s, arg->n);
+
+    if (r.kind == CEL_DURATION ? bh_parse_duration_ns(text, &r.i) < 0
+                               : bh_time_parse_ns(text, &r.i) < 0)
+        return conversion_error(e, bh_cel_kind_name(r.kind));
+    return r;
+}
+
+/* Part number how: of a time in UTC, counted from zero but for the day of getDate(); of a span the
+ * whole number of hours, minutes or seconds, and the milliseconds that are left. */
+struct cel_value bh_cel_time_part(struct cel_eval *e, const struct cel_value *arg)
+{
+    bool span = arg->kind == CEL_DURATION;
+    int64_t ms = arg->i / 1000000 - (!span && arg->i % 1000000 < 0);
+    time_t s = ms / 1000 - (!span && ms % 1000 < 0);
+    struct tm t = {0};
+
+    gmtime_r(&s, &t);
+    const int64_t part[] = {span ? s / 3600 : t.tm_hour,
+                            span ? s / 60 : t.tm_min,
+                            span ? s : t.tm_sec,
+                            ms - s * 1000,
+                            t.tm_year + 1900,
+                            t.tm_mon,
+                            t.tm_mday,
+                            t.tm_mday - 1,
+                            t.tm_wday,
+                            t.tm_yday};
+    return cel_int(part[e->how]);
 }

@@ -4,7 +4,8 @@
  *
  * Letters of operands: b bool, i int, u uint, d double, s string, y bytes, t type, q quantity, v
  * semver, L list, l list of strings, g list of numbers, h list of what has an order (H: which is
- * not looked at again while evaluating), M map, o optional, * anything, p IP address, c CIDR; B, n,
+ * not looked at again while evaluating), M map, o optional, * anything, p IP address, c CIDR, k time,
+ * a span of time; B, n,
  * x and z are any of several scalars. Operands behind a ? may be missing. Letters of results: the
  * same, and those of check.c's result_type(). The letter behind the result is the price, see
  * call_cost(). or() and orValue() are found here, but made by alternative().
@@ -29,6 +30,25 @@ const struct cel_func bh_cel_funcs[] = {
     {"bytes", false, "s", 'y', 'y', bh_cel_bytes, 0},
     {"dyn", false, "*", '*', '1', bh_cel_dyn, 0},
     {"type", false, "*", 't', '1', bh_cel_type, 0},
+
+    {"timestamp", false, "s", 'k', '1', bh_cel_time, CEL_TIMESTAMP},
+    {"duration", false, "s", 'a', '1', bh_cel_time, CEL_DURATION},
+    {"string", false, "k", 's', '1', bh_cel_string, 0},
+    {"string", false, "a", 's', '1', bh_cel_string, 0},
+    {"getFullYear", true, "k", 'i', '1', bh_cel_time_part, 4},
+    {"getMonth", true, "k", 'i', '1', bh_cel_time_part, 5},
+    {"getDate", true, "k", 'i', '1', bh_cel_time_part, 6},
+    {"getDayOfMonth", true, "k", 'i', '1', bh_cel_time_part, 7},
+    {"getDayOfWeek", true, "k", 'i', '1', bh_cel_time_part, 8},
+    {"getDayOfYear", true, "k", 'i', '1', bh_cel_time_part, 9},
+    {"getHours", true, "k", 'i', '1', bh_cel_time_part, 0},
+    {"getMinutes", true, "k", 'i', '1', bh_cel_time_part, 1},
+    {"getSeconds", true, "k", 'i', '1', bh_cel_time_part, 2},
+    {"getMilliseconds", true, "k", 'i', '1', bh_cel_time_part, 3},
+    {"getHours", true, "a", 'i', '1', bh_cel_time_part, 0},
+    {"getMinutes", true, "a", 'i', '1', bh_cel_time_part, 1},
+    {"getSeconds", true, "a", 'i', '1', bh_cel_time_part, 2},
+    {"getMilliseconds", true, "a", 'i', '1', bh_cel_time_part, 3},
 
     {"contains", true, "ss", 'b', 'c', bh_cel_contains, 0},
     {"startsWith", true, "ss", 'b', 't', bh_cel_starts_with, 0},
@@ -142,11 +162,11 @@ bool bh_cel_func_accepts(char letter, uint32_t kind)
 
 uint32_t bh_cel_letter_kind(char letter)
 {
-    static const char letters[] = "biudsytqvLlghHMopc";
-    static const uint8_t kinds[] = {CEL_BOOL,     CEL_INT,  CEL_UINT,     CEL_DOUBLE, CEL_STRING,
-                                    CEL_BYTES,    CEL_TYPE, CEL_QUANTITY, CEL_SEMVER, CEL_LIST,
-                                    CEL_LIST,     CEL_LIST, CEL_LIST,     CEL_LIST,   CEL_MAP,
-                                    CEL_OPTIONAL, CEL_IP,   CEL_CIDR};
+    static const char letters[] = "biudsytqvLlghHMopcka";
+    static const uint8_t kinds[] = {
+        CEL_BOOL,     CEL_INT,      CEL_UINT, CEL_DOUBLE, CEL_STRING,    CEL_BYTES,   CEL_TYPE,
+        CEL_QUANTITY, CEL_SEMVER,   CEL_LIST, CEL_LIST,   CEL_LIST,      CEL_LIST,    CEL_LIST,
+        CEL_MAP,      CEL_OPTIONAL, CEL_IP,   CEL_CIDR,   CEL_TIMESTAMP, CEL_DURATION};
     const char *at = letter ? strchr(letters, letter) : NULL;
 
     return at ? kinds[at - letters] : CEL_DYN;

@@ -101,7 +101,13 @@ static struct cel_value arithmetic(struct cel_eval *e, enum cel_op op, const str
                                    const struct cel_value *b)
 {
     bool text = a->kind == CEL_STRING || a->kind == CEL_BYTES || a->kind == CEL_LIST;
+    struct cel_value time = {.kind = cel_time_sum(op == OP_SUB, a->kind, b->kind)};
 
+    if (time.kind != CEL_ERROR && (op == OP_ADD || op == OP_SUB)) {
+        bool over = op == OP_ADD ? __builtin_add_overflow(a->i, b->i, &time.i)
+                                 : __builtin_sub_overflow(a->i, b->i, &time.i);
+        return over ? bh_cel_error(e, "integer overflow") : time;
+    }
     if (text ? op != OP_ADD : a->kind != CEL_INT && a->kind != CEL_UINT && a->kind != CEL_DOUBLE)
         return unable(e, op);
     if (a->kind != b->kind)
@@ -192,7 +198,7 @@ struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct 
     case OP_GT:
     case OP_GE: {
         int c = bh_cel_compare(a, b);
-        if (a->kind < CEL_BOOL || a->kind > CEL_BYTES)
+        if (!cel_in(a->kind, CEL_ORDERED))
             return unable(e, op);
         if (c == 2 && a->kind != CEL_DOUBLE && b->kind != CEL_DOUBLE)
             return no_overload(e);

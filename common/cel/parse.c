@@ -214,10 +214,11 @@ static uint32_t identifier(struct cel_parser *ps, struct bh_str name, size_t pos
 
     if (var >= 0) {
         n.slot = ps->var[var].slot;
+        ps->p->uses_old |= ps->p->self && n.slot == 1;
         n.type = ps->var[var].type;
         return add_node(ps, &n, NULL, 0);
     }
-    if (bh_str_eqc(name, "device")) {
+    if (!ps->p->self && bh_str_eqc(name, "device")) {
         n.op = OP_DEVICE;
         return add_node(ps, &n, NULL, 0);
     }
@@ -756,19 +757,36 @@ static uint32_t expr(struct cel_parser *ps)
     return ps->rc ? CEL_NONE : args[0];
 }
 
+static void declare_self(struct cel_parser *ps)
+{
+    struct cel_type *optional = bh_arena_new(&ps->p->arena, struct cel_type);
+
+    *optional = (struct cel_type){.kind = CEL_OPTIONAL, .elem = ps->p->self};
+    (void)push_var(ps, BH_STR("self"), ps->p->self);
+    (void)push_var(ps, BH_STR("oldSelf"),
+                   ps->p->flags & BH_CEL_OPTIONAL_OLD ? optional : ps->p->self);
+}
+
 int bh_cel_parse(struct bh_cel_program *p, struct bh_err *err)
 {
     struct cel_parser ps = {.p = p, .err = err};
 
     ps.lex = (struct cel_lexer){.text = p->text, .n = p->text_n, .arena = &p->arena};
     ps.lex.pool = bh_arena_alloc(&p->arena, p->text_n + 1);
+    if (p->self)
+        declare_self(&ps);
     next(&ps);
     p->root = expr(&ps);
     if (ps.rc == 0 && ps.lex.tok != TOK_END)
         unexpected(&ps, "<EOF>");
     if (ps.rc == 0) {
         const struct cel_type *t = p->node[p->root].type;
-        if (t->kind != CEL_BOOL && t != &bh_cel_any)
+        if (p->self && t->kind != (p->flags & BH_CEL_MESSAGE ? CEL_STRING : CEL_BOOL))
+            ps.rc =
+                bh_err_set(err, -EINVAL, "%s",
+                           p->flags & BH_CEL_MESSAGE ? "messageExpression must evaluate to a string"
+                                                     : "cel expression must evaluate to a bool");
+        else if (!p->self && t->kind != CEL_BOOL && t != &bh_cel_any)
             ps.rc = bh_err_set(ps.err, -EINVAL, "must evaluate to bool or the unknown type, not %s",
                                bh_cel_type_text(&ps, t));
     }

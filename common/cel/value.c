@@ -48,7 +48,10 @@ const char *bh_cel_kind_name(uint32_t kind)
         [CEL_QUANTITY] = "kubernetes.Quantity",
         [CEL_DYN] = "dyn",
         [CEL_SEMVER] = "kubernetes.Semver",
+        [CEL_TIMESTAMP] = "google.protobuf.Timestamp",
+        [CEL_DURATION] = "google.protobuf.Duration",
         [CEL_DEVICE] = "kubernetes.DRADevice",
+        [CEL_OBJECT] = "object",
         [CEL_LAZY] = "lazy",
         [CEL_OPTIONAL] = "optional_type",
     };
@@ -133,6 +136,8 @@ bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct ce
     case CEL_SEMVER:
         return bh_cel_semver_compare(a->v, b->v) == 0;
     case CEL_TYPE:
+    case CEL_TIMESTAMP:
+    case CEL_DURATION:
         return a->i == b->i;
     case CEL_IP:
     case CEL_CIDR:
@@ -187,6 +192,8 @@ int bh_cel_compare(const struct cel_value *a, const struct cel_value *b)
         return 2;
     if (a->kind == CEL_BOOL)
         return (int)a->b - (int)b->b;
+    if (a->kind == CEL_TIMESTAMP || a->kind == CEL_DURATION)
+        return ORDER(a->i, b->i);
     if (a->kind != CEL_STRING && a->kind != CEL_BYTES)
         return 2;
     int c = memcmp(a->s, b->s, BH_MIN(a->n, b->n));

@@ -13,22 +13,21 @@
 
 /* ---- custom resources ------------------------------------------------------------------------ */
 
-static const struct bh_json *schema_of(const struct bh_sim_write *w)
+static const struct bh_sim_custom *custom_of(const struct bh_sim_write *w)
 {
-    const struct bh_sim_type *t = w->as && w->as->custom ? w->as : w->type;
-
-    return t->custom->schema;
+    return w->as && w->as->custom ? w->as->custom : w->type->custom;
 }
 
 void bh_adm_default_custom(struct bh_sim_write *w)
 {
-    bh_crd_prune(schema_of(w), w->obj, NULL);
-    bh_crd_default(w->arena, schema_of(w), w->obj);
+    bh_crd_prune(custom_of(w)->schema, w->obj, NULL);
+    bh_crd_default(w->arena, custom_of(w)->schema, w->obj);
 }
 
 void bh_adm_validate_custom(struct bh_sim_write *w)
 {
-    bh_crd_validate(w->arena, schema_of(w), w->obj, w->error);
+    bh_crd_validate(w->arena, custom_of(w)->schema, w->obj, w->error);
+    bh_crd_rules_check(custom_of(w)->rules, w->arena, w->obj, w->old, w->error, w->warnings);
 }
 
 /* ---- definitions ----------------------------------------------------------------------------- */
@@ -118,6 +117,8 @@ static void check_version(struct bh_sim_write *w, const char *at, const struct b
                             bh_json_get_text(schema, "type"), "must be object at the root");
     else
         bh_crd_check_schema(w->arena, schema, schema_at, w->error);
+    if (!w->error->n_causes) /* types of expressions come from a schema that is in order */
+        bh_crd_rules_free(bh_crd_rules_new(schema, schema_at, w->error, w->warnings));
 }
 
 /* Names end up in paths and documents: letters, digits and dashes only. */

@@ -7,7 +7,7 @@
  * stores.
  * Runs in:    the simulator's loop, inside a write; no state.
  * Upstream:   apiextensions-apiserver/pkg/apiserver/{schema,validation} (v1.36); differences: no
- *             x-kubernetes-validations (CEL), no list-type checks, `not`, and formats other than
+ *             list-type checks, `not`, and formats other than
  *             int32, int64, date-time, byte, duration, ipv4, ipv6 and uuid are not looked at.
  */
 #ifndef BH_CRD_H
@@ -27,6 +27,17 @@ void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const str
 /* What is wrong with the schema itself ("structural"): field errors into e; at: where it stands. */
 void bh_crd_check_schema(struct bh_arena *a, const struct bh_json *schema, const char *at,
                          struct bh_sim_error *e);
+
+/* The CEL rules of a schema (borrowed); NULL: it has none. e (may be NULL): what is wrong with
+ * them, at: where the schema stands; warnings (may be NULL): rules that will not be asked. */
+struct bh_crd_rules;
+struct bh_crd_rules *bh_crd_rules_new(const struct bh_json *schema, const char *at,
+                                      struct bh_sim_error *e, struct bh_buf *warnings);
+void bh_crd_rules_free(struct bh_crd_rules *r); /* NULL allowed */
+/* Asks them about obj, in whose place old (NULL: nothing) was: field errors into e, warnings (may be
+ * NULL) about what was as bad before. Behind bh_crd_validate(). r NULL: nothing to ask. */
+void bh_crd_rules_check(const struct bh_crd_rules *r, struct bh_arena *a, const struct bh_json *obj,
+                        const struct bh_json *old, struct bh_sim_error *e, struct bh_buf *warnings);
 
 /* First value at a JSON path as columns and scale use it: .a.b, ['a'], [0], [*], [?(@.a=="b")].
  * NULL when there is none or the path is none. */

@@ -18,6 +18,7 @@
  */
 #include "simulator/server/custom.h"
 
+#include "simulator/crd/crd.h"
 #include "simulator/server/docs.h"
 #include "simulator/server/tree.h"
 #include "simulator/server/watch.h"
@@ -212,6 +213,7 @@ static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
         fill_names(d, &d->v[i]->type, spec);
         d->v[i]->type.version = bh_arena_strdup(&d->arena, d->v[i]->type.version);
         d->v[i]->type.fields = "";
+        bh_crd_rules_free(d->v[i]->custom.rules);
         d->v[i]->custom = (struct bh_sim_custom){0};
     }
     bh_json_each(ver, versions) {
@@ -225,6 +227,7 @@ static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
         if (bh_json_get(subs, "scale"))
             v->type.flags |= BH_SIM_HAS_SCALE;
         v->custom.schema = bh_json_path(ver, "schema.openAPIV3Schema");
+        v->custom.rules = bh_crd_rules_new(v->custom.schema, "", NULL, NULL);
         v->custom.columns = bh_json_get_list(ver, "additionalPrinterColumns");
         v->custom.scale = bh_json_get(subs, "scale");
         v->custom.served = bh_json_get_bool(ver, "served", false);
@@ -337,8 +340,10 @@ void bh_sim_customs_fini(struct bh_sim *s)
         free(all->d[i]->name);
         free(all->d[i]);
     }
-    for (size_t i = 0; all && i < all->n_v; i++)
+    for (size_t i = 0; all && i < all->n_v; i++) {
+        bh_crd_rules_free(all->v[i]->custom.rules);
         free(all->v[i]);
+    }
     if (all) {
         free(all->d);
         free(all->v);

@@ -71,6 +71,7 @@ struct bh_sim_type;
  * definition is written again. */
 struct bh_sim_custom {
     const struct bh_json *schema;     /* openAPIV3Schema; NULL: anything goes */
+    struct bh_crd_rules *rules;       /* its CEL rules, NULL = none; the definition's */
     const struct bh_json *columns;    /* additionalPrinterColumns, NULL = none */
     const struct bh_json *scale;      /* subresources.scale, NULL = none */
     const struct bh_sim_type *stored; /* the version whose store holds the objects */

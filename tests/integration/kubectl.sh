@@ -210,6 +210,7 @@ spec:
           spec:
             type: object
             required: [cronSpec]
+            x-kubernetes-validations: [{rule: self.replicas != 7, message: seven is taken, fieldPath: .replicas}]
             properties:
               cronSpec: {type: string, pattern: '^\S+( \S+){4}$', description: When to run.}
               replicas: {type: integer, minimum: 1, maximum: 10, default: 1}
@@ -490,6 +491,7 @@ custom() {
         k wait --for=condition=Established crd/crontabs.stable.example.com --timeout=20s
     check "apply of a custom object" 0 'crontab.stable.example.com/my created' k apply -f "$tmp/ct.yaml"
     check "get by its short name shows its columns" 0 'SPEC +REPLICAS.*\* \* \* \* \* +1' k get ct
+    check "its rules do" 1 'spec.replicas: Invalid value: .*seven is taken' k patch ct my --type=merge -p '{"spec":{"replicas":7}}'
     check "get all includes it" 0 'crontab.stable.example.com/my' k get all
     check "scale of it" 0 'scaled' k scale ct/my --replicas=4
     check "another version of it" 0 'v1beta1 4' \

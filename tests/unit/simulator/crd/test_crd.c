@@ -239,6 +239,190 @@ static void test_schema(void)
     fixture_fini(&f);
 }
 
+/* What the CEL rules of a schema say of YAML that stands in the place of old (NULL: of nothing). */
+static const char *ruled(struct fixture *f, const char *schema, const char *text, const char *old)
+{
+    struct bh_json *s = yaml(f, schema);
+    struct bh_crd_rules *r;
+
+    f->e = (struct bh_sim_error){0};
+    r = bh_crd_rules_new(s, "schema", &f->e, NULL);
+    if (!f->e.n_causes) {
+        const struct bh_json *obj = yaml(f, text), *was = old ? yaml(f, old) : NULL;
+        bh_crd_validate(&f->a, s, obj, &f->e);
+        bh_crd_rules_check(r, &f->a, obj, was, &f->e, NULL);
+    }
+    bh_crd_rules_free(r);
+    return causes(f);
+}
+
+#define RULE(x)      ", x-kubernetes-validations: [{" x "}]"
+#define SPEC(p, x)   "{type: object, properties: {spec: {type: object, properties: {" p "}" x "}}}"
+#define FAILED(text) "Invalid value: failed rule: " text
+
+static void test_rules(void)
+{
+    static const struct {
+        const char *schema, *obj, *old, *want;
+    } cases[] = {
+        {SPEC("x: {type: integer}", RULE("rule: self.x <= 5")), "{spec: {x: 5}}", NULL, ""},
+        {SPEC("x: {type: integer}", RULE("rule: self.x <= 5")), "{spec: {x: 6}}", NULL,
+         "spec: " FAILED("self.x <= 5")},
+        {SPEC("x: {type: integer" RULE("rule: self <= 5, message: ' at most 5 '") "}", ""),
+         "{spec: {x: 6}}", NULL, "spec.x: Invalid value: 6: at most 5"},
+        {SPEC("x: {type: string" RULE("rule: self == oldSelf, reason: FieldValueForbidden, "
+                                      "message: immutable") "}",
+              ""),
+         "{spec: {x: b}}", "{spec: {x: a}}", "spec.x: Forbidden: immutable"},
+        {SPEC("x: {type: string" RULE("rule: self == oldSelf") "}", ""), "{spec: {x: b}}",
+         "{spec: {}}", ""},
+        {SPEC("x: {type: string" RULE("rule: oldSelf.hasValue() || self == \"a\", optionalOldSelf: "
+                                      "true") "}",
+              ""),
+         "{spec: {x: b}}", NULL,
+         "spec.x: Invalid value: \"b\": failed rule: oldSelf.hasValue() || self == \"a\""},
+        {SPEC("x: {type: integer}, w: {type: integer}",
+              RULE("rule: self.x < self.w, messageExpression: \"'x is ' + string(self.x)\", "
+                   "fieldPath: .x, reason: FieldValueRequired")),
+         "{spec: {x: 6, w: 1}}", NULL, "spec.x: Required value: x is 6"},
+        {SPEC("x: {type: integer}", RULE("rule: has(self.x)")), "{spec: {}}", NULL,
+         "spec: " FAILED("has(self.x)")},
+        {SPEC("x: {type: integer}", RULE("rule: self.x > 0")), "{spec: {}}", NULL,
+         "spec: Invalid value: \"object\": no such key: x evaluating rule: self.x > 0"},
+        {"{type: object" RULE("rule: \"self.metadata.name.startsWith('a')\"") "}",
+         "{metadata: {name: b}}", NULL, "<nil>: " FAILED("self.metadata.name.startsWith('a')")},
+        /* items, additional properties, allOf, names that need an escape */
+        {SPEC("l: {type: array, items: {type: object, properties: {k: {type: string}}" RULE(
+                  "rule: self.k != 'b'") "}}",
+              ""),
+         "{spec: {l: [{k: a}, {k: b}]}}", NULL, "spec.l[1]: " FAILED("self.k != 'b'")},
+        {SPEC("m: {type: object, additionalProperties: {type: integer" RULE("rule: self > 0") "}}",
+              ""),
+         "{spec: {m: {k: 0}}}", NULL, "spec.m[k]: Invalid value: 0: failed rule: self > 0"},
+        {SPEC("m: {type: object, additionalProperties: {type: integer}" RULE(
+                  "rule: \"self.all(k, k.size() < 3 && self[k] > 0)\"") "}",
+              ""),
+         "{spec: {m: {abc: 1}}}", NULL,
+         "spec.m: " FAILED("self.all(k, k.size() < 3 && self[k] > 0)")},
+        {"{type: object, properties: {a-b: {type: string}, in: {type: boolean}}" RULE(
+             "rule: \"self.a__dash__b == 'x' && self.__in__\"") "}",
+         "{a-b: x, in: true}", NULL, ""},
+        {SPEC("x: {type: integer, allOf: [{x-kubernetes-validations: [{rule: self > 1}]}]}", ""),
+         "{spec: {x: 1}}", NULL, "spec.x: Invalid value: 1: failed rule: self > 1"},
+        /* items of a list with keys have their old selves by them */
+        {SPEC("l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], "
+              "items: "
+              "{type: object, properties: {k: {type: string}, v: {type: integer}}" RULE(
+                  "rule: self.v >= oldSelf.v") "}}",
+              ""),
+         "{spec: {l: [{k: b, v: 5}, {k: a, v: 0}]}}", "{spec: {l: [{k: a, v: 1}, {k: b, v: 5}]}}",
+         "spec.l[1]: " FAILED("self.v >= oldSelf.v")},
+        /* formats, and values of more than one type */
+        {SPEC("t: {type: string, format: date-time}, d: {type: string, format: duration}",
+              RULE("rule: \"self.t + self.d < timestamp('2026-01-01T00:00:00Z') && self.d > "
+                   "duration('1s') && self.t.getFullYear() == 2025\"")),
+         "{spec: {t: '2025-12-31T23:00:00Z', d: 30m}}", NULL, ""},
+        {SPEC("p: {x-kubernetes-int-or-string: true}",
+              RULE("rule: type(self.p) == int || self.p.endsWith('%')")),
+         "{spec: {p: '5%'}}", NULL, ""},
+        {SPEC("p: {x-kubernetes-int-or-string: true}", RULE("rule: self.p > 3")), "{spec: {p: a}}",
+         NULL,
+         "spec: Invalid value: \"object\": 'no such overload': call arguments did not match a "
+         "supported operator, function or macro signature for rule: self.p > 3"},
+        /* what was as bad before stays */
+        {SPEC("x: {type: integer" RULE("rule: self <= 5") "}, w: {type: integer}", ""),
+         "{spec: {x: 6, w: 2}}", "{spec: {x: 6, w: 1}}", ""},
+        /* rules do not run on what has the wrong types */
+        {SPEC("x: {type: integer}", RULE("rule: self.x <= 5")), "{spec: {x: a}}", NULL,
+         "spec.x: Invalid value: \"a\": spec.x in body must be of type integer: \"string\"\n"
+         "<nil>: Invalid value: null: some validation rules were not checked because the object "
+         "was "
+         "invalid; correct the existing errors to complete validation"},
+        {SPEC(
+             "l: {type: array, items: {type: integer}}",
+             RULE("rule: 'self.l.all(a, self.l.all(b, self.l.all(c, self.l.all(d, a + b + c + d >= "
+                  "0))))'")),
+         "{spec: {l: [1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10]}}", NULL,
+         "spec: Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': no "
+         "further validation rules will be run due to call cost exceeds limit for rule: "
+         "self.l.all(a, "
+         "self.l.all(b, self.l.all(c, self.l.all(d, a + b + c + d >= 0))))"},
+    };
+    struct fixture f;
+
+    fixture_init(&f, NULL, false);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++)
+        EQ(ruled(&f, cases[i].schema, cases[i].obj, cases[i].old), cases[i].want);
+    fixture_fini(&f);
+}
+
+static void test_rules_that_cannot_be(void)
+{
+    static const char *const cases[][2] = {
+        {SPEC("x: {type: integer}", RULE("rule: self.y > 1")),
+         "rule: Invalid value: \"self.y > 1\": "
+         "compilation failed: ERROR: "},
+        {SPEC("x: {type: integer}", RULE("rule: self.y > 1")), "undefined field 'y'"},
+        {SPEC("x: {type: integer}", RULE("rule: self.x")),
+         "cel expression must evaluate to a bool"},
+        {SPEC("x: {type: integer}", RULE("rule: self.x == 'a'")), "found no matching overload"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', messageExpression: self.x")),
+         "messageExpression: Invalid value: \"self.x\": messageExpression must evaluate to a "
+         "string"},
+        {SPEC("x: {type: integer}", RULE("rule: ' '")),
+         "rule: Required value: rule is not specified"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', reason: Bad")),
+         "reason: Unsupported value"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', fieldPath: .z")),
+         "does not refer to a valid field"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', optionalOldSelf: true")),
+         "may not be set if oldSelf is not used in rule"}};
+    struct bh_buf warnings = {0};
+    struct fixture f;
+
+    fixture_init(&f, NULL, false);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        const char *said = ruled(&f, cases[i][0], "{}", NULL);
+        if (!strstr(said, cases[i][1]))
+            fprintf(stderr, "want %s\ngot  %s\n", cases[i][1], said);
+        CU_ASSERT_PTR_NOT_NULL(strstr(said, cases[i][1]));
+        CU_ASSERT_EQUAL(strncmp(said, "schema.properties[spec].x-kubernetes-validations[0].", 52),
+                        0);
+    }
+    /* What upstream has and this engine has not is kept, and said. */
+    f.e = (struct bh_sim_error){0};
+    bh_crd_rules_free(bh_crd_rules_new(
+        yaml(&f, SPEC("x: {type: string}", RULE("rule: url(self.x).getHost() == 'a'"))), "schema",
+        &f.e, &warnings));
+    EQ(causes(&f), "");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&warnings), "is not enforced here"));
+    bh_buf_fini(&warnings);
+    fixture_fini(&f);
+}
+
+/* Through the store: a definition's rules hold for its objects, and go with it. */
+static void test_rules_hold(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, NULL, false);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(
+        make(&f, CRDS, "",
+             WIDGETS(VERSION("v1", "true", "size: {type: integer" RULE("rule: self < 4") "}"))));
+    CU_ASSERT_EQUAL(put(&f, widgets(&f, "v1"),
+                        "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: "
+                        "{size: 4}}"),
+                    422);
+    EQ(f.e.message,
+       "Widget.example.com \"a\" is invalid: spec.size: Invalid value: 4: failed rule: "
+       "self < 4");
+    CU_ASSERT_EQUAL(put(&f, widgets(&f, "v1"),
+                        "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: "
+                        "{size: 3}}"),
+                    0);
+    fixture_fini(&f);
+}
+
 static void test_prune(void)
 {
     static const char schema[] =
@@ -312,5 +496,7 @@ BH_TESTS("simulator/crd", {"a definition makes a type, and its end takes it away
          {"objects go even when nothing holds their definition", test_unheld},
          {"versions share one store", test_versions},
          {"definitions that make no sense are refused", test_refused},
-         {"objects against a schema", test_schema},
+         {"objects against a schema", test_schema}, {"rules of a schema", test_rules},
+         {"rules that cannot be are refused", test_rules_that_cannot_be},
+         {"rules hold for a definition's objects", test_rules_hold},
          {"unknown members go, defaults come", test_prune}, {"JSON paths of columns", test_paths})

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/crd/rules.c - x-kubernetes-validations: a schema's CEL rules, compiled once, asked at
+ * each write
+ *
+ * Owns:       a node for each place of the schema that has rules at it or below it, in one arena.
+ *             The schema itself is borrowed.
+ * Upstream:   apiextensions-apiserver/pkg/apiserver/schema/cel, pkg/apis/apiextensions/validation;
+ *             differences: costs are not estimated when a definition is written, they count when a
+ *             rule runs; a rule that asks for a function which common/cel does not have (format,
+ *             url ...) is kept with a warning and never asked.
+ */
+#include "simulator/crd/crd.h"
+
+#include "common/cel/cel.h"
+#include "simulator/server/tree.h"
+#include <errno.h>
+
+#define KEY         "x-kubernetes-validations"
+#define DEPTH_MAX   64
+#define COST_LIMIT  10000000 /* of all rules of one write */
+#define MESSAGE_MAX (5 * 1024)
+
+struct program {
+    struct bh_cel_program *cel;
+    struct program *next;
+};
+struct rule {
+    const struct bh_json *v;
+    struct bh_cel_program *cel, *message; /* NULL: not to be asked; has none */
+};
+struct node {
+    const struct bh_json *schema;
+    const char *key; /* of a property */
+    struct rule *rule;
+    size_t n_rules;
+    struct node *items, *more, *properties, *all_of; /* the last two: lists */
+    struct node *next;
+};
+struct bh_crd_rules {
+    struct bh_arena arena;
+    struct program *programs;
+    struct node *root;
+};
+
+/* ---- compiling ------------------------------------------------------------------------------- */
+
+struct compiler {
+    struct bh_crd_rules *r;
+    struct bh_sim_error *e; /* NULL: the definition has been judged before */
+    struct bh_buf *warnings;
+};
+
+/* What upstream has and common/cel has not; quoted, as the checker's message names it. */
+static bool is_ours_to_lack(const char *why)
+{
+    static const char *const names[] = {"format", "url", "isURL", "jsonpatch.escapeKey",
+                                        "mul",    "div", "divInt"};
+    char text[64];
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+        snprintf(text, sizeof(text), "undeclared reference to '%s", names[i]);
+        if (strstr(why, text))
+            return true;
+    }
+    return false;
+}
+
+static struct bh_cel_program *compile(struct compiler *c, const struct bh_json *schema,
+                                      const char *text, unsigned flags, const char *at,
+                                      const char *member)
+{
+    struct bh_arena *a = &c->r->arena;
+    struct bh_cel_program *cel = NULL;
+    struct bh_err err = {{0}};
+
+    if (!text[strspn(text, " \t\r\n")])
+        return NULL;
+    if (bh_cel_compile_rule(text, schema, flags, &cel, &err) == 0) {
+        struct program *p = bh_arena_new(a, struct program);
+        *p = (struct program){cel, c->r->programs};
+        c->r->programs = p;
+    } else if (c->warnings && is_ours_to_lack(err.msg)) {
+        bh_buf_addf(c->warnings, "%s.%s is not enforced here: %s\n", at, member, err.msg);
+    } else if (c->e) {
+        bool of_message = strncmp(err.msg, "compilation failed", 18) == 0 && flags & BH_CEL_MESSAGE;
+        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.%s", at, member), "Invalid value",
+                           bh_arena_printf(a, "\"%.100s\"", text), "%s%s",
+                           of_message ? "messageExpression " : "", err.msg);
+    }
+    return cel;
+}
+
+/* What of a rule is no expression. */
+static void check_rule(struct compiler *c, const struct bh_json *v, const struct rule *rule,
+                       const char *at)
+{
+    struct bh_arena *a = &c->r->arena;
+    const char *reason = bh_json_get_str(v, "reason"), *message = bh_json_get_text(v, "message");
+    const char *text = bh_json_get_text(v, "rule");
+
+    if (!text[strspn(text, " \t\r\n")])
+        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.rule", at), "Required value", NULL, "%s",
+                           "rule is not specified");
+    if (strchr(message, '\n'))
+        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.message", at), "Invalid value", NULL, "%s",
+                           "message must not contain line breaks");
+    if (reason && bh_word_at("FieldValueRequired FieldValueInvalid FieldValueForbidden "
+                             "FieldValueDuplicate",
+                             reason) < 0)
+        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.reason", at), "Unsupported value",
+                           bh_arena_printf(a, "\"%.40s\"", reason), "%s",
+                           "supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", "
+                           "\"FieldValueInvalid\", \"FieldValueRequired\"");
+    if (rule->cel && !bh_cel_uses_old_self(rule->cel) && bh_json_get(v, "optionalOldSelf"))
+        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.optionalOldSelf", at), "Invalid value",
+                           bh_json_get_bool(v, "optionalOldSelf", false) ? "true" : "false", "%s",
+                           "may not be set if oldSelf is not used in rule");
+}
+
+/* fieldPath: .a.b or ['a'] along properties, without the first dot in *ret. */
+static bool field_path(struct bh_arena *a, const struct bh_json *schema, const char *path,
+                       const char **ret)
+{
+    struct bh_buf b = {0};
+    bool good = true;
+
+    while (*path && good) {
+        bool quoted = *path == '[' && path[1] == '\'';
+        size_t skip = quoted ? 2 : 1, n = strcspn(path + skip, quoted ? "'" : ".[");
+        const char *name = bh_arena_strndup(a, path + skip, n);
+        const struct bh_json *p = bh_json_get(bh_json_get(schema, "properties"), name);
+        const struct bh_json *more = p ? NULL : bh_json_get(schema, "additionalProperties");
+        good = (quoted || *path == '.') && n && (p || more) &&
+               (!quoted || strncmp(path + skip + n, "']", 2) == 0);
+        if (good)
+            bh_buf_addf(&b, p ? "%s%s" : "%s[%s]", p && b.n ? "." : "", name);
+        path += skip + n + (quoted && good ? 2 : 0);
+        schema = p ? p : more;
+    }
+    *ret = bh_arena_strdup(a, bh_buf_str(&b));
+    bh_buf_fini(&b);
+    return good;
+}
+
+static void compile_rules(struct compiler *c, struct node *n, const struct bh_json *schema,
+                          const struct bh_json *list, bool root, const char *at)
+{
+    struct bh_arena *a = &c->r->arena;
+
+    n->rule = bh_arena_new_array(a, struct rule, bh_tree_len(list) + 1);
+    bh_json_each(v, list) {
+        const char *here = bh_arena_printf(a, "%s." KEY "[%zu]", at, n->n_rules);
+        const char *message = bh_json_get_text(v, "messageExpression"), *path;
+        unsigned flags = root ? BH_CEL_ROOT : 0;
+        struct rule *rule = &n->rule[n->n_rules++];
+        flags |= bh_json_get_bool(v, "optionalOldSelf", false) ? BH_CEL_OPTIONAL_OLD : 0;
+        rule->v = v;
+        rule->cel = compile(c, schema, bh_json_get_text(v, "rule"), flags, here, "rule");
+        if (rule->cel)
+            rule->message =
+                compile(c, schema, message, flags | BH_CEL_MESSAGE, here, "messageExpression");
+        if (!c->e)
+            continue;
+        check_rule(c, v, rule, here);
+        if (!field_path(a, schema, bh_json_get_text(v, "fieldPath"), &path))
+            bh_sim_field_error(c->e, bh_arena_printf(a, "%s.fieldPath", here), "Invalid value",
+                               bh_arena_printf(a, "\"%.100s\"", bh_json_get_text(v, "fieldPath")),
+                               "%s",
+                               "fieldPath must be a valid path: does not refer to a valid field");
+    }
+}
+
+/* rules: where they stand, which is schema itself, or (allOf) what is laid over it. NULL: none. */
+static struct node *compile_node(struct compiler *c, const struct bh_json *rules,
+                                 const struct bh_json *schema, bool root, const char *at, int depth)
+{
+    struct bh_arena *a = &c->r->arena;
+    const struct bh_json *list = bh_json_get_list(rules, KEY);
+    struct node n = {.schema = schema}, *sub;
+    size_t i = 0;
+
+    if (depth > DEPTH_MAX || !rules || rules->type != BH_JSON_OBJECT || !schema ||
+        schema->type != BH_JSON_OBJECT)
+        return NULL;
+    if (bh_tree_len(list))
+        compile_rules(c, &n, schema, list, root, at);
+#define SUB(member, from, over)                                                                    \
+    compile_node(c, from, over, bh_json_get_bool(over, "x-kubernetes-embedded-resource", false),   \
+                 bh_arena_printf(a, "%s." member, at), depth + 1)
+    const struct bh_json *items = bh_json_get(schema, "items");
+    const struct bh_json *more = bh_json_get(schema, "additionalProperties");
+    n.items = SUB("items", bh_json_get(rules, "items"), items);
+    n.more = SUB("additionalProperties", bh_json_get(rules, "additionalProperties"), more);
+    bh_json_each(p, bh_json_get(rules, "properties")) {
+        const struct bh_json *over = bh_json_get(bh_json_get(schema, "properties"), p->key.p);
+        sub = compile_node(c, p, over,
+                           bh_json_get_bool(over, "x-kubernetes-embedded-resource", false),
+                           bh_arena_printf(a, "%s.properties[%s]", at, p->key.p), depth + 1);
+        if (sub) {
+            sub->key = p->key.p;
+            sub->next = n.properties;
+            n.properties = sub;
+        }
+    }
+    bh_json_each(p, bh_json_get_list(rules, "allOf")) {
+        sub = compile_node(c, p, schema, root, bh_arena_printf(a, "%s.allOf[%zu]", at, i++),
+                           depth + 1);
+        if (sub) {
+            sub->next = n.all_of;
+            n.all_of = sub;
+        }
+    }
+    return n.n_rules || n.items || n.more || n.properties || n.all_of
+               ? bh_arena_memdup(a, &n, sizeof(n))
+               : NULL;
+}
+
+struct bh_crd_rules *bh_crd_rules_new(const struct bh_json *schema, const char *at,
+                                      struct bh_sim_error *e, struct bh_buf *warnings)
+{
+    struct bh_crd_rules *r = bh_calloc(1, sizeof(*r));
+    struct compiler c = {.r = r, .e = e, .warnings = warnings};
+
+    bh_arena_init(&r->arena, 0);
+    r->root = compile_node(&c, schema, schema, true, at, 0);
+    if (r->root)
+        return r;
+    bh_crd_rules_free(r);
+    return NULL;
+}
+
+void bh_crd_rules_free(struct bh_crd_rules *r)
+{
+    if (!r)
+        return;
+    for (struct program *p = r->programs; p; p = p->next)
+        bh_cel_free(p->cel);
+    bh_arena_fini(&r->arena);
+    free(r);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* A place of the object and what stood there before (NULL: nothing that it could be compared with),
+ * as trees and as expressions see them. */
+struct place {
+    const struct place *above;
+    const struct bh_json *v, *old;
+    const struct cel_value *self, *old_self;
+    const char *path;
+};
+struct asking {
+    struct bh_arena *a;
+    struct bh_sim_error *e;
+    struct bh_buf *warnings;
+    uint64_t left; /* of the cost */
+    bool over;     /* no further rule is asked */
+};
+
+static void say(struct asking *q, const struct place *p, const struct bh_json *schema,
+                const char *text)
+{
+    bh_sim_field_error(q->e, *p->path ? p->path : "<nil>", "Invalid value",
+                       bh_arena_printf(q->a, "\"%s\"", bh_json_get_text(schema, "type")), "%s",
+                       text);
+}
+
+static const char *trimmed(struct bh_arena *a, const char *text)
+{
+    size_t n;
+
+    text += strspn(text, " \t\r\n");
+    n = strlen(text);
+    while (n && strchr(" \t\r\n", text[n - 1]))
+        n--;
+    return bh_arena_strndup(a, text, n);
+}
+
+static bool take_cost(struct asking *q, const struct place *p, const struct bh_json *schema,
+                      uint64_t cost)
+{
+    q->over = cost > q->left;
+    if (q->over)
+        say(q, p, schema,
+            "validation failed due to running out of cost budget, no further validation rules will "
+            "be run");
+    q->left -= BH_MIN(cost, q->left);
+    return !q->over;
+}
+
+/* What to say instead of the rule's text; "" when the message has none to tell. */
+static const char *message_of(struct asking *q, const struct place *p, const struct rule *rule)
+{
+    struct bh_str text = {0};
+    uint64_t cost = 0;
+    bool ok;
+
+    if (!rule->message ||
+        bh_cel_eval_rule(rule->message, p->self, p->old_self, q->a, &ok, &text, &cost, NULL) < 0)
+        return "";
+    q->left -= BH_MIN(cost, q->left);
+    const char *m = trimmed(q->a, bh_arena_strndup(q->a, text.p, text.n));
+    return strchr(m, '\n') || strlen(m) > MESSAGE_MAX ? "" : m;
+}
+
+/* Nothing of what the rule looked at has been changed by this write, here or all around it. */
+static bool is_unchanged(const struct place *p)
+{
+    for (; p; p = p->above)
+        if (p->old && bh_json_equal(p->v, p->old))
+            return true;
+    return false;
+}
+
+static void refuse(struct asking *q, const struct place *p, const struct bh_json *schema,
+                   const struct rule *rule)
+{
+    static const char *const kinds[] = {"Required value", "Forbidden", "Duplicate value"};
+    const char *reason = bh_json_get_text(rule->v, "reason"), *under = "";
+    const char *said = message_of(q, p, rule), *message = bh_json_get_text(rule->v, "message");
+    int kind = bh_word_at("FieldValueRequired FieldValueForbidden FieldValueDuplicate", reason);
+    bool shown = p->v->type < BH_JSON_ARRAY && kind != 0 && kind != 1;
+    struct bh_buf value = {0};
+
+    (void)field_path(q->a, schema, bh_json_get_text(rule->v, "fieldPath"), &under);
+    const char *path =
+        bh_arena_printf(q->a, "%s%s%s", p->path, *p->path && *under ? "." : "", under);
+    if (!*said)
+        said = *message ? trimmed(q->a, message)
+                        : bh_arena_printf(q->a, "failed rule: %s",
+                                          trimmed(q->a, bh_json_get_text(rule->v, "rule")));
+    if (shown)
+        bh_json_write(&value, p->v);
+    path = *path ? path : "<nil>";
+    const char *what = kind < 0 ? "Invalid value" : kinds[kind];
+    if (!bh_cel_uses_old_self(rule->cel) && is_unchanged(p)) {
+        if (q->warnings)
+            bh_buf_addf(q->warnings, "%s: %s%s%s: %s\n", path, what, shown ? ": " : "",
+                        bh_buf_str(&value), said);
+    } else {
+        bh_sim_field_error(q->e, path, what, shown ? bh_buf_str(&value) : NULL, "%s",
+                           kind == 2 ? "" : said);
+    }
+    bh_buf_fini(&value);
+}
+
+static void ask(struct asking *q, const struct place *p, const struct bh_json *schema,
+                const struct rule *rule)
+{
+    const char *text = bh_json_get_text(rule->v, "message");
+    struct bh_str none = {0};
+    struct bh_err err = {{0}};
+    uint64_t cost = 0;
+    bool holds = true;
+
+    if (!rule->cel || (bh_cel_uses_old_self(rule->cel) && !p->old &&
+                       !bh_json_get_bool(rule->v, "optionalOldSelf", false)))
+        return;
+    text = trimmed(q->a, *text ? text : bh_json_get_text(rule->v, "rule"));
+    int rc = bh_cel_eval_rule(rule->cel, p->self, p->old_self, q->a, &holds, &none, &cost, &err);
+    if (!take_cost(q, p, schema, cost))
+        return;
+    if (rc == -E2BIG)
+        say(q, p, schema,
+            bh_arena_printf(q->a,
+                            "'%s': no further validation rules will be run due to call cost "
+                            "exceeds limit for rule: %s",
+                            err.msg, text));
+    else if (rc < 0 && strncmp(err.msg, "no such overload", 16) == 0)
+        say(q, p, schema,
+            bh_arena_printf(q->a,
+                            "'%s': call arguments did not match a supported operator, function or "
+                            "macro signature for rule: %s",
+                            err.msg, text));
+    else if (rc < 0)
+        say(q, p, schema, bh_arena_printf(q->a, "%s evaluating rule: %s", err.msg, text));
+    else if (!holds)
+        refuse(q, p, schema, rule);
+    q->over = rc == -E2BIG;
+}
+
+/* The old item that has the same keys, of a list whose items have some. */
+static const struct bh_json *old_item(const struct bh_json *schema, const struct bh_json *old,
+                                      const struct bh_json *item, size_t *ret_i)
+{
+    const struct bh_json *keys = bh_json_get_list(schema, "x-kubernetes-list-map-keys");
+
+    *ret_i = 0;
+    if (!bh_streq(bh_json_get_text(schema, "x-kubernetes-list-type"), "map") ||
+        !bh_tree_len(keys) || !old || old->type != BH_JSON_ARRAY)
+        return NULL;
+    bh_json_each(o, old) {
+        bool same = true;
+        bh_json_each(k, keys) {
+            const char *key = bh_json_cstr(k) ? bh_json_cstr(k) : "";
+            const struct bh_json *a = bh_json_get(item, key), *b = bh_json_get(o, key);
+            same = same && (a && b ? bh_json_equal(a, b) : a == b);
+        }
+        if (same)
+            return o;
+        ++*ret_i;
+    }
+    return NULL;
+}
+
+static const struct bh_json *old_member(const struct bh_json *old, const char *key, size_t *ret_i)
+{
+    *ret_i = 0;
+    if (!old || old->type != BH_JSON_OBJECT)
+        return NULL;
+    bh_json_each(o, old) {
+        if (bh_streq(o->key.p, key))
+            return o;
+        ++*ret_i;
+    }
+    return NULL;
+}
+
+static void walk(struct asking *q, const struct node *n, const struct place *p);
+
+static void walk_members(struct asking *q, const struct node *n, const struct place *p)
+{
+    size_t i = 0, at;
+
+    bh_json_each(m, p->v) {
+        const struct node *sub = p->v->type == BH_JSON_ARRAY ? n->items : n->properties;
+        while (p->v->type == BH_JSON_OBJECT && sub && !bh_streq(sub->key, m->key.p))
+            sub = sub->next;
+        bool mapped = p->v->type == BH_JSON_OBJECT && !sub;
+        sub = mapped ? n->more : sub;
+        struct place below = {.above = p, .v = m, .self = bh_cel_child(p->self, i++)};
+        if (!sub || q->over)
+            continue;
+        below.old = p->v->type == BH_JSON_ARRAY ? old_item(n->schema, p->old, m, &at)
+                                                : old_member(p->old, m->key.p, &at);
+        if (below.old && below.old->type == BH_JSON_NULL)
+            below.old = NULL;
+        below.old_self = below.old ? bh_cel_child(p->old_self, at) : NULL;
+        below.path = p->v->type == BH_JSON_ARRAY ? bh_arena_printf(q->a, "%s[%zu]", p->path, i - 1)
+                     : mapped
+                         ? bh_arena_printf(q->a, "%s[%s]", p->path, m->key.p)
+                         : bh_arena_printf(q->a, "%s%s%s", p->path, *p->path ? "." : "", m->key.p);
+        walk(q, sub, &below);
+    }
+}
+
+static void walk(struct asking *q, const struct node *n, const struct place *p)
+{
+    if (p->v->type == BH_JSON_NULL)
+        return;
+    for (size_t i = 0; i < n->n_rules && !q->over; i++)
+        ask(q, p, n->schema, &n->rule[i]);
+    for (const struct node *o = n->all_of; o && !q->over; o = o->next)
+        walk(q, o, p);
+    if (p->v->type >= BH_JSON_ARRAY && (n->items || n->more || n->properties))
+        walk_members(q, n, p);
+}
+
+/* Rules count on values of the schema's types. */
+static bool is_blocked(const struct bh_sim_error *e)
+{
+    for (unsigned i = 0; i < e->n_causes; i++)
+        if (bh_word_at("FieldValueRequired FieldValueTooLong FieldValueTooMany",
+                       e->causes[i].type) >= 0 ||
+            strstr(e->causes[i].message, "in body must be of type"))
+            return true;
+    return false;
+}
+
+void bh_crd_rules_check(const struct bh_crd_rules *r, struct bh_arena *a, const struct bh_json *obj,
+                        const struct bh_json *old, struct bh_sim_error *e, struct bh_buf *warnings)
+{
+    struct asking q = {.a = a, .e = e, .warnings = warnings, .left = COST_LIMIT};
+
+    if (!r)
+        return;
+    if (is_blocked(e)) {
+        bh_sim_field_error(e, "<nil>", "Invalid value", "null", "%s",
+                           "some validation rules were not checked because the object was invalid; "
+                           "correct the existing errors to complete validation");
+        return;
+    }
+    struct place p = {.v = obj,
+                      .old = old,
+                      .self = bh_cel_value_of(a, r->root->schema, obj),
+                      .old_self = old ? bh_cel_value_of(a, r->root->schema, old) : NULL,
+                      .path = ""};
+    walk(&q, r->root, &p);
+}
