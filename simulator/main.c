@@ -83,7 +83,8 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
         {"client-ca-file", 0, BH_OPT_STR, &a->client_ca_file, "FILE",
          "ask clients for certificates signed by this CA"},
         {"token-file", 0, BH_OPT_STR, &a->token_file, "FILE",
-         "require a bearer token; lines of TOKEN or TOKEN,user,uid,\"group,group\""},
+         "require a bearer token; lines of TOKEN, the administrator's, or "
+         "TOKEN,user,uid,\"group,group\" of a user with the rights of his roles"},
         {"history-events", 0, BH_OPT_INT, &a->sim.history_events, "N",
          "changes kept per kind for watches to resume from (20000)"},
         {"bookmark-interval", 0, BH_OPT_DURATION_NS, &a->sim.bookmark_interval_ns, "DURATION",

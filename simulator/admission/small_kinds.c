@@ -228,3 +228,13 @@ int bh_adm_default_hpa(struct bh_sim_write *w)
     bh_tree_dflt(w->arena, bh_json_obj_at(w->arena, w->obj, "spec"), "minReplicas: 1");
     return 0;
 }
+
+/* An aggregated role shows what it is made of. */
+int bh_adm_default_clusterrole(struct bh_sim_write *w)
+{
+    const struct bh_json *rules = bh_sim_role_rules(w->sim, w->arena, w->obj);
+
+    if (bh_tree_has(w->obj, "aggregationRule"))
+        bh_json_set(w->arena, w->obj, "rules", bh_json_clone(w->arena, rules));
+    return 0;
+}

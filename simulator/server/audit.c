@@ -37,13 +37,7 @@ const char *bh_sim_verb_of(const struct bh_sim_req *r)
 
 void bh_sim_user_name(const struct bh_sim_req *r, char out[static 128])
 {
-    const char *auth = bh_http_header(r->http, "Authorization"), *file = r->sim->opt.tokens;
-    struct bh_str user = BH_STR("");
-
-    if (file && auth && strlen(auth) > 7)
-        bh_sim_token_find(file, auth + 7, &user);
-    snprintf(out, 128, "%.*s", user.n ? (int)strcspn(user.p, ",\r\n") : 16,
-             user.n ? user.p : "system:anonymous");
+    snprintf(out, 128, "%s", r->user ? bh_json_get_text(r->user, "username") : "system:anonymous");
 }
 
 struct uri {

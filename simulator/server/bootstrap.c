@@ -4,7 +4,9 @@
  *
  * Upstream: pkg/controlplane/controller, pkg/registry/scheduling/rest/storage_scheduling.go,
  * cmd/kube-apiserver/app/aggregator.go (priorities of API services);
- * differences: no RBAC and flow-control objects, and no service accounts beyond `default`.
+ * plugin/pkg/auth/authorizer/rbac/bootstrappolicy;
+ * differences: no roles of controllers and nodes, no flow-control objects, and no service accounts
+ * beyond `default`.
  */
 #include "simulator/server/bootstrap.h"
 
@@ -15,7 +17,7 @@ static const char objects[] =
 #include "simulator/server/bootstrap.data.h"
     ;
 
-int bh_sim_bootstrap(struct bh_sim *s, struct bh_err *err)
+int bh_sim_bootstrap(struct bh_sim *s, bool fresh, struct bh_err *err)
 {
     struct bh_arena a;
     struct bh_json *docs = NULL;
@@ -27,6 +29,9 @@ int bh_sim_bootstrap(struct bh_sim *s, struct bh_err *err)
     bh_json_each(v, docs) {
         const char *kind = bh_tree_str(v, "kind"), *ns = bh_tree_str(v, "metadata.namespace");
         const struct bh_sim_type *t = bh_sim_type_of_kind(bh_tree_str(v, "apiVersion"), kind);
+        if (!fresh && (!bh_streq(t->group, "rbac.authorization.k8s.io") ||
+                       bh_sim_get(s, t, ns ? ns : "", bh_tree_str(v, "metadata.name"))))
+            continue;
         if (bh_sim_create(s, t, ns ? ns : "", &a, v, NULL, &e)) {
             rc = bh_err_set(err, -1, "cannot create the %s of a fresh cluster: %s", t->kind,
                             e.message);

@@ -8,7 +8,8 @@
 #include "simulator/server/sim.h"
 
 /* Namespaces with their default service accounts, the two system priority classes, the service
- * `kubernetes`. 0 or negative with err. */
-int bh_sim_bootstrap(struct bh_sim *s, struct bh_err *err);
+ * `kubernetes`, roles. Not fresh: those of the roles that are not there, as an API server does at
+ * each start. 0 or negative with err. */
+int bh_sim_bootstrap(struct bh_sim *s, bool fresh, struct bh_err *err);
 
 #endif

@@ -62,6 +62,9 @@ static size_t subs_of(const struct bh_sim_type *t, struct sub out[8])
     }
     if (!*t->group && bh_streq(t->kind, "Namespace"))
         out[n++] = (struct sub){"finalize", "", "v1", NULL, BH_SIM_UPDATE};
+    if (!*t->group && bh_streq(t->kind, "ServiceAccount"))
+        out[n++] =
+            (struct sub){"token", "authentication.k8s.io", "v1", "TokenRequest", BH_SIM_CREATE};
     if (t->flags & BH_SIM_HAS_SCALE)
         out[n++] = (struct sub){"scale", "autoscaling", "v1", "Scale", GET_PATCH_UPDATE};
     if (t->flags & BH_SIM_HAS_STATUS)

@@ -230,8 +230,8 @@ static int parse_pb(struct bh_sim_req *r, const struct bh_sim_type *t,
     ProtobufCMessage *m;
     if (!desc)
         return bh_sim_fail(&r->e, 415, "UnsupportedMediaType",
-                           "%s is served as JSON only: send application/json",
-                           t ? t->plural : "this resource");
+                           "the body of the request was in an unknown format - accepted media "
+                           "types include: application/json, application/yaml");
     if (bh_envelope_open(body.p, body.n, &env, &err) < 0)
         return bad_body(r, err.msg);
     char *api_version = bh_arena_strndup(r->a, env.api_version.p, env.api_version.n);

@@ -24,6 +24,7 @@ struct bh_sim_req {
     const char *method, *path;
     const struct bh_sim_type *type; /* as asked for; its stored type holds the objects */
     const char *ns, *name, *sub;    /* "" when absent */
+    const struct bh_json *user;     /* {username, uid, groups, extra}; NULL: the administrator */
     enum bh_sim_format format;
     struct bh_buf warnings; /* lines */
     const char *verb;       /* for metrics: "get", "list", "watch", ... */
@@ -190,5 +191,42 @@ int bh_sim_check_client(struct bh_sim_req *r);
 /* Whether a token file, with lines "token" or "token,user,uid,groups", has this token; *ret_user is
  * what stands behind it. */
 bool bh_sim_token_find(const char *file, const char *given, struct bh_str *ret_user);
+bool bh_sim_equal_secret(const char *a, size_t an, const char *b, size_t bn);
+
+/* ---- token.c --------------------------------------------------------------------------------- */
+
+struct bh_sim_caller {
+    const struct bh_json *user;      /* as bh_sim_req.user */
+    const struct bh_json *audiences; /* in: the wanted ones, NULL: this server; out: those of them
+                                        that the token is for */
+};
+/* 0, or -EACCES with err when nobody has this token. */
+int bh_sim_token_user(struct bh_sim *s, struct bh_arena *a, const char *token,
+                      struct bh_sim_caller *ret, struct bh_err *err);
+/* groups: "a,b"; system:authenticated comes by itself. */
+struct bh_json *bh_sim_user_new(struct bh_arena *a, const char *name, const char *uid,
+                                const char *groups);
+/* The groups of system:serviceaccount:NS:NAME, "" of everybody else. */
+const char *bh_sim_service_account_groups(struct bh_arena *a, const char *user);
+void bh_sim_do_token(struct bh_sim_req *r);
+
+/* ---- rbac.c ---------------------------------------------------------------------------------- */
+
+/* What somebody wants to do: to a resource, or (path) to a path. "" where upstream has nothing. */
+struct bh_sim_ask {
+    const char *verb, *group, *resource, *sub, *ns, *name;
+    const char *path; /* NULL: a resource */
+};
+const char *bh_sim_ask_resource(struct bh_arena *a, const struct bh_sim_ask *ask); /* pods/log */
+/* user NULL: the administrator, who may do all. *ret_why: upstream's reason, "" = none. */
+bool bh_sim_may(struct bh_sim *s, struct bh_arena *a, const struct bh_json *user,
+                const struct bh_sim_ask *ask, const char **ret_why);
+/* The status of a SelfSubjectRulesReview. */
+struct bh_json *bh_sim_rules_of(struct bh_sim *s, struct bh_arena *a, const struct bh_json *user,
+                                const char *ns);
+/* Whom the request's Impersonate- headers name: into r->user, if its sender may. 0 or a code. */
+int bh_sim_impersonate(struct bh_sim_req *r);
+/* r->user may do what r asks for. 0 or 403. */
+int bh_sim_authorize(struct bh_sim_req *r);
 
 #endif

@@ -2,126 +2,112 @@
  *
  * simulator/server/review.c - answers that are made up: access reviews, "who am I", logs
  *
- * Clients of this server may do everything with objects, so reviews of resources say yes.
- * Callers of other servers (SubjectAccessReview with nonResourceAttributes) get what a cluster's
- * bootstrap roles give: system:masters everything, system:monitoring metrics and health, all users
- * health and version. TokenReview knows the tokens of the token file
- * (TOKEN,user,uid,"group,group"); a line with the token alone, and any token without such a file,
- * is the administrator's.
+ * Upstream: pkg/registry/authorization, pkg/registry/authentication (v1.36)
  */
 #include "simulator/server/req.h"
 #include "simulator/server/tree.h"
 
 #include <stdio.h>
 
-static struct bh_json *add_groups(struct bh_arena *a, struct bh_json *user, const char *list)
+static const struct bh_json *user_info(struct bh_arena *a, const struct bh_json *user)
 {
-    struct bh_json *l = bh_json_set(a, user, "groups", bh_json_new(a, BH_JSON_ARRAY));
-
-    while (*list) {
-        size_t n = strcspn(list, ",");
-        if (n)
-            bh_json_push(l, bh_json_new_str(a, list, n));
-        list += n + (list[n] == ',');
-    }
-    bh_json_push(l, bh_json_new_cstr(a, "system:authenticated"));
-    return l;
+    return user ? user : bh_sim_user_new(a, "kubernetes-admin", "", "system:masters");
 }
 
-static void user_info(struct bh_arena *a, struct bh_json *user)
+static void token_review(struct bh_sim_req *r, const struct bh_json *spec, struct bh_json *status)
 {
-    bh_json_set_str(a, user, "username", "kubernetes-admin");
-    (void)add_groups(a, user, "system:masters");
+    struct bh_sim_caller who = {.audiences = bh_json_get_list(spec, "audiences")};
+    struct bh_err err = {{0}};
+    bool known = bh_sim_token_user(r->sim, r->a, bh_json_get_text(spec, "token"), &who, &err) == 0;
+
+    bh_json_add(r->a, status, "authenticated: %i, error?: %s", known, known ? "" : err.msg);
+    if (!known)
+        return;
+    bh_json_set(r->a, status, "user", bh_json_clone(r->a, user_info(r->a, who.user)));
+    if (who.audiences)
+        bh_json_set(r->a, status, "audiences", bh_json_clone(r->a, who.audiences));
 }
 
-/* user,uid,"groups" behind a token; text is writable. */
-static void listed_user(struct bh_arena *a, struct bh_json *user, char *text)
+/* The user that a review is about, when it is not its sender. */
+static const struct bh_json *reviewed(struct bh_arena *a, const struct bh_json *spec)
 {
-    char *uid = strchr(text, ','), *groups = uid ? strchr(uid + 1, ',') : NULL;
-
-    if (uid)
-        *uid++ = '\0';
-    if (groups) {
-        *groups++ = '\0';
-        groups += *groups == '"';
-        groups[strcspn(groups, "\"")] = '\0';
-    }
-    bh_json_add(a, user, "username: %s, uid?: %s", text, uid ? uid : "");
-    (void)add_groups(a, user, groups ? groups : "");
-}
-
-/* path is one of the list; with below, also what is below one. */
-static bool path_in(const char *path, const char *const *list, size_t n, bool below)
-{
-    for (size_t i = 0; i < n; i++) {
-        size_t k = strlen(list[i]);
-        if (strncmp(path, list[i], k) == 0 && (!path[k] || (below && path[k] == '/')))
-            return true;
-    }
-    return false;
-}
-
-/* system:public-info-viewer and system:monitoring of a fresh cluster. */
-static bool path_allowed(const struct bh_json *spec)
-{
-    static const char *const open[] = {"/healthz", "/livez", "/readyz", "/version", "/version/"};
-    static const char *const watched[] = {"/metrics", "/metrics/slis"};
-    const struct bh_json *at = bh_json_get(spec, "nonResourceAttributes");
-    const char *path = bh_json_get_text(at, "path"), *verb = bh_json_get_text(at, "verb");
     const struct bh_json *groups = bh_json_get_list(spec, "groups");
+    struct bh_json *user = bh_json_make(a, "username: %s", bh_json_get_text(spec, "user"));
 
-    if (bh_tree_lists(groups, "system:masters"))
-        return true;
-    if (!bh_streq(verb, "get"))
-        return false;
-    return path_in(path, open, BH_ARRAY_LEN(open), false) ||
-           (bh_tree_lists(groups, "system:monitoring") &&
-            (path_in(path, open, 3, true) || path_in(path, watched, BH_ARRAY_LEN(watched), false)));
+    bh_json_set(a, user, "groups",
+                groups ? bh_json_clone(a, groups) : bh_json_new(a, BH_JSON_ARRAY));
+    return user;
+}
+
+static struct bh_sim_ask ask_of(const struct bh_json *spec)
+{
+    const struct bh_json *of = bh_json_get(spec, "resourceAttributes");
+    const struct bh_json *path = bh_json_get(spec, "nonResourceAttributes");
+
+    if (path)
+        return (struct bh_sim_ask){.verb = bh_json_get_text(path, "verb"),
+                                   .path = bh_json_get_text(path, "path")};
+    return (struct bh_sim_ask){.verb = bh_json_get_text(of, "verb"),
+                               .group = bh_json_get_text(of, "group"),
+                               .resource = bh_json_get_text(of, "resource"),
+                               .sub = bh_json_get_text(of, "subresource"),
+                               .ns = bh_json_get_text(of, "namespace"),
+                               .name = bh_json_get_text(of, "name")};
+}
+
+static void access_review(struct bh_sim_req *r, const struct bh_json *v, struct bh_json *status)
+{
+    const struct bh_json *spec = bh_json_get(v, "spec");
+    bool self = bh_streq(r->type->kind, "SelfSubjectAccessReview");
+    bool of_path = bh_json_get(spec, "nonResourceAttributes");
+    const struct bh_sim_ask ask = ask_of(spec);
+    const char *why;
+
+    if (of_path == (bh_json_get(spec, "resourceAttributes") != NULL))
+        bh_sim_field_error(&r->e,
+                           of_path ? "spec.nonResourceAttributes" : "spec.resourceAttributes",
+                           "Invalid value", NULL, "%s",
+                           of_path ? "cannot be specified in combination with resourceAttributes"
+                                   : "exactly one of nonResourceAttributes or resourceAttributes "
+                                     "must be specified");
+    if (!self && !*bh_json_get_text(spec, "user") && !bh_tree_len(bh_json_get(spec, "groups")))
+        bh_sim_field_error(&r->e, "spec.user", "Invalid value", "\"\"", "%s",
+                           "at least one of user or group must be specified");
+    if (*r->ns && !of_path && !bh_streq(ask.ns, r->ns))
+        bh_sim_field_error(&r->e, "spec.resourceAttributes.namespace", "Invalid value",
+                           bh_arena_printf(r->a, "\"%s\"", ask.ns), "%s",
+                           "must match metadata.namespace");
+    if (bh_sim_error_close(&r->e, r->type, ""))
+        return;
+    bool may = bh_sim_may(r->sim, r->a, self ? r->user : reviewed(r->a, spec), &ask, &why);
+    bh_json_add(r->a, status, "allowed: %i, reason?: %s", may, why);
 }
 
 void bh_sim_do_review(struct bh_sim_req *r)
 {
     char api_version[80];
-    bool rules = bh_streq(r->type->kind, "SelfSubjectRulesReview");
-    r->verb = "review";
     struct bh_json *v = NULL;
-    if (bh_sim_negotiate(r, false) || (!rules && bh_sim_body(r, r->type, r->type->pb, &v)))
+
+    r->verb = "review";
+    if (bh_sim_negotiate(r, false) || bh_sim_body(r, r->type, r->type->pb, &v))
         return;
     if (!v)
         v = bh_json_new(r->a, BH_JSON_OBJECT);
     bh_sim_type_api_version(r->type, api_version);
     bh_json_add(r->a, v, "kind: %s, apiVersion: %s", r->type->kind, api_version);
     struct bh_json *st = bh_json_set(r->a, v, "status", bh_json_new(r->a, BH_JSON_OBJECT));
-    if (bh_streq(r->type->kind, "SelfSubjectReview")) {
-        user_info(r->a, bh_json_obj_at(r->a, st, "userInfo"));
-    } else if (bh_streq(r->type->kind, "TokenReview")) {
-        const char *token = bh_json_get_text(bh_json_get(v, "spec"), "token");
-        const char *file = r->sim->opt.tokens;
-        struct bh_str user = BH_STR("");
-        bool known = file ? bh_sim_token_find(file, token, &user) : *token;
-        bh_json_set_bool(r->a, st, "authenticated", known);
-        if (known && user.n)
-            listed_user(r->a, bh_json_obj_at(r->a, st, "user"),
-                        bh_arena_strndup(r->a, user.p, user.n));
-        else if (known)
-            user_info(r->a, bh_json_obj_at(r->a, st, "user"));
-    } else if (rules) {
-        /* `kubectl auth can-i --list`: the same for every namespace: the body is not even read. */
-        bh_json_add(r->a, v,
-                    "spec: {}, status: {resourceRules: [{apiGroups: [*], resources: [*], verbs: "
-                    "[*]}], nonResourceRules: [{nonResourceURLs: [*], verbs: [*]}], incomplete: "
-                    "false}");
-    } else {
-        const struct bh_json *spec = bh_json_get(v, "spec");
-        bool of_path = !bh_streq(r->type->kind, "SelfSubjectAccessReview") &&
-                       bh_json_get(spec, "nonResourceAttributes");
-        bool allowed = !of_path || path_allowed(spec);
-        bh_json_add(r->a, st, "allowed: %i, reason?: %s", allowed,
-                    !allowed  ? ""
-                    : of_path ? "RBAC: allowed by a bootstrap role"
-                              : "the simulator allows everything");
-    }
-    bh_sim_reply_tree(r, 201, v, r->type->pb);
+    if (bh_streq(r->type->kind, "SelfSubjectReview"))
+        bh_json_set(r->a, st, "userInfo", bh_json_clone(r->a, user_info(r->a, r->user)));
+    else if (bh_streq(r->type->kind, "TokenReview"))
+        token_review(r, bh_json_get(v, "spec"), st);
+    else if (bh_streq(r->type->kind, "SelfSubjectRulesReview"))
+        bh_json_set(r->a, v, "status",
+                    bh_sim_rules_of(r->sim, r->a, user_info(r->a, r->user),
+                                    bh_json_get_text(bh_json_get(v, "spec"), "namespace")));
+    else
+        access_review(r, v, st);
+    if (!r->e.code)
+        bh_sim_reply_tree(r, 201, v, r->type->pb);
 }
 
 void bh_sim_do_log(struct bh_sim_req *r)

@@ -64,11 +64,13 @@ static bool sub_exists(const struct bh_sim_type *t, const char *sub)
         return t->flags & BH_SIM_HAS_SCALE;
     if (bh_streq(sub, "finalize"))
         return !*t->group && bh_streq(t->kind, "Namespace");
-    return (t->flags & BH_SIM_GRACEFUL) && (bh_streq(sub, "binding") || bh_streq(sub, "eviction") ||
-                                            bh_streq(sub, "log") || bh_streq(sub, "resize"));
+    if (bh_streq(sub, "token"))
+        return !*t->group && bh_streq(t->kind, "ServiceAccount");
+    return (t->flags & BH_SIM_GRACEFUL) &&
+           bh_word_at("binding eviction log resize", sub) >= 0;
 }
 
-/* What a simulated cluster has not got: containers that run, and tokens of service accounts. */
+/* What a simulated cluster has not got: containers that run. */
 static bool refuse_unreal(struct bh_sim_req *r)
 {
     static const struct {
@@ -82,8 +84,6 @@ static bool refuse_unreal(struct bh_sim_req *r)
          "pods are simulated: no container can be added to one for debugging"},
         {"services", "proxy", "pods are simulated: there is nothing behind a service"},
         {"nodes", "proxy", "nodes are simulated: there is no kubelet behind one"},
-        {"serviceaccounts", "token",
-         "service accounts have no tokens here: see berth-simulator --token-file"},
     };
     for (size_t i = 0; i < BH_ARRAY_LEN(unreal) && !*r->type->group; i++) {
         if (!bh_streq(r->type->plural, unreal[i].plural) || !bh_streq(r->sub, unreal[i].sub))
@@ -97,7 +97,7 @@ static bool refuse_unreal(struct bh_sim_req *r)
 /* Parts of an object that are read and written as the object is. */
 static bool is_part(const char *sub)
 {
-    return bh_streq(sub, "status") || bh_streq(sub, "resize");
+    return bh_word_at("status resize", sub) >= 0;
 }
 
 static void do_subresource(struct bh_sim_req *r)
@@ -107,6 +107,8 @@ static void do_subresource(struct bh_sim_req *r)
         bh_sim_do_scale(r);
     } else if (bh_streq(r->sub, "log") && bh_streq(m, "GET")) {
         bh_sim_do_log(r);
+    } else if (bh_streq(r->sub, "token") && bh_streq(m, "POST")) {
+        bh_sim_do_token(r);
     } else if (bh_streq(m, "POST") &&
                (bh_streq(r->sub, "binding") || bh_streq(r->sub, "eviction"))) {
         bh_sim_do_post(r);
@@ -147,15 +149,20 @@ static void do_resource(struct bh_sim_req *r)
         not_allowed(r);
 }
 
-static void do_api(struct bh_sim_req *r)
+/* Whether the path is that of an object, a kind of objects, or a part of one. */
+static bool find_resource(struct bh_sim_req *r)
 {
     const char *seg[SEGMENTS_MAX];
-    size_t n = split(bh_arena_strdup(r->a, r->path + 1), seg);
-    bool core = n > 0 && bh_streq(seg[0], "api");
-    size_t head = core ? 2 : 3;
-    if (n <= head || !locate(r, core ? "" : seg[1], seg[head - 1], seg + head, n - head)) {
-        not_served(r);
-    } else if (r->sim->faults && bh_sim_fault_before(r)) {
+    bool core = strncmp(r->path, "/api/", 5) == 0;
+    if (!core && strncmp(r->path, "/apis/", 6) != 0)
+        return false;
+    size_t n = split(bh_arena_strdup(r->a, r->path + 1), seg), head = core ? 2 : 3;
+    return n > head && locate(r, core ? "" : seg[1], seg[head - 1], seg + head, n - head);
+}
+
+static void do_api(struct bh_sim_req *r)
+{
+    if (r->sim->faults && bh_sim_fault_before(r)) {
         return;
     } else if (!*r->sub) {
         do_resource(r);
@@ -170,10 +177,13 @@ void bh_sim_route(struct bh_sim_req *r)
 {
     if (bh_sim_check_client(r))
         return;
+    bool found = find_resource(r);
+    if (bh_sim_authorize(r))
+        return;
     if (bh_console_route(r) || bh_sim_do_misc(r) || bh_sim_do_openapi(r) || bh_sim_do_discovery(r))
         return;
     r->verb = "other";
-    if (strncmp(r->path, "/api/", 5) == 0 || strncmp(r->path, "/apis/", 6) == 0)
+    if (found)
         do_api(r);
     else
         not_served(r);

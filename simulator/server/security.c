@@ -26,9 +26,9 @@ static bool host_allowed(const struct bh_sim_req *r, const char *host)
 }
 
 /* No early exit: the time must not tell how much of a guess was right. */
-static bool equal_secret(const char *a, size_t an, const char *b, size_t bn)
+bool bh_sim_equal_secret(const char *a, size_t an, const char *b, size_t bn)
 {
-    unsigned diff = an != bn;
+    unsigned diff = an != bn || !bn;
     for (size_t i = 0; i < bn; i++)
         diff |= (unsigned char)(an ? a[i % an] : 0) ^ (unsigned char)b[i];
     return diff == 0;
@@ -40,7 +40,7 @@ bool bh_sim_token_find(const char *file, const char *given, struct bh_str *ret_u
     *ret_user = BH_STR("");
     for (const char *p = file; *p;) {
         size_t line = strcspn(p, "\n"), n = strcspn(p, ",\r\n"), end = strcspn(p, "\r\n");
-        bool equal = n && *p != '#' && equal_secret(given, strlen(given), p, n);
+        bool equal = n && *p != '#' && bh_sim_equal_secret(given, strlen(given), p, n);
         if (equal && !known && p[n] == ',')
             *ret_user = (struct bh_str){p + n + 1, end - n - 1};
         known |= equal;
@@ -125,12 +125,26 @@ static bool is_console_write(const struct bh_sim_req *r)
            bh_word_at("/api/v1/reset /api/v1/import /api/v1/schedulerconfiguration", r->path) >= 0;
 }
 
+/* Without a token file, who brings nothing is the administrator. */
+static int authenticate(struct bh_sim_req *r)
+{
+    const char *auth = bh_http_header(r->http, "Authorization");
+    bool bearer = auth && strncasecmp(auth, "Bearer ", 7) == 0;
+    struct bh_sim_caller who = {0};
+
+    if (is_public(r->path))
+        return 0;
+    if ((bearer || r->sim->opt.tokens) &&
+        (!bearer || bh_sim_token_user(r->sim, r->a, auth + 7, &who, NULL) < 0))
+        return bh_sim_fail(&r->e, 401, "Unauthorized", "Unauthorized");
+    r->user = who.user;
+    return bh_sim_impersonate(r);
+}
+
 int bh_sim_check_client(struct bh_sim_req *r)
 {
     const char *host = bh_http_header(r->http, "Host");
     const char *origin = bh_http_header(r->http, "Origin");
-    const char *auth = bh_http_header(r->http, "Authorization");
-    struct bh_str user;
     bool reads = bh_streq(r->method, "GET") || bh_streq(r->method, "HEAD");
     if (!host || !host_allowed(r, host))
         return bh_sim_fail(&r->e, 403, "Forbidden",
@@ -148,10 +162,5 @@ int bh_sim_check_client(struct bh_sim_req *r)
                            "what is to change is changed there");
     if (r->sim->opt.read_only && !reads && (is_browser(r) || is_console_write(r)) && !only_asks(r))
         return bh_sim_fail(&r->e, 403, "Forbidden", "forbidden: the server runs with --read-only");
-    if (!r->sim->opt.tokens || is_public(r->path))
-        return 0;
-    if (!auth || strncasecmp(auth, "Bearer ", 7) != 0 ||
-        !bh_sim_token_find(r->sim->opt.tokens, auth + 7, &user))
-        return bh_sim_fail(&r->e, 401, "Unauthorized", "Unauthorized");
-    return 0;
+    return authenticate(r);
 }

@@ -182,6 +182,8 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
     s->rv = o->first_revision ? o->first_revision : o->manual_clock ? 1 : revision_of_now();
     bh_rand_seed(&s->rand, o->seed ? o->seed : bh_rand_entropy());
     bh_rand_seed(&s->uid_rand, o->seed ? ~o->seed : bh_rand_entropy());
+    for (size_t i = 0; i < BH_ARRAY_LEN(s->token_key); i++)
+        s->token_key[i] = bh_rand_entropy();
     bh_arena_init(&s->arena, 0);
     bh_arena_init(&s->edit_arena, 0);
     metrics_init(s);
@@ -198,8 +200,8 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
                         "from; want one of them");
     if (rc == 0 && o->data_file)
         rc = bh_sim_data_open(s, o->data_file, o->data_full, &n_restored, err);
-    if (rc == 0 && !n_restored)
-        rc = bh_sim_bootstrap(s, err);
+    if (rc == 0)
+        rc = bh_sim_bootstrap(s, !n_restored, err);
     if (rc < 0) {
         bh_sim_free(s);
         return rc;

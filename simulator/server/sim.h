@@ -273,6 +273,9 @@ static inline struct bh_sim_objs bh_sim_on_node(struct bh_sim *s, const char *no
     bh_sim_pods_on_node(s, node, &l);
     return l;
 }
+/* A role's rules; those that an aggregationRule selects, when it has one. NULL: none. */
+const struct bh_json *bh_sim_role_rules(struct bh_sim *s, struct bh_arena *a,
+                                        const struct bh_json *role);
 size_t bh_sim_count(struct bh_sim *s, const struct bh_sim_type *t);
 uint64_t bh_sim_revision(const struct bh_sim *s); /* resourceVersion of the last commit */
 

@@ -143,6 +143,7 @@ struct bh_sim {
     size_t expired_at;
     LIST_HEAD(, bh_sim_hold) holds; /* bindings that a fault holds (faults.c) */
     struct bh_rand rand, uid_rand;  /* suffixes of names; uids */
+    uint64_t token_key[4];          /* signs tokens of service accounts */
     struct bh_arena arena;          /* of the request being handled */
     struct bh_arena edit_arena;     /* of an edit or a binding, which can happen inside a request */
     unsigned edits;                 /* that use it just now, one inside the other */

@@ -35,7 +35,7 @@ SETTLE_S, QUIET_S, STEP_S = 60 * SCALE, 1.5, 0.02
 FDS_MORE, RSS_TIMES, RSS_MORE = 24, 1.5, 32 << 20
 BOOKMARKS = 'berth_watcher_bookmarks_total{kind="'
 LIBC, PR_SET_PDEATHSIG, OWN_PID = ctypes.CDLL(None), 1, os.getpid()
-TOKENS = "t-admin,admin,1\nt-a,host-a,2\nt-b,host-b,3\n"
+TOKENS = "t-admin,admin,1,system:masters\nt-a,host-a,2,system:masters\nt-b,host-b,3,system:masters\n"
 
 
 class Api:

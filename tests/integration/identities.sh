@@ -25,6 +25,7 @@ T
 "$BERTH_BIN/berth-simulator" --tls --kubeconfig-out "$work/admin.yaml" --token-file "$work/tokens" >"$work/simulator.log" 2>&1 &
 also_stop=$!
 wait_for_file "$work/admin.yaml" || { not_ok "berth-simulator starts" "$(cat "$work/simulator.log")"; exit 1; }
+kubectl --kubeconfig "$work/admin.yaml" --cache-dir "$work/cache" apply -f "$here/../../config/rbac.yaml" >/dev/null
 for u in watcher binder front; do
     sed "s/t-admin/t-$u/" "$work/admin.yaml" >"$work/$u.yaml"
     chown "${uid[$u]}" "$work/$u.yaml"

@@ -451,11 +451,6 @@ changing() {
 refusing() {
     check "debug is refused" 1 'simulated' k debug p1 --image=x -n t
     check "port-forward is refused" 1 'simulated' k port-forward p1 8080:80 -n t
-    if [ "$minor" -ge 24 ]; then
-        check "create token is refused" 1 'no tokens here' k create token default -n t
-    else
-        skip "create token is refused"
-    fi
     check "unknown fields are refused" 1 'unknown field "(spec.)?nodeSelecter".*|.*resorces' \
         k create -f "$tmp/typo.yaml" -n t
     if [ "$minor" -ge 27 ]; then
@@ -491,13 +486,13 @@ custom() {
         k wait --for=condition=Established crd/crontabs.stable.example.com --timeout=20s
     check "apply of a custom object" 0 'crontab.stable.example.com/my created' k apply -f "$tmp/ct.yaml"
     check "get by its short name shows its columns" 0 'SPEC +REPLICAS.*\* \* \* \* \* +1' k get ct
-    check "its rules do" 1 'spec.replicas: Invalid value: .*seven is taken' k patch ct my --type=merge -p '{"spec":{"replicas":7}}'
     check "get all includes it" 0 'crontab.stable.example.com/my' k get all
     check "scale of it" 0 'scaled' k scale ct/my --replicas=4
     check "another version of it" 0 'v1beta1 4' \
         k get crontabs.v1beta1.stable.example.com my -o 'jsonpath={.apiVersion} {.spec.replicas}'
     check "its schema refuses" 1 'cronSpec in body should match|should be less than or equal to 10' \
         k apply --validate=false -f "$tmp/ct-bad.yaml"
+    check "its rules do" 1 'spec.replicas: Invalid value: .*seven is taken' k patch ct my --type=merge -p '{"spec":{"replicas":7}}'
     if [ "$minor" -ge 27 ]; then
         check "explain of it" 0 'When to run' k explain ct.spec.cronSpec
         check "unknown fields of it are refused" 1 'unknown field "spec.extra"' k apply -f "$tmp/ct-typo.yaml"
@@ -537,11 +532,43 @@ deleting() {
     check "delete node" 0 'deleted' k delete node n2
 }
 
+# what users may do
+rights() {
+    check "can-i: the administrator" 0 'yes' k auth can-i delete nodes
+    check "can-i --as" 1 '^no' k auth can-i list pods -n t --as jane
+    check "create rolebinding" 0 'created' k create rolebinding jane -n t --clusterrole=view --user=jane
+    check "can-i --as with a role" 0 '^yes' k auth can-i list pods -n t --as jane
+    check "which reads" 0 'p1' k get pods -n t --as jane
+    check "and no more" 1 'pods "p1" is forbidden: User "jane" cannot delete resource "pods" in API group "" in the namespace "t"' \
+        k delete pod p1 -n t --as jane
+    check "nor elsewhere" 1 'cannot list resource "nodes" in API group "" at the cluster scope' k get nodes --as jane
+    check "can-i --list" 0 'pods/log +\[\] +\[\] +\[get list watch\]' k auth can-i --list -n t --as jane
+    check "a group" 0 'yes' k auth can-i delete nodes --as root --as-group system:masters
+}
+
 secure() {
     echo secret-token >"$tmp/tokens"
     start_server --tls --token-file "$tmp/tokens"
     check "TLS and token: get ns" 0 'kube-system' k get ns
     sed 's/secret-token/wrong/' "$tmp/kubeconfig" >"$tmp/kubeconfig.bad"
+    if [ "$minor" -ge 24 ]; then
+        check "create token" 0 '^[^.]+[.][^.]+[.][^.]+$' k create token default
+        token=$(k create token default)
+        sed "s/secret-token/$token/" "$tmp/kubeconfig" >"$tmp/kubeconfig.sa"
+        check "a service account may what its roles say" 1 'User "system:serviceaccount:default:default" cannot list' \
+            env KUBECONFIG="$tmp/kubeconfig.sa" "$kubectl" get pods
+        k create rolebinding reader --clusterrole=view --serviceaccount=default:default >/dev/null
+        check "which are heard at once" 0 'No resources found' env KUBECONFIG="$tmp/kubeconfig.sa" "$kubectl" get pods
+        k create rolebinding writer --clusterrole=edit --serviceaccount=default:default >/dev/null
+        k run p --image=x >/dev/null
+        token=$(k create token default --bound-object-kind Pod --bound-object-name p)
+        sed "s/secret-token/$token/" "$tmp/kubeconfig" >"$tmp/kubeconfig.sa"
+        check "a bound token" 0 'pod/p' env KUBECONFIG="$tmp/kubeconfig.sa" "$kubectl" get pods -o name
+        k delete pod p --now >/dev/null
+        check "ends with its pod" 1 'Unauthorized|logged in' env KUBECONFIG="$tmp/kubeconfig.sa" "$kubectl" get ns
+    else
+        skip "create token"
+    fi
     check "a wrong token is refused" 1 'Unauthorized|logged in' env KUBECONFIG="$tmp/kubeconfig.bad" "$kubectl" get ns
 }
 
@@ -560,6 +587,7 @@ for kubectl in $KUBECTLS; do
     creating
     changing
     refusing
+    rights
     custom
     deleting
     check "the server stops cleanly" 0 '' stop_server

@@ -13,9 +13,9 @@ audit=$work/audit.log
 declare -A pid
 
 cat >"$work/tokens" <<T
-t-admin,admin,1
-t-a,host-a,2
-t-b,host-b,3
+t-admin,admin,1,system:masters
+t-a,host-a,2,system:masters
+t-b,host-b,3,system:masters
 T
 # every request takes a while, so that there is always work on its way when a process is stopped
 "$BERTH_BIN/berth-simulator" --kubeconfig-out "$work/admin.yaml" --token-file "$work/tokens" --audit-log-path "$audit" \

@@ -23,6 +23,7 @@ T
     >"$work/simulator.log" 2>&1 &
 also_stop=$!
 wait_for_file "$work/admin.yaml" || { not_ok "berth-simulator starts" "$(cat "$work/simulator.log")"; exit 1; }
+kubectl --kubeconfig "$work/admin.yaml" --cache-dir "$work/cache" apply -f "$repo/config/rbac.yaml" >/dev/null
 for u in watcher binder front; do sed "s/t-admin/t-$u/" "$work/admin.yaml" >"$work/$u.yaml"; done
 start() { # log program flags...
     local log=$1 what=$2

@@ -12,10 +12,10 @@ audit=$work/audit.log
 keys=$work/keys allow=$work/allow
 mkdir -p "$keys" "$allow"
 cat >"$work/tokens" <<T
-t-admin,admin,1
-t-a,host-a,2
-t-b,host-b,3
-t-c,host-c,4
+t-admin,admin,1,system:masters
+t-a,host-a,2,system:masters
+t-b,host-b,3,system:masters
+t-c,host-c,4,system:masters
 T
 "$BERTH_BIN/berth-simulator" --kubeconfig-out "$work/admin.yaml" --token-file "$work/tokens" --audit-log-path "$audit" \
     >"$work/simulator.log" 2>&1 &

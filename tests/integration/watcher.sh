@@ -153,11 +153,11 @@ stop "$watcher_pid"
 stop "$sim_pid"
 
 # ---- TLS and tokens ------------------------------------------------------------------------------
-echo "s3cret,system:kube-scheduler,1" >"$work/tokens"
+printf 's3cret,system:kube-scheduler,1\nt-admin\n' >"$work/tokens"
 if start_sim 0 --tls --token-file "$work/tokens"; then
     start_watcher
     eventually "TLS with the server's own CA and a bearer token" 10 ready
-    CURL_AUTH="Authorization: Bearer s3cret" node n1
+    CURL_AUTH="Authorization: Bearer t-admin" node n1
     eventually "and what happens there is seen" 5 metric_is berth_watcher_snapshot_nodes 1
     check "the token is in no log" no_line_with s3cret cat "$work/watcher.log"
     stop "$watcher_pid"

@@ -40,7 +40,7 @@ static void test_lines(void)
 {
     char *path = bh_asprintf("%s/audit", bh_test_tmpdir());
     const struct bh_sim_options o = {
-        .no_controllers = true, .tokens = "t1,alice,1\nt2\n", .audit_log = path};
+        .no_controllers = true, .tokens = "t1,alice,1,\"system:masters\"\nt2\n", .audit_log = path};
     static const char alice[] = "Authorization: Bearer t1", nobody[] = "Authorization: Bearer t2";
     struct fixture f;
     fixture_init(&f, &o, true);

@@ -926,8 +926,10 @@ static void test_who_may_talk(void)
          403);
     just(&f, (struct call){.method = "POST", .path = CMS, .body = body, .headers = {own}}, 201);
     fixture_fini(&f);
-    const struct bh_sim_options o = {
-        .no_controllers = true, .first_revision = 100, .tokens = "# comment\nsecret,me,1\nother\n"};
+    const struct bh_sim_options o = {.no_controllers = true,
+                                     .first_revision = 100,
+                                     .tokens =
+                                         "# comment\nsecret,me,1,\"system:masters\"\nother\n"};
     fixture_init(&f, &o, true);
     just(&f, (struct call){.path = CMS}, 401);
     just(&f, (struct call){.path = "/readyz"}, 200);
