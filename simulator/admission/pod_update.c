@@ -96,7 +96,7 @@ static void deadline(struct bh_sim_write *w)
 static void frozen(struct bh_sim_write *w)
 {
     static const char *const may_change[] = {"activeDeadlineSeconds", "tolerations",
-                                             "schedulingGates", "ephemeralContainers"};
+                                             "schedulingGates"};
     const struct bh_json *old = bh_tree_obj(w->old, "spec");
     struct bh_json *spec = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec"));
 
@@ -218,10 +218,33 @@ static void resize(struct bh_sim_write *w)
     bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
 }
 
+/* Containers for debugging: some may be added, none be changed or taken away. Upstream writes the
+ * line break. */
+static void debugging(struct bh_sim_write *w)
+{
+    const struct bh_json *all = bh_tree_arr(w->obj, "spec.ephemeralContainers");
+
+    bh_json_each(o, bh_tree_arr(w->old, "spec.ephemeralContainers")) {
+        const char *name = bh_json_get_text(o, "name");
+        const struct bh_json *now = NULL;
+        bh_json_each(n, all)
+            now = bh_tree_is(n, "name", name) ? n : now;
+        if (!now || !bh_json_equal(now, o))
+            bh_adm_forbidden(w, "spec", "ephemeralContainers",
+                             bh_adm_path(w, "existing ephemeral containers \"%s\" may not be %s\n",
+                                         name, now ? "changed" : "removed"));
+    }
+    bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
+}
+
 void bh_adm_validate_pod(struct bh_sim_write *w)
 {
-    if (w->op == BH_SIM_OP_CREATE)
+    if (w->op == BH_SIM_OP_CREATE) {
+        if (bh_tree_len(bh_tree_arr(w->obj, "spec.ephemeralContainers")))
+            bh_adm_forbidden(w, "spec", "ephemeralContainers", "cannot be set on create");
         bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
+    } else if (w->op == BH_SIM_OP_EPHEMERAL)
+        debugging(w);
     else if (w->op == BH_SIM_OP_RESIZE)
         resize(w);
     else if (w->op == BH_SIM_OP_UPDATE)

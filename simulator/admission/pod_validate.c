@@ -109,7 +109,7 @@ static void container(struct bh_sim_write *w, const char *at, const struct bh_js
 
 static bool name_before(const struct bh_json *spec, const struct bh_json *c, const char *name)
 {
-    static const char *const lists[] = {"containers", "initContainers"};
+    static const char *const lists[] = {"containers", "initContainers", "ephemeralContainers"};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
         bh_json_each(o, bh_tree_arr(spec, lists[i])) {
@@ -133,6 +133,30 @@ static void containers(struct bh_sim_write *w, const char *at, const struct bh_j
         if (*name && name_before(spec, c, name))
             bh_adm_duplicate(w, bh_adm_member(w, f, "name"), name);
         container(w, f, spec, c);
+    }
+}
+
+/* Containers for debugging serve nobody: what others would rely on is refused. */
+static void ephemeral(struct bh_sim_write *w, const char *at, const struct bh_json *spec)
+{
+    static const char *const serves[] = {"lifecycle",      "livenessProbe", "ports",
+                                         "readinessProbe", "resizePolicy",  "resources",
+                                         "restartPolicy",  "startupProbe"};
+    size_t n = 0;
+
+    containers(w, at, spec, "ephemeralContainers");
+    bh_json_each(c, bh_tree_arr(spec, "ephemeralContainers")) {
+        const char *f = bh_adm_path(w, "%s.ephemeralContainers[%zu]", at, n++);
+        const char *target = bh_json_get_text(c, "targetContainerName");
+        for (size_t i = 0; i < BH_ARRAY_LEN(serves); i++) {
+            const struct bh_json *m = bh_json_get(c, serves[i]);
+            if (m && (m->type == BH_JSON_STRING || bh_tree_len(m)))
+                bh_adm_forbidden(w, f, serves[i], "cannot be set for an Ephemeral Container");
+        }
+        if (*target &&
+            !name_before(spec, bh_json_at(bh_tree_arr(spec, "ephemeralContainers"), 0), target))
+            bh_sim_field_error(w->error, bh_adm_member(w, f, "targetContainerName"), "Not found",
+                               bh_adm_path(w, "\"%.63s\"", target), "%s", "");
     }
 }
 
@@ -242,6 +266,7 @@ void bh_adm_pod_spec(struct bh_sim_write *w, const char *at, const struct bh_jso
         bh_adm_required(w, at, "containers", "");
     containers(w, at, spec, "containers");
     containers(w, at, spec, "initContainers");
+    ephemeral(w, at, spec);
     validate_resources(w, at, spec);
     bh_adm_one_of(w, at, spec, "restartPolicy", "Always Never OnFailure", true);
     bh_adm_one_of(w, at, spec, "dnsPolicy", "ClusterFirst ClusterFirstWithHostNet Default None",

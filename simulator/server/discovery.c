@@ -56,6 +56,7 @@ static size_t subs_of(const struct bh_sim_type *t, struct sub out[8])
     size_t n = 0;
     if (t->flags & BH_SIM_GRACEFUL) {
         out[n++] = (struct sub){"binding", "", "v1", "Binding", BH_SIM_CREATE};
+        out[n++] = (struct sub){"ephemeralcontainers", "", "v1", NULL, GET_PATCH_UPDATE};
         out[n++] = (struct sub){"eviction", "policy", "v1", "Eviction", BH_SIM_CREATE};
         out[n++] = (struct sub){"log", "", "v1", NULL, BH_SIM_GET};
         out[n++] = (struct sub){"resize", "", "v1", NULL, GET_PATCH_UPDATE};

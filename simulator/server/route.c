@@ -67,7 +67,7 @@ static bool sub_exists(const struct bh_sim_type *t, const char *sub)
     if (bh_streq(sub, "token"))
         return !*t->group && bh_streq(t->kind, "ServiceAccount");
     return (t->flags & BH_SIM_GRACEFUL) &&
-           bh_word_at("binding eviction log resize", sub) >= 0;
+           bh_word_at("binding eviction log resize ephemeralcontainers", sub) >= 0;
 }
 
 /* What a simulated cluster has not got: containers that run. */
@@ -80,8 +80,6 @@ static bool refuse_unreal(struct bh_sim_req *r)
         {"pods", "attach", "pods are simulated: there is no container to attach"},
         {"pods", "portforward", "pods are simulated: there is no container to portforward"},
         {"pods", "proxy", "pods are simulated: there is no container to proxy"},
-        {"pods", "ephemeralcontainers",
-         "pods are simulated: no container can be added to one for debugging"},
         {"services", "proxy", "pods are simulated: there is nothing behind a service"},
         {"nodes", "proxy", "nodes are simulated: there is no kubelet behind one"},
     };
@@ -97,7 +95,7 @@ static bool refuse_unreal(struct bh_sim_req *r)
 /* Parts of an object that are read and written as the object is. */
 static bool is_part(const char *sub)
 {
-    return bh_word_at("status resize", sub) >= 0;
+    return bh_word_at("status resize ephemeralcontainers", sub) >= 0;
 }
 
 static void do_subresource(struct bh_sim_req *r)

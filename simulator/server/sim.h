@@ -285,8 +285,9 @@ uint64_t bh_sim_revision(const struct bh_sim *s); /* resourceVersion of the last
 enum bh_sim_sub {
     BH_SIM_MAIN,
     BH_SIM_STATUS,
-    BH_SIM_WHOLE, /* both, for controllers */
-    BH_SIM_RESIZE /* pods: resources of containers and nothing else */
+    BH_SIM_WHOLE,    /* both, for controllers */
+    BH_SIM_RESIZE,   /* pods: resources of containers and nothing else */
+    BH_SIM_EPHEMERAL /* pods: containers for debugging and nothing else */
 };
 
 int bh_sim_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, struct bh_arena *a,
@@ -370,7 +371,13 @@ int64_t bh_sim_next_ns(const struct bh_sim *s);
 void bh_sim_suffix(struct bh_sim *s, char out[static 6]);
 
 /* ---- admission/ (called by the core) --------------------------------------------------------- */
-enum bh_sim_op { BH_SIM_OP_CREATE, BH_SIM_OP_UPDATE, BH_SIM_OP_UPDATE_STATUS, BH_SIM_OP_RESIZE };
+enum bh_sim_op {
+    BH_SIM_OP_CREATE,
+    BH_SIM_OP_UPDATE,
+    BH_SIM_OP_UPDATE_STATUS,
+    BH_SIM_OP_RESIZE,
+    BH_SIM_OP_EPHEMERAL
+};
 /* One write on its way into the store. The core has already set name, namespace, uid,
  * creationTimestamp, generation, checked the namespace, and (UPDATE) put the old status back or
  * (UPDATE_STATUS) the old rest. obj may be edited; old is never. */

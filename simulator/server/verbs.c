@@ -137,6 +137,8 @@ static enum bh_sim_sub sub_of(const struct bh_sim_req *r)
 {
     if (bh_streq(r->sub, "resize"))
         return BH_SIM_RESIZE;
+    if (bh_streq(r->sub, "ephemeralcontainers"))
+        return BH_SIM_EPHEMERAL;
     return bh_streq(r->sub, "status") ? BH_SIM_STATUS : BH_SIM_MAIN;
 }
 

@@ -258,12 +258,21 @@ static int check_same(const struct bh_sim_obj *cur, const struct bh_json *meta,
 static void restore(const struct bh_sim_type *t, enum bh_sim_sub sub, struct bh_arena *a,
                     struct bh_json *obj, const struct bh_json *old)
 {
-    if ((sub == BH_SIM_MAIN || sub == BH_SIM_RESIZE) && (t->flags & BH_SIM_HAS_STATUS)) {
+    if (sub != BH_SIM_STATUS && sub != BH_SIM_WHOLE && (t->flags & BH_SIM_HAS_STATUS)) {
         const struct bh_json *st = bh_json_get(old, "status");
         if (st)
             bh_json_set(a, obj, "status", bh_json_clone(a, st));
         else
             bh_json_unset(obj, "status");
+        if (sub == BH_SIM_EPHEMERAL) {
+            struct bh_json *list = bh_json_path(obj, "spec.ephemeralContainers");
+            struct bh_json *spec = bh_json_clone(a, bh_json_get(old, "spec"));
+            if (list && list->type == BH_JSON_ARRAY)
+                bh_json_set(a, spec, "ephemeralContainers", bh_json_clone(a, list));
+            else
+                bh_json_unset(spec, "ephemeralContainers");
+            bh_json_set(a, obj, "spec", spec);
+        }
     } else if (sub == BH_SIM_STATUS) {
         for (struct bh_json *m = obj->c.first, *next; m; m = next) {
             next = m->next;
@@ -298,11 +307,12 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
     const struct bh_json *old = w->old ? w->old : bh_sim_obj_tree(a, cur);
     restore(t, sub, a, obj, old);
     bh_sim_meta_keep(a, meta, bh_json_get(old, "metadata"), sub);
-    struct bh_sim_write wr = write_of(s, t,
-                                      sub == BH_SIM_STATUS   ? BH_SIM_OP_UPDATE_STATUS
-                                      : sub == BH_SIM_RESIZE ? BH_SIM_OP_RESIZE
-                                                             : BH_SIM_OP_UPDATE,
-                                      a, obj, w, e);
+    static const enum bh_sim_op ops[] = {[BH_SIM_MAIN] = BH_SIM_OP_UPDATE,
+                                         [BH_SIM_STATUS] = BH_SIM_OP_UPDATE_STATUS,
+                                         [BH_SIM_WHOLE] = BH_SIM_OP_UPDATE,
+                                         [BH_SIM_RESIZE] = BH_SIM_OP_RESIZE,
+                                         [BH_SIM_EPHEMERAL] = BH_SIM_OP_EPHEMERAL};
+    struct bh_sim_write wr = write_of(s, t, ops[sub], a, obj, w, e);
     wr.old = old;
     wr.old_obj = cur;
     if (bh_sim_default(&wr))

@@ -449,7 +449,6 @@ changing() {
 }
 
 refusing() {
-    check "debug is refused" 1 'simulated' k debug p1 --image=x -n t
     check "port-forward is refused" 1 'simulated' k port-forward p1 8080:80 -n t
     check "unknown fields are refused" 1 'unknown field "(spec.)?nodeSelecter".*|.*resorces' \
         k create -f "$tmp/typo.yaml" -n t
@@ -544,6 +543,14 @@ rights() {
     check "nor elsewhere" 1 'cannot list resource "nodes" in API group "" at the cluster scope' k get nodes --as jane
     check "can-i --list" 0 'pods/log +\[\] +\[\] +\[get list watch\]' k auth can-i --list -n t --as jane
     check "a group" 0 'yes' k auth can-i delete nodes --as root --as-group system:masters
+    if [ "$minor" -ge 23 ]; then
+        check "debug adds a container" 0 'Defaulting debug container name to' k debug p1 --image=busybox -n t
+        check "which is there" 0 'busybox' k get pod p1 -n t -o 'jsonpath={.spec.ephemeralContainers[0].image}'
+        check "and not to be had by other ways" 1 'pod updates may not change fields' k patch pod p1 -n t --type=json \
+            -p '[{"op":"remove","path":"/spec/ephemeralContainers"}]'
+    else
+        skip "debug"
+    fi
 }
 
 secure() {

@@ -401,6 +401,42 @@ static void test_scheduling_validation(void)
     fixture_fini(&f);
 }
 
+/* Containers for debugging come by a way of their own, and by no other. */
+static void test_debugging(void)
+{
+#define DEBUG(value)                                                                               \
+    change(&f, "Pod", "default", "p", BH_SIM_EPHEMERAL, "spec.ephemeralContainers", value)
+    struct fixture f;
+
+    fixture_init(&f, NULL, false);
+    CU_ASSERT_PTR_NULL(
+        make(&f, "Pod", "default", POD("  ephemeralContainers: [{name: d, image: i}]\n")));
+    EQ(causes(&f), "spec.ephemeralContainers: Forbidden: cannot be set on create");
+    make(&f, "Pod", "default", POD(""));
+    CU_ASSERT_EQUAL(DEBUG("[{name: d, image: i, targetContainerName: c}]"), 0);
+    CU_ASSERT_EQUAL(change(&f, "Pod", "default", "p", BH_SIM_MAIN, "spec.ephemeralContainers",
+                           "[{name: x, image: i}]"),
+                    422);
+    CU_ASSERT_EQUAL(DEBUG("[]"), 422);
+    EQ(causes(&f), "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"d\" may "
+                   "not be removed\n");
+    CU_ASSERT_EQUAL(DEBUG("[{name: d, image: other}, {name: c, image: i, ports: [{containerPort: "
+                          "1}]}, {name: e, image: i, targetContainerName: none}]"),
+                    422);
+    EQ(causes(&f), "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"d\" may "
+                   "not be changed\n\n"
+                   "spec.ephemeralContainers[1].name: Duplicate value: \"c\"\n"
+                   "spec.ephemeralContainers[1].ports: Forbidden: cannot be set for an Ephemeral "
+                   "Container\n"
+                   "spec.ephemeralContainers[2].targetContainerName: Not found: \"none\"");
+    /* Whatever else stands there is not looked at. */
+    CU_ASSERT_EQUAL(change(&f, "Pod", "default", "p", BH_SIM_EPHEMERAL, "spec.containers",
+                           "[{name: z, image: z}]"),
+                    0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&f, "pods", "default", "p")->json, "\"name\":\"c\""));
+    fixture_fini(&f);
+}
+
 static void test_update(void)
 {
     struct fixture f;
@@ -501,6 +537,7 @@ static void test_hostile(void)
 }
 
 BH_TESTS("simulator/admission/pods", {"a pod is given upstream's defaults", test_defaults},
+         {"containers for debugging are added to a pod that is there", test_debugging},
          {"defaults of defaults change nothing", test_idempotent},
          {"requests follow from limits, and the quality of service from both", test_requests},
          {"decisions see the same defaults in what no server has seen", test_unseen},
