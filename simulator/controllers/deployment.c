@@ -20,6 +20,7 @@
 #define REVISIONS    "deployment.kubernetes.io/revision-history"
 #define DESIRED      "deployment.kubernetes.io/desired-replicas"
 #define MAX_REPLICAS "deployment.kubernetes.io/max-replicas"
+#define FAILURE      "ReplicaFailure"
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
 /* One replica set as this sync knows it; replicas follow the writes made here. */
@@ -449,6 +450,21 @@ static void progressing(struct dep *d, struct bh_arena *a, struct bh_json *o,
     timed_out(d, bh_tree_condition(o, "Progressing"));
 }
 
+/* What a set's last creation was refused with: the present one's first, else the oldest's. */
+static void replica_failure(struct dep *d, struct bh_arena *a, struct bh_json *o)
+{
+    const struct bh_json *f = d->present ? bh_tree_condition(d->present->tree, FAILURE) : NULL;
+    struct bh_json *old = bh_tree_condition(o, FAILURE);
+
+    for (size_t i = 0; i < d->n && !f; i++)
+        f = bh_tree_condition(d->sets[i].tree, FAILURE);
+    if (f)
+        condition(d, a, o, FAILURE, bh_tree_str(f, "status"), bh_tree_str(f, "reason"),
+                  bh_tree_str(f, "message"));
+    else if (old)
+        bh_json_remove(bh_tree_arr(o, "status.conditions"), old);
+}
+
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     struct dep *d = arg;
@@ -465,6 +481,7 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
               available ? "Deployment has minimum availability."
                         : "Deployment does not have minimum availability.");
     progressing(d, a, o, &n, did_move);
+    replica_failure(d, a, o);
     return true;
 }
 

@@ -312,7 +312,7 @@ static void test_min_ready(void)
     world_fini(&w);
 }
 
-/* A refused pod is said so on the set, and is tried again. */
+/* A refused pod is said so on the set and the deployment, and is tried again. */
 static void test_refused_pods(void)
 {
     struct world w;
@@ -325,10 +325,12 @@ static void test_refused_pods(void)
     bh_sim_list(w.f.s, type_of("replicasets"), NULL, &l);
     UNTIL(&w, NULL != strstr(get(&w.f, "replicasets", "default", l.v[0]->name)->json,
                              "no PriorityClass with name later was found"));
+    UNTIL(&w, condition_is(&w, "ReplicaFailure", "True", "FailedCreate"));
     make(&w.f, "PriorityClass", "", "{metadata: {name: later}, value: 1}");
     UNTIL(&w, rolled_out(&w, 1));
     CU_ASSERT_PTR_NULL(
         strstr(get(&w.f, "replicasets", "default", l.v[0]->name)->json, "ReplicaFailure"));
+    UNTIL(&w, !strstr(get(&w.f, "deployments", "default", "d")->json, "ReplicaFailure"));
     bh_sim_objs_fini(&l);
     world_fini(&w);
 }
