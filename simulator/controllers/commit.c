@@ -118,6 +118,7 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
     bh_ctl_volume_commit(c, change, old, obj);
     bh_ctl_podclaim_commit(c, change, old, obj);
     bh_ctl_quota_commit(c, change, old, obj);
+    bh_ctl_service_commit(c, change, obj);
 }
 
 struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
@@ -148,6 +149,9 @@ struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
         .volumes = bh_sim_type_find("", "v1", "persistentvolumes"),
         .classes = bh_sim_type_find("storage.k8s.io", "v1", "storageclasses"),
         .resource_claims = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims"),
+        .services = bh_sim_type_find("", "v1", "services"),
+        .endpoints = bh_sim_type_find("", "v1", "endpoints"),
+        .slices = bh_sim_type_find("discovery.k8s.io", "v1", "endpointslices"),
         .quotas = bh_sim_type_find("", "v1", "resourcequotas"),
         .claim_templates = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaimtemplates"),
         .pdbs = bh_sim_type_find("policy", "v1", "poddisruptionbudgets")};
@@ -177,6 +181,7 @@ void bh_sim_controllers_stop(struct bh_sim_controllers *c)
     for (size_t i = 0; i < BH_ARRAY_LEN(of_values); i++)
         bh_map_fini_values(of_values[i]);
     bh_map_fini(&c->pdb_due);
+    bh_map_fini(&c->served);
     bh_map_fini(&c->terminating);
     bh_arena_fini(&c->arena);
     bh_arena_fini(&c->pod_arena);

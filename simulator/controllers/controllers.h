@@ -45,15 +45,16 @@ enum bh_ctl {
     BH_CTL_CRONJOB,
     BH_CTL_HPA,
     BH_CTL_RESIZE, /* running pod whose containers ask for something else */
-    BH_CTL_QUOTA   /* name "": all quotas of the namespace */
+    BH_CTL_QUOTA,  /* name "": all quotas of the namespace */
+    BH_CTL_SERVICE /* name "": all services of the namespace */
 };
-#define BH_CTL_N (BH_CTL_QUOTA + 1)
+#define BH_CTL_N (BH_CTL_SERVICE + 1)
 
 struct bh_ctl_types {
     const struct bh_sim_type *pods, *nodes, *namespaces, *configmaps, *serviceaccounts,
         *deployments, *replicasets, *replicationcontrollers, *statefulsets, *daemonsets, *jobs,
         *revisions, *cronjobs, *hpas, *claims, *pdbs, *volumes, *classes, *resource_claims,
-        *claim_templates, *quotas;
+        *claim_templates, *quotas, *services, *endpoints, *slices;
 };
 
 /* ---- work queue (queue.c) -------------------------------------------------------------------- */
@@ -116,6 +117,7 @@ struct bh_sim_controllers {
     struct bh_map counts;  /* owner uid -> bh_ctl_count */
     struct bh_map owners;  /* uid of a workload, as its pods and sets carry it -> bh_ctl_known */
     struct bh_map pdb_due; /* namespaces whose budgets will be counted soon */
+    struct bh_map served;  /* namespaces whose services will be looked at soon */
     struct bh_map terminating; /* namespaces being deleted */
     struct bh_map pv_of_claim; /* "ns/name" of a claim -> name of the volume whose claimRef it is */
     struct bh_map waiting;     /* owner uid -> bh_ctl_known: it waits for its dependents */
@@ -147,7 +149,7 @@ bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_state
     bh_ctl_sync_resize;
 typedef void bh_ctl_key_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
 bh_ctl_key_fn bh_ctl_sync_pdb, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_volume_sweep,
-    bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota;
+    bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota, bh_ctl_sync_service;
 /* The workload whose objects are of type t; BH_CTL_N: none. */
 enum bh_ctl bh_ctl_workload_of(const struct bh_sim_controllers *c, const struct bh_sim_type *t);
 /* The type whose objects are the controller's. */
@@ -185,6 +187,8 @@ bool bh_ctl_kubelet_stopped(const struct bh_json *node); /* by its annotation */
 void bh_ctl_taints_of(struct bh_sim_controllers *c, const char *node, const struct bh_json *taints);
 void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
+void bh_ctl_service_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                           const struct bh_sim_obj *obj);
 void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,
                           const struct bh_sim_obj *obj);
 bool bh_ctl_same_spec(const struct bh_sim_obj *a, const struct bh_sim_obj *b);

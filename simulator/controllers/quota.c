@@ -13,10 +13,13 @@ void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change
 {
     bool resized = old && obj->type == c->t.pods && old->generation != obj->generation;
 
-    if (!bh_sim_count(c->sim, c->t.quotas) || !*obj->ns || obj->type == c->t.quotas)
+    if (!bh_sim_count(c->sim, c->t.quotas) || !*obj->ns)
         return;
-    if (change == BH_SIM_DELETED || resized ||
-        (obj->type == c->t.pods && bh_ctl_pod_finished(obj) && !(old && bh_ctl_pod_finished(old))))
+    /* A quota counts itself, too, which it could not when it was made. */
+    if (obj->type == c->t.quotas ? change != BH_SIM_MODIFIED
+                                 : change == BH_SIM_DELETED || resized ||
+                                       (obj->type == c->t.pods && bh_ctl_pod_finished(obj) &&
+                                        !(old && bh_ctl_pod_finished(old))))
         bh_ctl_enqueue(c, BH_CTL_QUOTA, obj->ns, "");
 }
 

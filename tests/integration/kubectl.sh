@@ -360,6 +360,8 @@ tutorial() {
     check "edit" 0 'edited' env EDITOR="$tmp/editor" KUBE_EDITOR="$tmp/editor" "$kubectl" edit deploy web -n t
     check "edit changed the replicas" 0 '^4' k get deploy web -n t -o 'jsonpath={.spec.replicas}'
     check "expose" 0 'service/web exposed' k expose deploy web --port=80 -n t
+    eventually "the service has endpoints" 'Endpoints: +10\.128\.[0-9.]+:80' k describe service web -n t
+    check "endpoint slices" 0 'web-[a-z0-9]+ +IPv4 +80 +10\.128\.' k get endpointslices -n t
     check "autoscale" 0 'autoscaled' k autoscale deploy web --min=2 --max=5 --cpu-percent=80 -n t
     check "get hpa" 0 'Deployment/web' k get hpa -n t
     check "describe hpa" 0 'Min replicas: +2' k describe hpa web -n t
@@ -469,6 +471,8 @@ refusing() {
         k run two --image=x -n small
     k delete pod one -n small --force --grace-period=0 >/dev/null 2>&1
     eventually "the quota counts what is gone" 'pods: 0/1' k get quota -n small
+    check "create a quota of quotas" 0 'created' k create quota quotas --hard=resourcequotas=3 -n small
+    eventually "a quota counts itself" 'resourcequotas: 2/3' k get quota quotas -n small
     if [ "$minor" -ge 32 ]; then
         check "patch --subresource=resize" 0 'patched' k patch pod p1 -n t --subresource=resize \
             -p '{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"500m"}}}]}}'
