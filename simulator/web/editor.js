@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// editor.js - a YAML editor (text area, coloured copy under it, line numbers), places of fields, differences of texts
+// editor.js - a YAML editor (text area, coloured copy under it, line numbers, find), places of fields, differences of texts
 //
 // YAML is coloured and searched line by line here; it is read by the server only (POST /berth/v1/manifest).
-import {debounce, h, replace} from './lib.js';
+import {debounce, h, replace, visible} from './lib.js';
+import {Lines, order} from './lines.js';
 
 // ---- colours: a line -> [[class, text]] --------------------------------------------------------------------
 
@@ -99,6 +100,36 @@ function fieldParts(field) {
 
 // ---- the editor --------------------------------------------------------------------------------------------
 
+// A text area lays all of its text out anew at every keystroke: 0.3 s and more for a megabyte. So it holds, as the coloured copy does,
+// the lines around those in sight, of long lines the columns around those in sight: its window. A short text is in it as a whole. Caret,
+// selection, composition, touch and what reads the page aloud are the browser's own there. The text itself, the selection when it
+// reaches beyond the window, and undo are kept here (lines.js).
+const ROW = 18, AROUND = 40, COLUMNS = 300, LONG = 1000, WHOLE = {lines: 400, length: 20000};
+
+// Characters that turn the direction of what follows: one that is seen stands for each, so that the line stays in its order.
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const symbol = (c) => ('\u200e\u202a\u202d\u2066'.includes(c) ? '\u2192' : '\u202c\u2069'.includes(c) ? '\u2022' : c === '\u2068' ? '\u2194' : '\u2190');
+const shown = (text) => text.replace(TURNS, symbol);
+
+// Ranges [[from, to, class]] of columns, in order, become parts of their own among the coloured ones.
+function marked(parts, ranges) {
+  for (const [from, to, name] of ranges) {
+    let at = 0;
+    parts = parts.flatMap(([c, t]) => {
+      const a = Math.max(0, from - at), b = Math.min(t.length, to - at);
+      at += t.length;
+      if (a >= b) return [[c, t]];
+      return [[c, t.slice(0, a)], [`${c} ${name}`, t.slice(a, b)], [c, t.slice(b)]].filter((x) => x[1]);
+    });
+  }
+  return parts;
+}
+// What of a line tells whether a block begins or ends at it.
+const ends = (l) => (l.length > LONG ? l.slice(0, LONG) + l.slice(-LONG) : l);
+// Columns that a line takes; those of other scripts may be twice as wide.
+const widthOf = (l) => l.length + (/[^ -~]/.test(l) ? l.replace(/[ -~]/g, '').length : 0);
+const KINDS = {insertText: 'type', deleteContentBackward: 'erase', deleteContentForward: 'erase'};
+
 export class YamlEditor {
   // {value, label, readOnly, onChange(text), onSubmit(), delay: ms after which onChange is called (300)}
   constructor(o = {}) {
@@ -114,36 +145,70 @@ export class YamlEditor {
       'aria-label': o.label || 'YAML',
       readOnly: !!o.readOnly
     });
-    this.el = h('div', {class: 'editor'}, this.gutter, h('div', {class: 'code'}, this.pre, this.area));
-    this.changed = debounce(o.delay ?? 300, () => o.onChange && o.onChange(this.value));
-    this.area.addEventListener('input', () => {
-      this.draw();
-      this.changed();
-    });
-    this.area.addEventListener('keydown', (e) => this.onKey(e));
-    this.el.addEventListener('pointerdown', (e) => {
-      if (!this.el.querySelector('.code').contains(e.target) && e.target !== this.gutter)
-        setTimeout(() => this.area.focus());
+    this.spot = h('i', {class: 'spot', 'aria-hidden': 'true'});
+    this.code = h('div', {class: 'code'}, this.pre, this.area, this.spot);
+    this.el = h('div', {class: 'editor'}, this.gutter, this.code);
+    this.problemsEl = h('div', {class: 'problems', role: 'log', hidden: true, 'aria-label': 'Problems'});
+    this.changed = debounce(o.delay ?? 300, () => {
+      this.measure();
+      if (o.onChange) o.onChange(this.value);
     });
     // Where the text stands is kept: to ask while drawing would lay it out twice.
-    Object.assign(this, {top: 0, room: 0});
-    const seen = () => {
-      Object.assign(this, {top: this.el.scrollTop, room: this.el.clientHeight});
-      if (this.large) this.show();
-    };
-    this.el.addEventListener('scroll', seen);
-    new ResizeObserver(seen).observe(this.el);
-    this.problemsEl = h('div', {class: 'problems', role: 'log', hidden: true, 'aria-label': 'Problems'});
-    this.area.value = o.value || '';
-    this.draw();
+    Object.assign(this, {top: 0, room: 0, left: 0, wide: 0, ch: 0, blocks: []});
+    this.text = new Lines((line) => { this.blocks.length = Math.min(this.blocks.length, (line >> 8) + 1); });
+    this.listen();
+    this.value = o.value || '';
   }
-  get value() { return this.area.value; }
+  listen() {
+    const a = this.area, on = (name, f) => a.addEventListener(name, f);
+    const selected = () => this.noteSelection();
+    on('beforeinput', (e) => this.beforeInput(e));
+    on('input', (e) => this.typed(e));
+    on('keydown', (e) => this.onKey(e));
+    on('compositionstart', () => {
+      this.beforeInput({inputType: '', preventDefault() {}});
+      this.composing = true;
+      this.text.part();
+    });
+    on('compositionend', () => {
+      this.composing = false;
+      this.text.part();
+      this.settle();
+    });
+    for (const name of ['copy', 'cut', 'dragstart']) on(name, (e) => this.takeOut(e));
+    on('paste', (e) => {
+      const text = e.clipboardData.getData('text/plain');
+      e.preventDefault();
+      this.noteSelection();
+      if (text && !a.readOnly) this.put(text.replace(/\r\n?/g, '\n'));
+    });
+    // Who comes by the keyboard sees the caret; the browser has scrolled to where the text area's own was.
+    let pressed = false;
+    on('pointerdown', () => { pressed = document.activeElement !== a; });
+    on('focus', () => {
+      if (!pressed) this.reveal(this.sel.head);
+      pressed = false;
+      this.select();
+      document.addEventListener('selectionchange', selected);
+    });
+    on('blur', () => document.removeEventListener('selectionchange', selected));
+    this.el.addEventListener('pointerdown', (e) => {
+      if (!this.code.contains(e.target) && e.target !== this.gutter && !this.bar?.contains(e.target)) setTimeout(() => this.focus());
+    });
+    this.el.addEventListener('scroll', () => this.seen());
+    new ResizeObserver(() => this.seen()).observe(this.el);
+  }
+  get value() { return this.text.text; }
   set value(t) {
-    this.area.value = t;
+    const start = {line: 0, col: 0};
+    this.text.reset(t);
+    this.sel = {anchor: start, head: start};
+    this.found = null;
+    this.measure();
+    this.settle(true);
     this.setErrors([]);
-    this.draw();
   }
-  focus() { this.area.focus(); }
+  focus() { this.area.focus({preventScroll: true}); }
 
   // [{line, message, warning?}]; line 0: nowhere in particular. They stand in .problemsEl too.
   setErrors(list) {
@@ -165,90 +230,375 @@ export class YamlEditor {
                                     : 'Error'),
                   h('span', {}, e.message))));
     this.problemsEl.hidden = !list.length;
-    this.draw();
-  }
-  goTo(line) {
-    if (!line) return;
-    const lines = this.value.split('\n');
-    let at = 0;
-    for (let i = 0; i < Math.min(line - 1, lines.length); i++) at += lines[i].length + 1;
-    this.area.focus();
-    this.area.setSelectionRange(at, at + (lines[line - 1] || '').length);
-    this.el.scrollTop = Math.max(0, (line - 1) * 18 - this.el.clientHeight / 2);
-  }
-
-  draw() {
-    const text = this.value;
-    this.lines = text.split('\n');
-    this.large = this.lines.length > 1000 || text.length > 100000;
-    // Lines out of sight count for the widths, too. Asking the text area for its own would lay it out once more.
-    const width = (l) => l.length + (/[^ -~]/.test(l) ? l.replace(/[ -~]/g, '').length : 0);
-    const widest = this.large ? this.lines.reduce((most, l) => Math.max(most, width(l)), 0) : 0;
-    this.area.parentNode.style.minWidth = this.large ? `calc(${widest}ch + 20px)` : '';
-    this.gutter.style.minWidth = this.large ? `calc(${String(this.lines.length).length}ch + 19px)` : '';
     this.show();
   }
-  // Of a large text only the lines in sight exist, with some around them: every keystroke and every scroll draws them anew.
-  show() {
-    const {lines, large} = this, around = 40, height = 18, state = {block: -1};
-    const top = large ? Math.max(0, Math.floor(this.top / height) - around) : 0;
-    const first = Math.min(top, Math.max(0, lines.length - 2 * around));
-    const last = large ? first + Math.ceil(this.room / height) + 2 * around : lines.length;
-    for (let i = 0; i < first; i++) inBlock(lines[i], state);
-    const seen = lines.slice(first, last), attributes = (i, name) => {
-      const e = this.errors.get(first + i + 1);
-      return {class: [name, e && e.tone].filter(Boolean).join(' ') || null, title: e ? e.message : null};
-    };
-    replace(this.gutter, seen.map((_, i) => h('span', attributes(i, ''), first + i + 1)));
-    replace(
-        this.pre,
-        seen.map(
-            (l, i) => h(
-                'span', attributes(i, 'l'),
-                paint(l, state).map(([c, t]) => (c ? h('span', {class: c}, new Text(t)) : new Text(t))))));
-    for (const el of [this.gutter, this.pre]) {
-      el.style.paddingTop = `${6 + first * height}px`;
-      el.style.paddingBottom = `${6 + Math.max(0, lines.length - first - seen.length) * height}px`;
-    }
+  goTo(line) {
+    const at = Math.min(line, this.text.lines.length) - 1;
+    if (at < 0) return;
+    this.focus();
+    this.move({line: at, col: this.text.lines[at].length}, {anchor: {line: at, col: 0}, block: 'center'});
   }
 
-  onKey(e) {
-    const a = this.area;
-    if ((e.ctrlKey || e.metaKey) && e.key === 'Enter') {
+  // ---- the window: {first, last: lines, c0, c1: columns, whole}
+  wanted() {
+    const {lines} = this.text, n = lines.length, top = Math.floor(this.top / ROW), end = top + Math.ceil(this.room / ROW);
+    let size = 0;
+    if (n <= WHOLE.lines && (size = lines.reduce((s, l) => s + l.length + 1, 0)) <= WHOLE.length)
+      return {first: 0, last: n, c0: 0, c1: Infinity, whole: true};
+    const first = Math.max(0, Math.min(top, n - 1) - AROUND), last = Math.min(n, end + AROUND);
+    if (!lines.slice(first, last).some((l) => l.length > LONG)) return {first, last, c0: 0, c1: Infinity};
+    if (!this.ch) {
+      const pen = document.createElement('canvas').getContext('2d');
+      pen.font = getComputedStyle(this.el).font;
+      this.ch = pen.measureText('0').width;
+    }
+    const at = Math.floor(this.left / this.ch);
+    return {first, last, c0: Math.max(0, at - COLUMNS), c1: at + Math.ceil(this.wide / this.ch) + COLUMNS};
+  }
+  // Whether the window still is what it should be; it may stay while it has all that is in sight.
+  fits() {
+    const w = this.window, x = this.wanted(), up = (n) => Math.max(0, n);
+    if (!w || !w.whole !== !x.whole || isFinite(w.c1) !== isFinite(x.c1)) return false;
+    const sight = {first: x.first && x.first + AROUND, last: x.last - (x.last === this.text.lines.length ? 0 : AROUND)};
+    if (w.first > up(sight.first) || w.last < sight.last || w.last - w.first > x.last - x.first + 2 * AROUND) return false;
+    return !isFinite(x.c1) || (w.c0 <= (x.c0 && x.c0 + COLUMNS) && w.c1 >= x.c1 - COLUMNS);
+  }
+  content() {
+    const {first, last, c0, c1} = this.window, l = this.text.lines.slice(first, last);
+    return shown((isFinite(c1) ? l.map((x) => x.slice(c0, c1)) : l).join('\n'));
+  }
+  hold(text) {
+    this.held = text;
+    this.heldLines = text.split('\n');
+  }
+  inside(p) {
+    const {first, last, c0, c1} = this.window;
+    return p.line >= first && p.line < last && p.col >= c0 && p.col <= c1;
+  }
+  // The offset in the text area of a place, the nearest one for a place beyond the window.
+  offset(p) {
+    const {first, last, c0} = this.window;
+    if (p.line < first) return 0;
+    if (p.line >= last) return this.held.length;
+    const l = this.heldLines, line = p.line - first;
+    let at = 0;
+    for (let i = 0; i < line; i++) at += l[i].length + 1;
+    return at + Math.max(0, Math.min(l[line].length, p.col - c0));
+  }
+  place(offset) {
+    const l = this.heldLines;
+    let i = 0;
+    while (i < l.length - 1 && offset > l[i].length) offset -= l[i++].length + 1;
+    const line = this.window.first + i;
+    return {line, col: Math.min(this.text.lines[line].length, this.window.c0 + offset)};
+  }
+  // After the text or what is in sight of it has changed: the text area holds what it should. A composition is not disturbed.
+  settle(anew) {
+    if (this.composing) return;
+    const fits = !anew && this.fits();
+    if (!fits) this.window = this.wanted();
+    const text = this.content();
+    if (!fits || text !== this.area.value) {
+      this.area.value = text;
+      this.hold(text);
+      this.select();
+    }
+    this.show();
+  }
+  seen() {
+    const e = this.el;
+    Object.assign(this, {top: e.scrollTop, room: e.clientHeight, left: e.scrollLeft, wide: e.clientWidth});
+    if (!this.fits()) this.settle();
+  }
+
+  // ---- the selection
+  select() {
+    const {anchor, head} = this.sel, at = this.offset(anchor), to = this.offset(head), back = order(head, anchor) < 0;
+    if (document.activeElement === this.area) this.area.setSelectionRange(Math.min(at, to), Math.max(at, to), back ? 'backward' : 'forward');
+    this.native = {s: Math.min(at, to), e: Math.max(at, to), back, at, out: !this.inside(anchor)};
+  }
+  // Takes over what the browser did with the selection; an end beyond the window stays where it is while the other one moves.
+  noteSelection() {
+    const {selectionStart: s, selectionEnd: e, selectionDirection: d} = this.area, back = d === 'backward', was = this.native;
+    if (s === was.s && e === was.e && (s === e || back === was.back)) return;
+    const at = back ? e : s, keep = was.out && at === was.at && s !== e;
+    this.sel = {anchor: keep ? this.sel.anchor : this.place(at), head: this.place(back ? s : e)};
+    this.native = {s, e, back, at, out: keep};
+    this.goal = null;
+    if (!this.composing) this.text.part();
+  }
+  range() { return [this.sel.anchor, this.sel.head].sort(order); }
+  // Brings a place into sight, and the window to it.
+  reveal(p, block = 'nearest') {
+    const s = this.spot.style;
+    s.top = `${6 + p.line * ROW}px`;
+    s.left = `calc(10px + ${p.col}ch)`;
+    this.spot.scrollIntoView({block, inline: 'nearest'});
+    this.seen();
+  }
+  move(head, {anchor = head, block} = {}) {
+    this.sel = {anchor, head};
+    this.text.part();
+    this.reveal(head, block);
+    this.select();
+  }
+
+  // ---- changes
+  // text in the place of what is selected
+  put(text, o = {}) {
+    const [a, b] = o.range || this.range(), end = this.text.edit(a, b, text, {sel: this.sel, kind: o.kind});
+    this.sel = o.select ? {anchor: a, head: end} : {anchor: end, head: end};
+    this.after(a.line, end.line);
+  }
+  after(from, to) {
+    this.goal = this.found = null;
+    this.stretch(from, to);
+    this.settle();
+    this.reveal(this.sel.head);
+    this.select();
+    this.changed();
+  }
+  turnBack(which) {
+    const sel = this.text[which]();
+    if (!sel) return;
+    this.sel = sel;
+    this.measure();
+    this.after(0, 0);
+  }
+  beforeInput(e) {
+    if (/^history/.test(e.inputType)) {
       e.preventDefault();
-      this.changed.cancel();
-      if (this.o.onSubmit) this.o.onSubmit();
+      this.turnBack(e.inputType === 'historyUndo' ? 'undo' : 'redo');
       return;
     }
-    if (e.key === 'Escape') {
+    if (this.composing) return;
+    this.noteSelection();
+    if (!this.inside(this.sel.head)) {
+      this.reveal(this.sel.head);
+      this.select();
+    }
+    if (!this.native.out || !order(...this.range())) return;
+    // The browser would replace only what it has of the selection.
+    this.put('');
+    if (/^delete/.test(e.inputType)) e.preventDefault();
+  }
+  // What the browser has changed in the text area is changed in the text: the caret stands behind it.
+  typed(e) {
+    const now = this.area.value, was = this.held, room = Math.min(now.length, was.length), caret = now.length - this.area.selectionEnd;
+    if (now === was) return;
+    let same = 0, begin = 0;
+    while (same < Math.min(room, caret) && now[now.length - 1 - same] === was[was.length - 1 - same]) same++;
+    while (begin < room - same && now[begin] === was[begin]) begin++;
+    const a = this.place(begin), b = this.place(was.length - same), put = now.slice(begin, now.length - same);
+    const end = this.text.edit(a, b, put, {sel: this.sel, kind: this.composing ? 'compose' : KINDS[e.inputType]});
+    this.window.last += end.line - b.line;
+    this.hold(now);
+    const {selectionStart: s, selectionEnd: t} = this.area;
+    this.sel = {anchor: this.place(s), head: this.place(t)};
+    this.native = {s, e: t, back: false, at: s, out: false};
+    this.goal = this.found = null;
+    this.stretch(a.line, end.line);
+    if (this.composing) this.show();
+    else this.settle();
+    this.changed();
+  }
+  // Copies are of the text, not of what stands for it.
+  takeOut(e) {
+    this.noteSelection();
+    const [a, b] = this.range();
+    if (!order(a, b)) return;
+    (e.clipboardData || e.dataTransfer).setData('text/plain', this.text.slice(a, b));
+    if (e.type === 'dragstart') return;
+    e.preventDefault();
+    if (e.type === 'cut' && !this.area.readOnly) this.put('');
+  }
+
+  // ---- drawing
+  // Lines out of sight count for the widths, too. Asking the text area for its own would lay it out once more.
+  measure() {
+    this.widest = 0;
+    this.stretch(0, this.text.lines.length - 1);
+  }
+  stretch(from, to) {
+    for (let i = from; i <= to; i++) this.widest = Math.max(this.widest, widthOf(this.text.lines[i]));
+  }
+  // Whether line no stands in a | or > text is known of every 256th line.
+  stateAt(no) {
+    const {lines} = this.text, b = this.blocks;
+    if (!b.length) b.push(-1);
+    const state = {block: b[Math.min(b.length - 1, no >> 8)]};
+    for (let i = Math.min(b.length - 1, no >> 8) << 8; i < no; i++) {
+      inBlock(ends(lines[i]), state);
+      if ((i + 1) % 256 === 0 && b.length === (i + 1) >> 8) b.push(state.block);
+    }
+    return state;
+  }
+  show() {
+    const {first, last, c0, c1, whole} = this.window, {lines} = this.text, state = this.stateAt(first), f = this.found;
+    const drawn = [];
+    for (let no = first; no < last; no++) {
+      const l = lines[no].slice(c0, c1), part = l.length < lines[no].length, turns = l.match(TURNS), e = this.errors.get(no + 1);
+      const told = turns && `Characters that turn the direction: ${[...new Set(turns)].map((c) => visible(c).slice(1, -1)).join(', ')}`;
+      const hit = f && f.line === no ? [[f.col - c0, f.col + f.length - c0, 'hit']] : [], ranges = [...l.matchAll(TURNS)].map((m) => [m.index, m.index + 1, 'turn']);
+      const line = {l, no, block: state.block, hit: String(hit), tone: e ? e.tone : turns ? 'w' : '', title: e ? e.message : told};
+      const make = (name, ...children) => h('span', {class: `${name} ${line.tone}`.trim() || null, title: line.title}, children);
+      const parts = part ? [[inBlock(ends(lines[no]), state) ? 's' : '', shown(l)]] : paint(shown(l), state);
+      line.draw = () => [
+        make('', no + 1),
+        make('l', marked(parts, [...ranges, ...hit]).map(([c, t]) => (c ? h('span', {class: c}, new Text(t)) : new Text(t))))
+      ];
+      drawn.push(line);
+    }
+    this.draw(drawn);
+    const above = first * ROW, below = (lines.length - last) * ROW, indent = c0 ? `calc(10px + ${c0}ch)` : '';
+    for (const el of [this.gutter, this.pre]) {
+      el.style.paddingTop = `${6 + above}px`;
+      el.style.paddingBottom = `${6 + below}px`;
+    }
+    Object.assign(this.pre.style, {paddingLeft: indent});
+    Object.assign(this.area.style, {paddingLeft: indent, top: `${above}px`, height: `calc(100% - ${above + below}px)`});
+    this.code.style.minWidth = whole ? '' : `calc(${this.widest}ch + 20px)`;
+    this.gutter.style.minWidth = whole ? '' : `calc(${String(lines.length).length}ch + 19px)`;
+    if (whole) this.area.removeAttribute('aria-description');
+    else this.area.setAttribute('aria-description', `Lines ${first + 1} to ${last} of ${lines.length}`);
+  }
+
+  // A keystroke changes a line or two: only these are made anew.
+  draw(drawn) {
+    const was = this.drawn || [], same = (a, b) => ['l', 'no', 'block', 'hit', 'tone', 'title'].every((x) => a[x] === b[x]);
+    this.drawn = drawn;
+    if (was.length === drawn.length && was[0]?.no === drawn[0]?.no) {
+      drawn.forEach((line, i) => {
+        if (same(line, was[i])) return;
+        const [number, text] = line.draw();
+        this.gutter.children[i].replaceWith(number);
+        this.pre.children[i].replaceWith(text);
+      });
+      return;
+    }
+    const all = drawn.map((line) => line.draw());
+    replace(this.gutter, all.map((x) => x[0]));
+    replace(this.pre, all.map((x) => x[1]));
+  }
+
+  // ---- keys
+  onKey(e) {
+    const command = e.ctrlKey || e.metaKey, key = e.key.toLowerCase(), a = this.area;
+    this.noteSelection();
+    const stop = (f) => {
+      e.preventDefault();
+      f();
+    };
+    if (command && key === 'enter') return stop(() => {
+      this.changed.cancel();
+      if (this.o.onSubmit) this.o.onSubmit();
+    });
+    if (command && key === 'f') return stop(() => this.find());
+    if (command && key === 'a') return stop(() => {
+      this.sel = {anchor: {line: 0, col: 0}, head: this.text.end};
+      this.select();
+    });
+    if (key === 'escape') {
       this.leave = true;
       return;
     }  // the next Tab leaves: no keyboard trap
     if (a.readOnly) return;
-    if (e.key === 'Tab' && !this.leave) {
-      e.preventDefault();
-      const {selectionStart: s, selectionEnd: t, value: v} = a;
-      if (s === t && !e.shiftKey) {
-        document.execCommand('insertText', false, '  ');
-        return;
-      }
-      const from = v.lastIndexOf('\n', s - 1) + 1;
-      let end = v.indexOf('\n', Math.max(s, t - 1));
-      if (end < 0) end = v.length;
-      const text =
-          v.slice(from, end).split('\n').map((l) => (e.shiftKey ? l.replace(/^ {1,2}/, '') : '  ' + l)).join('\n');
-      a.setSelectionRange(from, end);
-      document.execCommand('insertText', false, text);  // keeps the browser's undo
-      a.setSelectionRange(from, from + text.length);
-    } else if (e.key === 'Enter' && !e.shiftKey && !e.ctrlKey) {
-      const v = a.value, from = v.lastIndexOf('\n', a.selectionStart - 1) + 1, line = v.slice(from, a.selectionStart);
-      const more = /:\s*([|>][-+0-9]*)?\s*$/.test(line) && !/^\s*#/.test(line) ? '  ' : '';
-      const dash = /^ *- +(?=\S+.*:)/.exec(line);
-      e.preventDefault();
-      document.execCommand(
-          'insertText', false, '\n' + (dash ? ' '.repeat(dash[0].length) : /^ */.exec(line)[0]) + more);
+    if (command && !e.altKey && (key === 'z' || (key === 'y' && !e.metaKey)))
+      return stop(() => this.turnBack(key === 'y' || e.shiftKey ? 'redo' : 'undo'));
+    if (key === 'tab' && !this.leave) stop(() => this.indent(e.shiftKey));
+    else if (key === 'enter' && !e.shiftKey && !e.isComposing) stop(() => this.newLine());
+    else if (!this.window.whole && !e.altKey) this.onMove(e, command, stop);
+    if (key !== 'shift') this.leave = false;
+  }
+  indent(less) {
+    const [a, b] = this.range(), two = '  ';
+    if (!order(a, b) && !less) {
+      this.put(two);
+      return;
     }
-    if (e.key !== 'Shift') this.leave = false;
+    const to = b.line > a.line && !b.col ? b.line - 1 : b.line, {lines} = this.text;
+    const text = lines.slice(a.line, to + 1).map((l) => (less ? l.replace(/^ {1,2}/, '') : two + l)).join('\n');
+    this.put(text, {range: [{line: a.line, col: 0}, {line: to, col: lines[to].length}], select: true});
+  }
+  newLine() {
+    const [a] = this.range(), line = this.text.lines[a.line].slice(0, Math.min(a.col, LONG));
+    const more = /:\s*([|>][-+0-9]*)?\s*$/.test(line) && !/^\s*#/.test(line) ? '  ' : '';
+    const dash = /^ *- +(?=\S+.*:)/.exec(line);
+    this.put('\n' + (dash ? ' '.repeat(dash[0].length) : /^ */.exec(line)[0]) + more);
+  }
+  // Moves that may lead out of the window. Those that the browser makes begin with the caret in it.
+  onMove(e, command, stop) {
+    const {lines, end} = this.text, {head, anchor} = this.sel, page = Math.max(1, Math.floor(this.room / ROW) - 1);
+    const up = {ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page}[e.key], cut = isFinite(this.window.c1);
+    const go = (to) => stop(() => this.move(to, {anchor: e.shiftKey ? anchor : to}));
+    if (up && !command) {
+      const line = Math.max(0, Math.min(end.line, head.line + up)), goal = this.goal ?? head.col;
+      go(line === head.line ? (up < 0 ? {line, col: 0} : end) : {line, col: Math.min(goal, lines[line].length)});
+      this.goal = goal;
+      return;
+    }
+    if (command && (e.key === 'Home' || (e.metaKey && e.key === 'ArrowUp'))) return go({line: 0, col: 0});
+    if (command && (e.key === 'End' || (e.metaKey && e.key === 'ArrowDown'))) return go(end);
+    if (cut && (e.key === 'Home' || (e.metaKey && e.key === 'ArrowLeft'))) return go({line: head.line, col: 0});
+    if (cut && (e.key === 'End' || (e.metaKey && e.key === 'ArrowRight'))) return go({line: head.line, col: lines[head.line].length});
+    if (!this.inside(head) && !['Shift', 'Control', 'Alt', 'Meta'].includes(e.key) && !(command && e.key.toLowerCase() === 'c')) {
+      this.reveal(head);
+      this.select();
+    }
+  }
+
+  // ---- find
+  find() {
+    if (!this.bar) this.makeBar();
+    this.bar.hidden = false;
+    const [a, b] = this.range();
+    if (a.line === b.line && a.col !== b.col && b.col - a.col < LONG) this.query.value = this.text.slice(a, b);
+    this.query.focus();
+    this.query.select();
+    this.count();
+  }
+  makeBar() {
+    const button = (text, title, f) => h('button', {type: 'button', class: 'ghost', 'aria-label': title, title, onclick: f}, text);
+    this.query = h('input', {type: 'search', 'aria-label': 'Find in the text', oninput: () => this.next(0)});
+    this.counted = h('span', {class: 'faint num', role: 'status'});
+    this.bar = h('div', {class: 'find', role: 'search', onkeydown: (e) => {
+      if (e.key === 'Enter' && e.target === this.query) this.next(e.shiftKey ? -1 : 1);
+      else if (e.key === 'Escape') this.closeFind();
+      else return;
+      e.preventDefault();
+      e.stopPropagation();
+    }}, this.query, this.counted, button('\u2191', 'Previous (Shift Enter)', () => this.next(-1)), button('\u2193', 'Next (Enter)', () => this.next(1)),
+      button('\u00d7', 'Close (Esc)', () => this.closeFind()));
+    this.el.prepend(h('div', {class: 'findbox'}, this.bar));
+  }
+  closeFind() {
+    this.bar.hidden = true;
+    this.found = null;
+    this.show();
+    this.focus();
+  }
+  // All places of what is searched for, without regard to case, and which of them is shown.
+  places() {
+    const q = this.query.value, out = [];
+    if (!q) return out;
+    const e = new RegExp(q.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'gi');
+    this.text.lines.forEach((l, line) => {
+      for (const m of l.matchAll(e)) out.push({line, col: m.index, length: m[0].length});
+    });
+    return out;
+  }
+  count(all = this.places()) {
+    const i = this.found ? all.findIndex((x) => !order(x, this.found)) : -1;
+    this.counted.textContent = !this.query.value ? '' : !all.length ? 'none' : i < 0 ? `${all.length}` : `${i + 1} of ${all.length}`;
+  }
+  // step: 0 the first from where the selection begins, 1 the next, -1 the one before
+  next(step) {
+    const all = this.places(), [a, b] = this.range();
+    const hit = step < 0 ? all.findLast((x) => order(x, a) < 0) || all[all.length - 1] : all.find((x) => order(x, step ? b : a) >= 0) || all[0];
+    this.found = hit || null;
+    if (hit) this.move({line: hit.line, col: hit.col + hit.length}, {anchor: {line: hit.line, col: hit.col}, block: 'center'});
+    this.count(all);
+    this.show();
   }
 }
 

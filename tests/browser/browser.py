@@ -199,4 +199,4 @@ def run(*tests):
     sys.exit(1 if counts['bad'] else 0)
 
 
-__all__ = ['Page', 'check', 'run', 'api', 'By', 'Keys', 'URL', 'PATIENCE']
+__all__ = ['ActionChains', 'Page', 'check', 'run', 'api', 'By', 'Keys', 'URL', 'PATIENCE']

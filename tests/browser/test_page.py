@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from browser import PATIENCE, Keys, Page, api, check, run
+from browser import PATIENCE, ActionChains, Keys, Page, api, check, run
 
 EVIL = '<img src=x onerror="window.__ran=1"><script>window.__ran=1</script>'
 MANAGED = 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default%s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\n'
@@ -240,24 +240,74 @@ def editor(page: Page):
 
 
 def large_text(page: Page):
-    """An object of a megabyte in the editor: only the lines in sight are drawn, and they are those of the text."""
-    maps = '/api/v1/namespaces/default/configmaps'
-    api(maps, 'POST', {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'large'}, 'data': {'a': '\n'.join(f'line {i} of a long text, number: {i}' for i in range(22000))}})
-    page.go(f'#/edit?path={maps}/large')
-    page.wait('the object is loaded', "return document.querySelector('#main .editor textarea')?.value.includes('line 21999 ')", seconds=30)
-    page.js("""const a = document.querySelector('#main .editor textarea'), at = a.value.indexOf('line 21999 '); a.focus();
-               a.setSelectionRange(at, at); document.execCommand('insertText', false, 'typed '); a.closest('.editor').scrollTop = 1e9""")
-    page.wait('the typed line is drawn', "return [...document.querySelectorAll('#main .editor .l')].some(l => l.textContent.includes('typed line 21999 '))")
-    drawn = page.js("""const e = document.querySelector('#main .editor'), lines = e.querySelector('textarea').value.split('\\n');
-        const spans = [...e.querySelectorAll('.l')], numbers = [...e.querySelectorAll('.gutter span')];
-        return {drawn: spans.length, wrong: spans.filter((l, i) => l.textContent !== lines[Number(numbers[i].textContent) - 1]).length,
-            block: spans.find(l => l.textContent.includes('line 21990 ')).querySelector('span').className,
-            height: [e.querySelector('pre').offsetHeight, e.querySelector('.gutter').offsetHeight, lines.length * 18 + 12],
-            width: e.querySelector('textarea').scrollWidth - e.querySelector('textarea').clientWidth}""")
-    check('of a large text the lines in sight are drawn', drawn['drawn'] < 400 and drawn['wrong'] == 0 and drawn['block'] == 's', drawn)
-    check('and the rest has its place', len(set(drawn['height'])) == 1 and drawn['width'] == 0, drawn)
+    """An object of a megabyte in the editor: only the lines in sight are drawn and held, and they are those of the text."""
+    maps, begin, end = '/api/v1/namespaces/default/configmaps', [Keys.CONTROL, Keys.HOME], [Keys.CONTROL, Keys.END]
+    def open_map(name, data):
+        api(maps, 'POST', {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': name}, 'data': {'a': data}})
+        page.go(f'#/edit?path={maps}/{name}')
+        page.wait('the object is loaded', "return document.querySelector('#main .editor pre')?.innerText.includes('data:')", seconds=30)
+        page.js("document.querySelector('#main .editor textarea').focus()")
+    def copied():
+        page.chord(Keys.CONTROL, 'a')
+        return page.js("""const d = new DataTransfer(); document.querySelector('#main .editor textarea').dispatchEvent(new ClipboardEvent('copy', {clipboardData: d, cancelable: true, bubbles: true}));
+                          return d.getData('text/plain')""")
+    def paste(text):
+        page.js("const i = new DataTransfer(); i.setData('text/plain', arguments[0]); document.activeElement.dispatchEvent(new ClipboardEvent('paste', {clipboardData: i, cancelable: true, bubbles: true}))", text)
+    def has_line(text):
+        page.wait(f'the line {text} is drawn', "return [...document.querySelectorAll('#main .editor .l')].some(l => l.textContent.trim() === arguments[0])", text)
+    open_map('large', '\n'.join(f'line {i} of a long text, number: {i}' for i in range(22000)))
+    before = copied()
+    check('all of it is selected and copied', len(before) > 800000 and before.count('\n') > 22000, len(before))
+    page.chord(*begin)
+    page.key(Keys.PAGE_DOWN, Keys.PAGE_DOWN, Keys.PAGE_DOWN, Keys.PAGE_DOWN, Keys.PAGE_DOWN, Keys.HOME, *[Keys.ARROW_RIGHT] * 4)
+    line = page.js("const a = document.querySelector('#main .editor textarea'); return a.value.slice(a.selectionStart).split('\\n')[0]")
+    page.key('typed ')
+    has_line(f'typed {line}')
+    ActionChains(page.d).key_down(Keys.SHIFT).send_keys(*[Keys.PAGE_DOWN] * 8).key_up(Keys.SHIFT).perform()
+    page.key(Keys.DELETE)
+    page.wait('lines are gone', "return Number([...document.querySelectorAll('#main .editor .gutter span')].length) > 0")
+    short = copied()
+    check('a selection longer than what is in sight is deleted', 'typed ' in short and 80 < before.count('\n') - short.count('\n') < 600 and short[-200:] == before[-200:], before.count('\n') - short.count('\n'))
+    page.chord(Keys.CONTROL, 'z')
+    check('and comes back', copied() == before.replace(line, f'typed {line}', 1))
+    page.chord(Keys.CONTROL, 'z')
+    check('what was typed in one go is undone in one', copied() == before)
+    page.chord(Keys.CONTROL, 'y')
+    page.chord(Keys.CONTROL, 'f')
+    page.key('LINE 21999 ')
+    page.wait('one is found', "return document.querySelector('.find [role=status]').innerText === '1 of 1' && document.querySelector('#main .editor .hit')?.textContent === 'line 21999 '")
+    page.shot('editor-find')
+    page.key(Keys.ESCAPE)
+    paste('pasted ')
+    has_line('pasted of a long text, number: 21999')
+    page.key(Keys.HOME)
+    page.d.execute_cdp_cmd('Input.imeSetComposition', {'text': 'に', 'selectionStart': 1, 'selectionEnd': 1})
+    page.d.execute_cdp_cmd('Input.imeSetComposition', {'text': 'にほ', 'selectionStart': 2, 'selectionEnd': 2})
+    page.d.execute_cdp_cmd('Input.insertText', {'text': '日本'})
+    page.wait('the composed text is drawn', "return [...document.querySelectorAll('#main .editor .l')].some(l => l.textContent.startsWith('日本'))")
+    check('a composition is written, and is one step', '日本    pasted of' in copied(), copied()[-300:])
+    page.chord(Keys.CONTROL, 'z')
+    check('and is undone as one', '日' not in copied() and 'に' not in copied())
+    page.chord(*end)
+    drawn = page.js("""const e = document.querySelector('#main .editor'), held = e.querySelector('textarea').value.split('\\n'), total = Number(e.querySelector('.gutter span:last-child').textContent);
+        const spans = [...e.querySelectorAll('.l')], y = (x) => Math.round(x.getBoundingClientRect().top), a = e.querySelector('textarea');
+        return {drawn: spans.length, wrong: spans.filter((l, i) => l.textContent !== held[i]).length, total,
+            block: spans.find(l => l.textContent.includes('line 21990 ')).querySelector('span').className, above: y(spans[0]) - y(a) - 6,
+            height: [e.querySelector('pre').offsetHeight, e.querySelector('.gutter').offsetHeight, total * 18 + 12], over: [a.scrollWidth - a.clientWidth, a.scrollHeight - a.clientHeight]}""")
+    check('of a large text the lines in sight are held and drawn, in the same place', drawn['drawn'] < 400 and drawn['wrong'] == 0 and drawn['block'] == 's' and drawn['above'] == 0, drawn)
+    check('and the rest has its place', len(set(drawn['height'])) == 1 and drawn['over'] == [0, 0], drawn)
     page.shot('editor-large')
-    api(f'{maps}/large', 'DELETE')
+    open_map('wide', 'abcdefghi' * 100000)
+    page.chord(*begin)
+    page.key(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.END)
+    paste('\u202eturned')
+    page.key('typed')
+    page.wait('the end of the line is drawn', "return [...document.querySelectorAll('#main .editor .l')].some(l => /\u2190turnedtyped$/.test(l.textContent) && l.textContent.length < 5000)")
+    check('a character that turns the direction is shown as a symbol, and counted', 'U+202E' in page.js("return document.querySelector('#main .editor .gutter .w').title") and page.text('#main .editor .turn') == '←')
+    check('but copied as it is', '\u202eturned' in copied())
+    page.shot('editor-wide')
+    for name in ('large', 'wide'):
+        api(f'{maps}/{name}', 'DELETE')
 
 
 def cluster_map(page: Page):
