@@ -11,6 +11,7 @@ import { share } from './kinds.js';
 import { RowList, ask, clip, count, failure, into, podRef, reasonWords, whatifHref } from './parts.js';
 import { bare, nodeLike, toYaml } from './edits.js';
 import { mistake } from './whatif.js';
+import { drainView, startDrain } from './drain.js';
 
 const part = encodeURIComponent;
 const SIZES = [['small', '100m', '128Mi'], ['medium', '1', '2Gi'], ['large', '4', '16Gi']];
@@ -147,12 +148,13 @@ class Drain {
     place.classList.add('fill');
     this.chosen = new Set((query.nodes || '').split(',').filter(Boolean));
     this.result = h('div', { class: 'q-drain-result' });
+    this.live = h('div', {}, drainView());
     this.table = new Table({ name: 'nodes', selectable: true, sort: { id: 'name', dir: 'asc' }, onSelect: (s) => this.pick(s), columns: [
       { id: 'name', title: 'Node', width: 'minmax(110px,1.4fr)', text: (n) => n.name, cell: (n) => nodeLink(n.name) }, { id: 'zone', title: 'Zone', width: '70px', text: (n) => n.zone || '' },
       { id: 'pods', title: 'Pods', width: '62px', align: 'right', order: 'desc', text: (n) => (n.requested || {}).pods || 0, sort: (n) => (n.requested || {}).pods || 0 },
       { id: 'cpu', title: 'CPU', width: '72px', align: 'right', order: 'desc', text: (n) => fmt.percent(share(n, 'cpu')), sort: (n) => share(n, 'cpu') }], placeholder: 'Filter nodes' });
     for (const n of this.chosen) this.table.selected.add(n);
-    replace(place, h('div', { class: 'q-drain' }, panel('Nodes to drain', { flush: true }, this.table.el), this.result));
+    replace(place, h('div', { class: 'q-drain' }, panel('Nodes to drain', { flush: true }, this.table.el), h('div', { class: 'q-drain-side' }, this.live, this.result)));
     this.soon = debounce(200, () => this.ask());
     this.stop = subscribe('nodes', ({ rows: all }) => this.table.setRows(all.values()));
     this.ask();
@@ -169,8 +171,15 @@ class Drain {
 
   ask() {
     const nodes = [...this.chosen];
-    if (!nodes.length) { replace(this.result, empty('Choose nodes', 'Tick the nodes that would be drained: where their pods would go is computed at once. Nothing is evicted.')); return; }
+    if (!nodes.length) { replace(this.result, empty('Choose nodes', 'Tick the nodes that would be drained: where their pods would go is computed at once. Nothing is evicted before you say so.')); return; }
     into(this.result, () => ask('POST', '/berth/v1/drain', { nodes }), (got) => this.show(got, nodes), 'Computing where they would go');
+  }
+
+  // What is computed is shown first; the button under it evicts.
+  async begin(nodes) {
+    try {
+      if (await startDrain(nodes)) replace(this.live, drainView());
+    } catch (err) { replace(this.live, errorNote(err)); }
   }
 
   show(got, nodes) {
@@ -178,7 +187,8 @@ class Drain {
     table.setRows(got.pods);
     const n = got.blocked || [];
     return [note(stuck.length || n.length ? 'warn' : 'ok', nodes.length === 1 ? `Draining ${nodes[0]}: ` : `Draining ${plural(nodes.length, 'node')}: `, `${plural(got.pods.length - stuck.length, 'pod')} would find another node`, stuck.length ? `, ${count(stuck.length)} would not` : '', n.length ? `, ${plural(n.length, 'eviction is', 'evictions are')} blocked` : '', '.',
-      n.length ? h('ul', { class: 'q-limits' }, n.slice(0, 20).map((b) => h('li', {}, podRef(b.namespace, b.name), `: ${b.reason}`)), n.length > 20 ? h('li', {}, `${count(n.length - 20)} more`) : null) : null), h('section', { class: 'panel grow' }, table.el)];
+      n.length ? h('ul', { class: 'q-limits' }, n.slice(0, 20).map((b) => h('li', {}, podRef(b.namespace, b.name), `: ${b.reason}`)), n.length > 20 ? h('li', {}, `${count(n.length - 20)} more`) : null) : null),
+      h('div', { class: 'row' }, h('button', { type: 'button', class: 'danger', onclick: () => this.begin(nodes) }, nodes.length === 1 ? `Drain ${nodes[0]}` : `Drain ${plural(nodes.length, 'node')}`), h('span', { class: 'faint' }, 'cordons, then evicts; budgets are respected')), h('section', { class: 'panel grow' }, table.el)];
   }
 }
 
@@ -281,7 +291,7 @@ function utilisation(u, names) {
 
 registerScreen('capacity', { title: 'Capacity', key: 'f', nav: { group: 'Decisions', order: 50, icon: 'capacity' },
   mount(el, route) { const c = new Capacity(el, route.query); return () => { c.gone = true; }; } });
-registerScreen('drain', { title: 'Drain preview', nav: { group: 'Decisions', order: 60, icon: 'transfer' },
+registerScreen('drain', { title: 'Drain', nav: { group: 'Decisions', order: 60, icon: 'transfer' },
   mount(el, route) { const d = new Drain(el, route.query); return () => d.stop(); } });
 registerScreen('configdiff', { title: 'Configuration diff', nav: { group: 'Decisions', order: 70, icon: 'config' },
   mount(el) { new ConfigDiff(el); } });

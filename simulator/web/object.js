@@ -11,6 +11,7 @@ import {
   tabs, tag, to, toast, withoutManaged, YamlEditor
 } from './lib.js';
 import {removeObjects} from './resources.js';
+import {historyPart, rollsOut} from './rollout.js';
 import {row, rows, subscribe} from './store.js';
 
 export function mountObject(el, k, ns, name, r) {
@@ -96,11 +97,11 @@ function header(k, o, ns, name) {
           off ? 'Uncordon' : 'Cordon'));
     buttons.push(h('button', {type: 'button', onclick: () => labelDialog(k, o)}, 'Label'));
     buttons.push(h('button', {type: 'button', onclick: () => taintDialog(k, o)}, 'Taint'));
-    buttons.push(h('a', {class: 'button', href: to('drain', {nodes: name})}, 'Preview a drain'));
+    buttons.push(h('a', {class: 'button', href: to('drain', {nodes: name})}, 'Drain'));
   }
   if (k.scale) buttons.push(h('button', {type: 'button', onclick: () => scaleDialog(k, o)}, 'Scale'));
   // As `kubectl rollout restart` does it: another template, so the controller replaces the pods.
-  if (['deployments', 'statefulsets', 'daemonsets'].includes(k.name))
+  if (rollsOut(k))
     buttons.push(
         h('button', {
           type: 'button',
@@ -231,6 +232,7 @@ function makeParts(k, object, path, ns, name, stops) {
     parts.push(podTable(
         'namespace', (p) => p.namespace === ns && Object.entries(sel).every(([a, b]) => (p.labels || {})[a] === b),
         stops, 'No pod has these labels.'));
+  if (rollsOut(k)) parts.push(historyPart(k, object, stops));
   parts.push(yamlPart(path), eventsPart(k, object, ns, name, stops));
   return parts;
 }

@@ -493,6 +493,67 @@ def rollout(page: Page):
     template = api(f'{path}/again')['spec']['template']
     check('a workload is restarted as kubectl does it', 'kubectl.kubernetes.io/restartedAt' in template['metadata'].get('annotations', {}), template)
     api(f'{path}/again', 'DELETE')
+    # Back to the first of two images: a deployment's revisions are replica sets, a stateful set's are controller revisions.
+    for kind, plural, more in (('Deployment', 'deployments', ''), ('StatefulSet', 'statefulsets', '  serviceName: s\n')):
+        path = f'/apis/apps/v1/namespaces/default/{plural}'
+        create(path, f'apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: back}}\nspec:\n  replicas: 1\n{more}  selector: {{matchLabels: {{app: back}}}}\n  template:\n    metadata: {{labels: {{app: back}}}}\n    spec: {{containers: [{{name: c, image: first}}]}}\n')
+        page.open(f'#/{plural}/default/back?tab=history')
+        page.wait_text('Revision 1')
+        api(f'{path}/back', 'PATCH', {'metadata': {'annotations': {'mine': 'stays'}}, 'spec': {'template': {'spec': {'containers': [{'name': 'c', 'image': 'second'}]}}}}, 'application/strategic-merge-patch+json')
+        page.wait_text('Revision 2')
+        page.wait('what has changed', "const t = document.querySelector('#main .revision .diff')?.innerText || ''; return t.includes('image: second') && t.includes('image: first')")
+        page.shot(f'history-{plural}')
+        page.button('Back to revision 1')
+        page.wait_text('image: first', 'dialog .diff')
+        page.button('Go back', 'dialog footer')
+        page.wait_text('Revision 3')
+        back = api(f'{path}/back')
+        check(f'a {kind} goes back to an earlier revision', back['spec']['template']['spec']['containers'][0]['image'] == 'first' and 'pod-template-hash' not in back['spec']['template']['metadata']['labels'], back['spec']['template'])
+        api(f'{path}/back', 'DELETE')
+
+
+def draining(page: Page):
+    """The button under the preview cordons and evicts; a budget holds, Stop stops, what has no controller stays."""
+    shape = {'cpu': '1', 'memory': '1Gi', 'pods': '10'}
+    api('/api/v1/nodes', 'POST', {'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'leave', 'labels': {'only': 'here'}}, 'status': {'capacity': shape, 'allocatable': shape}})
+    def deploy(name):
+        api('/apis/apps/v1/namespaces/default/deployments', 'POST', {'apiVersion': 'apps/v1', 'kind': 'Deployment', 'metadata': {'name': name}, 'spec': {'replicas': 2, 'selector': {'matchLabels': {'app': name}}, 'template': {
+            'metadata': {'labels': {'app': name}}, 'spec': {'nodeSelector': {'only': 'here'}, 'containers': [{'name': 'c', 'image': 'i'}]}}}})
+    def on_node():
+        return sorted(p['metadata']['name'].split('-')[0] for p in api('/api/v1/pods?fieldSelector=spec.nodeName%3Dleave')['items'])
+    deploy('free')
+    deploy('held')
+    create('/api/v1/namespaces/default/pods', MANAGED.replace('spec: {', 'spec: {nodeSelector: {only: here}, ') % ('alone', '', '1m'))
+    budget = '/apis/policy/v1/namespaces/default/poddisruptionbudgets'
+    create(budget, 'apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: held}\nspec: {minAvailable: 2, selector: {matchLabels: {app: held}}}\n')
+    page.open('#/nodes/leave')
+    page.wait('five pods run there', "return fetch('/api/v1/pods?fieldSelector=spec.nodeName%3Dleave').then(r => r.json()).then(l => l.items.filter(p => p.status.phase === 'Running').length === 5)")
+    page.button('Drain')
+    page.wait_text('blocked', '.q-drain-result')
+    page.allowed += ['/eviction']
+    page.button('Drain leave', '.q-drain-result')
+    page.wait_text('without a controller', 'dialog')
+    page.shot('drain-asks')
+    page.button('Drain', 'dialog footer')
+    state = "return [...document.querySelectorAll('.draining .vt-row:not([hidden])')].map(r => r.innerText.replaceAll('\\n', ' ')).join('\\n')"
+    page.wait('two are gone', "return document.querySelector('.draining [role=status]').innerText.startsWith('2 of 4 pods gone, 2 wait, 1 stay')")
+    page.wait('the reasons', f"const t = (() => {{ {state} }})(); return t.includes('disruption budget') && t.includes('no controller')")
+    check('a drain evicts and respects budgets', on_node() == ['alone', 'held', 'held'] and api('/api/v1/nodes/leave')['spec'].get('unschedulable'), on_node())
+    page.shot('drain-waits')
+    page.go('#/overview')
+    page.go('#/drain?nodes=leave')
+    page.button('Stop', '.draining')
+    page.wait_text('Stopped', '.draining')
+    api(f'{budget}/held', 'DELETE')
+    page.button('Drain leave', '.q-drain-result')
+    page.wait_text('without a controller', 'dialog')
+    page.js("document.querySelector('dialog input[type=checkbox]').click()")
+    page.button('Drain', 'dialog footer')
+    page.wait_text('Drained: 3 of 3 pods gone', '.draining', seconds=40)
+    check('and goes on to the end when nothing holds it', on_node() == [], on_node())
+    for name in ('free', 'held'):
+        api(f'/apis/apps/v1/namespaces/default/deployments/{name}', 'DELETE')
+    api('/api/v1/nodes/leave', 'DELETE')
 
 
 def labels_and_taints(page: Page):
@@ -610,4 +671,4 @@ def many(page: Page):
 
 
 if __name__ == '__main__':
-    run(overview, frame, tables, hostile, editor, large_text, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, rollout, labels_and_taints, lost_and_found, transfer, many, token)
+    run(overview, frame, tables, hostile, editor, large_text, cluster_map, configuration, keyboard_walk, dark_pictures, small_screens, columns_fit, rollout, draining, labels_and_taints, lost_and_found, transfer, many, token)
