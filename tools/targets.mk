@@ -45,6 +45,18 @@ $(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_simulator),
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(PROPERTY_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
+# Everything together in made-up time (tests/simulation). Its own clock, bus, API client and HTTP come before the libraries'.
+SIMULATION_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/simulation/*.c))
+SIMULATION_WRAP := bh_signals_new bh_signals_close getrandom gethostname shm_open flock fcntl close
+# Programs may call different things by one name, and here are three in one: watcher and binder keep theirs to themselves.
+$(BUILD)/obj/tests/simulation/lib_%.o: $(BUILD)/lib/%.a
+	@mkdir -p $(dir $@)
+	$(Q)$(LD) -r -o $@.all --whole-archive $< && objcopy -w --keep-global-symbol='bh_$*_*' $@.all $@
+$(BUILD)/bin/berth-simulation: $(SIMULATION_OBJ) $(BUILD)/obj/tests/simulation/lib_watcher.o $(BUILD)/obj/tests/simulation/lib_binder.o $(foreach l,$(LIBS_simulator),$(call libname,$(l))) $(PROTO_LIB)
+	@mkdir -p $(dir $@)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) $(foreach w,$(SIMULATION_WRAP),-Wl,--wrap=$(w)) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
+
 $(BUILD)/checks: FORCE
 	@mkdir -p $(BUILD)
 	@{ printf 'layers\tp\tbash tools/check-layers.sh\n'; \

@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Judges histories for berth-simulation: lines "FILE QUIET_NS" in, "ok" or what was found out."""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+import check  # noqa: E402
+
+STALE = 30.0  # a host may be cut off, and its processes stopped, for 25 s
+
+for line in sys.stdin:
+    path, quiet = line.split()
+    c = check.Checker(STALE, 0, int(quiet))
+    for change in check.read(path):
+        c.feed(change)
+    c.finish(False)
+    print("; ".join(f"{rule} at {rv}: {text}" for rv, rule, text in c.found[:3])[:480] or "ok", flush=True)

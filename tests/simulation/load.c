@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/simulation/load.c - pods of every kind come and go meanwhile, nodes too
+ *
+ * The shapes of tests/faults/load.py, written into the store as a client's requests would be.
+ */
+#include "simulator/server/sim.h"
+#include "simulator/server/tree.h"
+#include "tests/simulation/simulation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define MAX_NODES   12
+#define NAMES       400
+#define LOCAL_DISKS 3
+#define GROUPS      3
+
+int plan_pods = -1;
+static struct {
+    unsigned n_nodes, usual, serial, disks, n_pods, max_pods, slots, n_gated;
+    bool node[MAX_NODES];
+    char pod[NAMES][12], gated[NAMES][12];
+} load;
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static int create(const char *group, const char *version, const char *plural, const char *ns,
+                  const char *fmt, ...) BH_PRINTF(5, 6);
+
+/* fmt: with ' for ". */
+static int create(const char *group, const char *version, const char *plural, const char *ns,
+                  const char *fmt, ...)
+{
+    struct bh_arena a;
+    struct bh_json *v;
+    struct bh_sim_error e;
+    struct bh_err err = {""};
+    char text[4096];
+    va_list ap;
+    int rc;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    for (char *p = text; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    bh_arena_init(&a, 0);
+    bh_sim_error_init(&e);
+    if (bh_json_parse(&a, text, strlen(text), 0, &v, &err) < 0) {
+        fail("load: %s in %s", err.msg, text);
+        rc = 400;
+    } else {
+        rc = bh_sim_create(server, bh_sim_type_find(group, version, plural), ns, &a, v, NULL, &e);
+    }
+    if (rc && rc != 409)
+        fail("load: %s in %s", e.message, text);
+    bh_arena_fini(&a);
+    return rc;
+}
+
+static void delete (const char *group, const char *plural, const char *ns, const char *name,
+                    int64_t grace)
+{
+    const struct bh_sim_delete_options o = {.grace_s = grace};
+
+    (void)bh_sim_delete(server, bh_sim_type_find(group, "v1", plural), ns, name, &o, NULL);
+}
+
+static bool merge(void *arg, struct bh_arena *a, struct bh_json *obj)
+{
+    struct bh_json *patch = NULL;
+    struct bh_err err = {""};
+
+    if (bh_json_parse(a, arg, strlen(arg), 0, &patch, &err) < 0)
+        return false;
+    struct bh_json *spec = bh_json_obj_at(a, obj, "spec"), *m = patch->c.first, *next;
+    for (; m; m = next) {
+        next = m->next;
+        if (m->type == BH_JSON_NULL)
+            (void)bh_json_unset(spec, m->key.p);
+        else
+            bh_json_set(a, spec, m->key.p, bh_json_clone(a, m));
+    }
+    return true;
+}
+
+static void edit_spec(const char *plural, const char *ns, const char *name, const char *json)
+{
+    (void)bh_sim_edit(server, bh_sim_type_find("", "v1", plural), ns, name, NULL, BH_SIM_MAIN,
+                      merge, (void *)json, NULL, NULL);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static void add_node(unsigned i)
+{
+    create("storage.k8s.io", "v1", "csinodes", "",
+           "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'n%u'},'spec':{"
+           "'drivers':[{'name':'berth.example.com/made','nodeID':'n%u','topologyKeys':[],"
+           "'allocatable':{'count':2}}]}}",
+           i, i);
+    create("", "v1", "nodes", "",
+           "{'apiVersion':'v1','kind':'Node','metadata':{'name':'n%u','labels':{"
+           "'kubernetes.io/hostname':'n%u','topology.kubernetes.io/zone':'z%u','pool':'p%u'}},"
+           "'spec':{%s},'status':{'capacity':{'cpu':'4','memory':'8Gi','pods':'%u',"
+           "'example.com/thing':'2'},'allocatable':{'cpu':'4','memory':'8Gi','pods':'%u',"
+           "'example.com/thing':'2'}}}",
+           i, i, i % 3, i % 2,
+           i % 7 == 6 ? "'taints':[{'key':'dedicated','value':'x','effect':'NoSchedule'}]" : "",
+           load.slots, load.slots);
+    if (i % 3 == 0)
+        create("resource.k8s.io", "v1", "resourceslices", "",
+               "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':"
+               "'n%u-gpu'},'spec':{'driver':'gpu.example.com','nodeName':'n%u','pool':{'name':'n%u'"
+               ",'generation':1,'resourceSliceCount':1},'devices':[{'name':'d0'},{'name':'d1'}]}}",
+               i, i, i);
+    load.node[i] = true;
+    load.n_nodes++;
+}
+
+static unsigned some_node(void)
+{
+    for (;;) {
+        unsigned i = (unsigned)draw(DRAW_LOAD, MAX_NODES);
+        if (load.node[i])
+            return i;
+    }
+}
+
+/* The node, then its pods, as a cloud and the garbage collector do. */
+static void remove_node(void)
+{
+    unsigned i = some_node();
+    struct bh_sim_objs l;
+    char name[16], gpu[24];
+
+    if (load.n_nodes + 2 <= load.usual)
+        return;
+    snprintf(name, sizeof(name), "n%u", i);
+    snprintf(gpu, sizeof(gpu), "n%u-gpu", i);
+    delete ("", "nodes", "", name, 0);
+    delete ("resource.k8s.io", "resourceslices", "", gpu, 0);
+    delete ("storage.k8s.io", "csinodes", "", name, 0);
+    load.node[i] = false;
+    load.n_nodes--;
+    bh_sim_pods_on_node(server, name, &l);
+    for (size_t k = 0; k < l.n; k++)
+        delete ("", "pods", "default", l.v[k]->name, 0);
+    bh_sim_objs_fini(&l);
+}
+
+static void change_node(const char *spec)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "n%u", some_node());
+    edit_spec("nodes", "", name, spec);
+}
+
+static void swap_node(void)
+{
+    if (load.n_nodes > load.usual) {
+        remove_node();
+        return;
+    }
+    for (unsigned i = 0; i < MAX_NODES; i++) {
+        unsigned k = (i + (unsigned)draw(DRAW_LOAD, MAX_NODES)) % MAX_NODES;
+        if (load.node[k])
+            continue;
+        add_node(k);
+        return;
+    }
+}
+
+/* ---- pods ------------------------------------------------------------------------------------ */
+
+static void claim(const char *name, const char *class_, const char *mode)
+{
+    create("", "v1", "persistentvolumeclaims", "default",
+           "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'%s','namespace':"
+           "'default'},'spec':{'accessModes':['%s'],'storageClassName':'%s','resources':{"
+           "'requests':{'storage':'1Gi'}}}}",
+           name, mode, class_);
+}
+
+enum shape {
+    PLAIN,
+    SELECTOR,
+    TOLERANT,
+    PORT,
+    APART,
+    SPREAD,
+    EVEN,
+    THING,
+    MADE,
+    SINGLE,
+    LOCAL,
+    DEVICE,
+    LOW,
+    HIGH,
+    BIG,
+    GATED,
+    HUGE_,
+    NEAR
+};
+
+/* What a shape adds to the spec. */
+static void add_shape(enum shape k, const char *name, unsigned g, char *out, size_t n)
+{
+    static const char *const key = "topology.kubernetes.io/zone";
+    char vol[32] = "";
+
+    *out = 0;
+    if (k == MADE || (k == LOCAL && load.disks < LOCAL_DISKS)) {
+        load.disks += k == LOCAL;
+        snprintf(vol, sizeof(vol), "%s-%s", k == MADE ? "made" : "local", name);
+        claim(vol, k == MADE ? "made" : "local", "ReadWriteOnce");
+    } else if (k == SINGLE) {
+        snprintf(vol, sizeof(vol), "single-g%u", g);
+    }
+    if (*vol)
+        snprintf(out, n, ",'volumes':[{'name':'v','persistentVolumeClaim':{'claimName':'%s'}}]",
+                 vol);
+    else if (k == SELECTOR)
+        snprintf(out, n, ",'nodeSelector':{'pool':'p%u'}", g % 2);
+    else if (k == TOLERANT)
+        snprintf(out, n,
+                 ",'tolerations':[{'key':'dedicated','operator':'Exists'}],'nodeSelector':{'%s':"
+                 "'z0'}",
+                 key);
+    else if (k == APART || k == NEAR)
+        snprintf(out, n,
+                 ",'affinity':{'%s':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+                 "'labelSelector':{'matchLabels':{'app':'%sg%u'}},'topologyKey':'%s'}]}}",
+                 k == APART ? "podAntiAffinity" : "podAffinity", k == APART ? "a-" : "", g,
+                 k == APART ? "kubernetes.io/hostname" : key);
+    else if (k == SPREAD || k == EVEN)
+        snprintf(out, n,
+                 ",'topologySpreadConstraints':[{'maxSkew':1,'whenUnsatisfiable':'DoNotSchedule',"
+                 "'labelSelector':{'matchLabels':{'app':'%sg%u'}},'topologyKey':'%s'}]",
+                 k == SPREAD ? "s-" : "h-", g, k == SPREAD ? key : "kubernetes.io/hostname");
+    else if (k == DEVICE)
+        snprintf(out, n, ",'resourceClaims':[{'name':'r','resourceClaimTemplateName':'one-gpu'}]");
+    else if (k == LOW || k == HIGH || k == BIG)
+        snprintf(out, n, ",'priorityClassName':'%s'", k == HIGH ? "high" : "low");
+    else if (k == GATED)
+        snprintf(out, n, ",'schedulingGates':[{'name':'example.com/wait'}]");
+}
+
+static void keep(char list[][12], unsigned *n, const char *name)
+{
+    if (*n < NAMES)
+        snprintf(list[(*n)++], 12, "%s", name);
+}
+
+static void take_out(char list[][12], unsigned *n, unsigned i, char name[static 12])
+{
+    memcpy(name, list[i], 12);
+    memmove(list[i], list[i + 1], (--*n - i) * 12);
+}
+
+/* Half of the names were somebody else's before, as a StatefulSet's are. */
+static void add_pod(void)
+{
+    static const uint8_t often[] = {PLAIN, PLAIN, PLAIN, SELECTOR, TOLERANT, PORT,  APART,  SPREAD,
+                                    EVEN,  THING, MADE,  MADE,     SINGLE,   LOCAL, DEVICE, LOW,
+                                    LOW,   BIG,   HIGH,  HIGH,     GATED,    HUGE_, NEAR};
+    static const unsigned milli[] = {50, 100, 200, 500};
+    const enum shape k = often[draw(DRAW_LOAD, sizeof(often))];
+    const unsigned g = (unsigned)draw(DRAW_LOAD, GROUPS);
+    unsigned cpu = milli[draw(DRAW_LOAD, 4)];
+    char name[12], more[512], port[80] = "", app[16];
+
+    load.serial++;
+    snprintf(name, sizeof(name), "p%u",
+             chance(DRAW_LOAD, 50) ? (unsigned)draw(DRAW_LOAD, load.serial) : load.serial);
+    cpu = k == LOW ? 900 : k == HIGH ? 1500 : k == BIG ? 2500 : k == HUGE_ ? 40000 : cpu;
+    if (k == PORT)
+        snprintf(port, sizeof(port), ",'ports':[{'containerPort':80,'hostPort':%u}]",
+                 8000 + (unsigned)draw(DRAW_LOAD, 3));
+    add_shape(k, name, g, more, sizeof(more));
+    snprintf(app, sizeof(app), "%sg%u",
+             k == APART    ? "a-"
+             : k == SPREAD ? "s-"
+             : k == EVEN   ? "h-"
+                           : "",
+             g);
+    int rc = create("", "v1", "pods", "default",
+                    "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default',"
+                    "'labels':{'app':'%s'}},'spec':{'containers':[{'name':'c','image':'pause'%s,"
+                    "'resources':{'requests':{'cpu':'%um','memory':'64Mi'%s}%s}}]%s}}",
+                    name, app, port, cpu, k == THING ? ",'example.com/thing':'1'" : "",
+                    k == THING ? ",'limits':{'example.com/thing':'1'}" : "", more);
+    if (rc)
+        return;
+    keep(load.pod, &load.n_pods, name);
+    if (k == GATED)
+        keep(load.gated, &load.n_gated, name);
+}
+
+/* The newest are often still pending, or on their way. */
+static void delete_pod(void)
+{
+    unsigned back = (unsigned)draw(DRAW_LOAD, load.n_pods);
+    char name[12];
+
+    if (chance(DRAW_LOAD, 40))
+        back = (unsigned)draw(DRAW_LOAD, back / 8 + 1);
+    take_out(load.pod, &load.n_pods, load.n_pods - 1 - back, name);
+    delete ("", "pods", "default", name, chance(DRAW_LOAD, 50) ? -1 : 0);
+}
+
+static void ungate(void)
+{
+    char name[12];
+
+    take_out(load.gated, &load.n_gated, (unsigned)draw(DRAW_LOAD, load.n_gated), name);
+    edit_spec("pods", "default", name, "{\"schedulingGates\":null}");
+}
+
+void load_step(void)
+{
+    const unsigned r = (unsigned)draw(DRAW_LOAD, 1000);
+
+    if (load.n_pods && (load.n_pods > load.max_pods || r < 300))
+        delete_pod();
+    else if (r < 340 && load.n_gated)
+        ungate();
+    else if (r < 348)
+        for (unsigned i = 0; i < load.max_pods / 4; i++)
+            add_pod();
+    else if (r < 362)
+        change_node(chance(DRAW_LOAD, 33) ? "{\"unschedulable\":true}"
+                                          : "{\"unschedulable\":null}");
+    else if (r < 372)
+        change_node(chance(DRAW_LOAD, 50)
+                        ? "{\"taints\":null}"
+                        : "{\"taints\":[{\"key\":\"dedicated\",\"value\":\"x\",\"effect\":"
+                          "\"NoSchedule\"}]}");
+    else if (r < 390)
+        swap_node();
+    else
+        add_pod();
+}
+
+/* ---- the cluster ----------------------------------------------------------------------------- */
+
+static void add_class(const char *name, const char *provisioner)
+{
+    create("storage.k8s.io", "v1", "storageclasses", "",
+           "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'%s'},"
+           "'provisioner':'%s','volumeBindingMode':'WaitForFirstConsumer'}",
+           name, provisioner);
+}
+
+void load_build(void)
+{
+    load.usual = (unsigned)draw_between(DRAW_LOAD, 3, 8);
+    load.max_pods = (unsigned)draw_between(DRAW_LOAD, 8, 40);
+    load.slots = (unsigned)draw_between(DRAW_LOAD, 3, 12);
+    if (plan_pods >= 0)
+        load.max_pods = (unsigned)plan_pods;
+    create("resource.k8s.io", "v1", "deviceclasses", "",
+           "{'apiVersion':'resource.k8s.io/v1','kind':'DeviceClass','metadata':{'name':'gpu'},"
+           "'spec':{'selectors':[{'cel':{'expression':'device.driver == \\'gpu.example.com\\''}}]}"
+           "}");
+    add_class("made", "berth.example.com/made");
+    add_class("local", "kubernetes.io/no-provisioner");
+    for (unsigned i = 0; i < 2; i++)
+        create("scheduling.k8s.io", "v1", "priorityclasses", "",
+               "{'apiVersion':'scheduling.k8s.io/v1','kind':'PriorityClass','metadata':{'name':"
+               "'%s'},'value':%u}",
+               i ? "high" : "low", i ? 1000u : 10u);
+    create("resource.k8s.io", "v1", "resourceclaimtemplates", "default",
+           "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceClaimTemplate','metadata':{'name':"
+           "'one-gpu','namespace':'default'},'spec':{'spec':{'devices':{'requests':[{'name':'r',"
+           "'exactly':{'deviceClassName':'gpu'}}]}}}}");
+    for (unsigned i = 0; i < GROUPS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "single-g%u", i);
+        claim(name, "made", "ReadWriteOncePod");
+    }
+    for (unsigned i = 0; i < load.usual; i++)
+        add_node(i);
+    for (unsigned i = 0; i < LOCAL_DISKS; i++)
+        create("", "v1", "persistentvolumes", "",
+               "{'apiVersion':'v1','kind':'PersistentVolume','metadata':{'name':'disk-%u'},'spec':{"
+               "'capacity':{'storage':'10Gi'},'accessModes':['ReadWriteOnce'],'storageClassName':"
+               "'local','local':{'path':'/disk'},'persistentVolumeReclaimPolicy':'Retain',"
+               "'nodeAffinity':{'required':{'nodeSelectorTerms':[{'matchExpressions':[{'key':"
+               "'kubernetes.io/hostname','operator':'In','values':['n%u']}]}]}}}}",
+               i, i);
+}
+
+/* A condition is not looked at here: the checker does. */
+const char *load_undecided(void)
+{
+    static char text[200];
+    struct bh_sim_objs l = bh_sim_listed(server, bh_sim_type_find("", "v1", "pods"), NULL);
+    const char *found = NULL;
+
+    for (size_t i = 0; i < l.n && !found; i++)
+        if (!*l.v[i]->node_name && !l.v[i]->deleting && !strstr(l.v[i]->json, "\"PodScheduled\"")) {
+            snprintf(text, sizeof(text), "pod %s has no node, and says nothing", l.v[i]->name);
+            found = text;
+        }
+    bh_sim_objs_fini(&l);
+    return found;
+}

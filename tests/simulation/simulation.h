@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/simulation/simulation.h - hosts, API server and network in one thread and made-up time
+ *
+ * Every process is a coroutine that runs its program's own loop: libuv's, with the clock and the
+ * wait for events replaced (world.c). It goes on until it waits for something, or comes to a step:
+ * a look at the clock, a message, a request, a store of the snapshot's writer. At a step it may be
+ * killed (it is never resumed: what it had in memory is gone, what is in shared memory and in files
+ * stays as it is) or stopped for a while. Everything that is random comes from the seed.
+ *
+ *   world.c    time, events, coroutines, descriptors, shared memory
+ *   bus.c      bus.h: messages between processes
+ *   api.c      client.h and the API server's HTTP: requests, answers, streams
+ *   hosts.c    the processes: watcher, scheduler, binders, API server
+ *   load.c     what happens in the cluster
+ *   plan.c     what goes wrong
+ *   main.c     seeds, judging
+ *
+ * One seed is one run of this process (main.c forks): nothing is freed that was a process's.
+ */
+#ifndef BH_SIMULATION_H
+#define BH_SIMULATION_H
+
+#include <sys/queue.h>
+#include <ucontext.h>
+#include <uv.h>
+
+#include "common/api/kubeconfig.h"
+#include "common/base/base.h"
+
+#define MS          UINT64_C(1000000)
+#define SECOND      UINT64_C(1000000000)
+#define MAX_HOSTS   3
+#define MAX_BINDERS 3
+#define MAX_STEPS   400 /* a fault falls on one of so many steps */
+#define FOREVER     UINT64_MAX
+#define SHM_NAMES   "shared-memory" /* file in world.dir */
+#define REACHED_LIST                                                                               \
+    X(restart_watcher)                                                                             \
+    X(restart_scheduler)                                                                           \
+    X(restart_binder)                                                                              \
+    X(killed_in_publication)                                                                       \
+    X(killed_while_binding)                                                                        \
+    X(stopped_past_lease)                                                                          \
+    X(stopped_in_a_step)                                                                           \
+    X(told_to_end)                                                                                 \
+    X(connection_lost_with_messages)                                                               \
+    X(bus_peer_unknown)                                                                            \
+    X(request_lost)                                                                                \
+    X(answer_lost_after_effect)                                                                    \
+    X(half_an_answer)                                                                              \
+    X(answer_never_comes)                                                                          \
+    X(watch_cut)                                                                                   \
+    X(watch_expired)                                                                               \
+    X(server_refuses)                                                                              \
+    X(fence_held_a_request)                                                                        \
+    X(effect_after_the_process_died)                                                               \
+    X(host_cut_off)                                                                                \
+    X(wall_clock_jumped)                                                                           \
+    X(binder_left)                                                                                 \
+    X(lease_taken_over)                                                                            \
+    X(preempted)                                                                                   \
+    X(follower_read_in_publication)
+
+enum reached {
+#define X(name) R_##name,
+    REACHED_LIST
+#undef X
+        R_COUNT
+};
+
+enum stream { /* of random numbers: a draw in one does not shift the others */
+              DRAW_PLAN,
+              DRAW_LOAD,
+              DRAW_NET,
+              DRAW_ORDER,
+              DRAW_ENTROPY,
+              DRAW_COUNT
+};
+
+/* ---- world.c --------------------------------------------------------------------------------- */
+
+struct process;
+struct source { /* wakes a process's loop, and is then called from it */
+    LIST_ENTRY(source) link;
+    struct process *of;
+    uv_poll_t poll;
+    bool set, closing;
+    void (*fn)(void *arg);
+    void *arg;
+};
+struct host {
+    int n;
+    char name[8], dir[96];
+    int64_t wall_off_ns;
+    bool cut_off; /* from the API server */
+};
+struct process {
+    char name[24];
+    struct host *host; /* NULL: the API server */
+    int kind, index;   /* enum kind (hosts.c) */
+    unsigned life;     /* rises with every start */
+    bool alive, wanted, stopped, may_wake;
+    ucontext_t context;
+    void *stack;
+    uint64_t resume_ns, serial;
+    void (*main)(struct process *p);
+    LIST_HEAD(, source) sources;
+    LIST_HEAD(, held) held; /* descriptors with locks */
+    struct source *on_term;
+    void (*term)(void *arg);
+    void *term_arg;
+    /* the next fault of its own */
+    uint64_t steps_left, stop_ns; /* 0 = none; stop_ns 0 = it is killed */
+    bool in_publication, publication_only;
+};
+struct world {
+    uint64_t now_ns, seed;
+    struct bh_rand draw[DRAW_COUNT];
+    struct process *running;
+    struct host host[MAX_HOSTS];
+    unsigned n_hosts, n_binders;
+    bool peace, verbose;
+    bool down; /* everything ends */
+    uint64_t reached[R_COUNT], n_steps, n_events, trace;
+    uint64_t binder_wrote_ns; /* a request of a binder's that writes came in last */
+    char dir[64];
+    char failure[512];
+};
+extern struct world world;
+
+uint64_t draw(enum stream s, uint64_t below);
+uint64_t draw_between(enum stream s, uint64_t from, uint64_t to);
+bool chance(enum stream s, unsigned percent);
+#define reach(name) (world.reached[R_##name]++)
+/* fn runs at that time, outside of every process. */
+void at(uint64_t when_ns, void (*fn)(void *arg), void *arg);
+void run_until(uint64_t when_ns, bool (*done)(void));
+void say(const char *fmt, ...) BH_PRINTF(1, 2); /* a line with time and process, when verbose */
+/* In all that is told and done, so that two runs of a seed can be compared. */
+void note(const void *p, size_t n);
+void fail(const char *fmt, ...) BH_PRINTF(1, 2); /* the first one counts */
+
+void step(void);
+/* A source of the running process. fn is called from its loop, some time after source_set. */
+struct source *source_new(uv_loop_t *loop, void (*fn)(void *arg), void *arg);
+void source_set(struct source *s);
+void source_close(struct source *s);
+
+void process_start(struct process *p, uint64_t delay_ns);
+void process_kill(struct process *p);
+void process_stop(struct process *p, uint64_t ns); /* as SIGSTOP, and SIGCONT after ns */
+void process_term(struct process *p);              /* as SIGTERM */
+
+/* ---- bus.c, api.c: when a process ends ------------------------------------------------------- */
+void bus_process_gone(struct process *p);
+void bus_cut_one(void); /* one connection, drawn */
+void api_process_gone(struct process *p);
+void api_host_cut(struct host *h);
+struct net { /* how the network of the API server behaves: percent of requests */
+    unsigned lost, answer_lost, half, never, cut_watch;
+    uint64_t latency_ns; /* at most */
+};
+extern struct net net;
+void api_cut_watches(void);
+
+/* ---- hosts.c --------------------------------------------------------------------------------- */
+enum kind { P_SERVER, P_WATCHER, P_SCHEDULER, P_BINDER };
+struct bh_sim;
+extern struct bh_api_config api_config[MAX_HOSTS];
+extern struct process processes[];
+extern unsigned n_processes;
+extern struct bh_sim *server;
+void hosts_init(void);
+void hosts_start(void);
+void process_over(struct process *p); /* main has returned, or it was killed */
+void binder_main(struct process *p);  /* binders.c: its structs have a scheduler's names */
+/* In the API server's loop, as what changes the store must be. */
+void in_server(void (*fn)(void));
+void server_faults(const char *spec);
+struct process *find_process(enum kind kind, struct host *h, int index);
+
+/* ---- load.c ---------------------------------------------------------------------------------- */
+void load_build(void);
+void load_step(void);
+/* A text for what is not decided yet; NULL = everything is. */
+const char *load_undecided(void);
+
+/* ---- plan.c ---------------------------------------------------------------------------------- */
+void plan_draw(void);
+void plan_run(void); /* events for the time of unrest */
+void plan_peace(void);
+extern unsigned plan_skip; /* bits of faults that are left out */
+extern uint64_t plan_seconds;
+extern int plan_pods; /* -1 = drawn */
+#endif

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/simulation/world.c - time, events, coroutines, and what the C library tells processes
+ *
+ * clock_gettime, epoll_wait and their like are this program's own, for our libraries and for
+ * libuv: a process that waits gives the thread back, and is resumed when its time has come or when
+ * one of its sources has something. getrandom, shm_open and locks are those of our libraries only
+ * (ld --wrap).
+ */
+#include "tests/simulation/simulation.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/base/heap.h"
+#include "common/base/loop.h"
+#include "common/snapshot/snapshot.h"
+
+#define STACK_BYTES ((size_t)1 << 20)
+#define BOOT_NS     (1000 * SECOND)
+#define WALL_NS     INT64_C(1767225600000000000) /* 2026-01-01 */
+#define TURN_MIN_NS 20000
+#define TURN_MAX_NS 300000
+#define LOOK_NS     150 /* a look at the clock takes time: nothing waits for it in vain */
+
+struct world world = {.now_ns = BOOT_NS};
+static ucontext_t outside;
+
+/* ---- random numbers, words ------------------------------------------------------------------- */
+
+uint64_t draw(enum stream s, uint64_t below)
+{
+    return below ? bh_rand_below(&world.draw[s], below) : 0;
+}
+
+uint64_t draw_between(enum stream s, uint64_t from, uint64_t to)
+{
+    return from + draw(s, to - from + 1);
+}
+
+bool chance(enum stream s, unsigned percent)
+{
+    return draw(s, 100) < percent;
+}
+
+void note(const void *p, size_t n)
+{
+    world.trace = bh_hash(p, n, world.trace);
+}
+
+void say(const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    note(text, strlen(text));
+    note(&world.now_ns, sizeof(world.now_ns));
+    if (world.verbose)
+        fprintf(stderr, "%12.6f %-14s %s\n", (double)(world.now_ns - BOOT_NS) / 1e9,
+                world.running ? world.running->name : "-", text);
+}
+
+void fail(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (world.failure[0])
+        return;
+    va_start(ap, fmt);
+    vsnprintf(world.failure, sizeof(world.failure), fmt, ap);
+    va_end(ap);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+struct event {
+    uint64_t at_ns, order;
+    uint32_t pos;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+static bool earlier(const void *x, const void *y)
+{
+    const struct event *a = x, *b = y;
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static struct bh_heap *events(void)
+{
+    static struct bh_heap heap;
+
+    if (!heap.less)
+        bh_heap_init(&heap, offsetof(struct event, pos), earlier);
+    return &heap;
+}
+
+/* Those of one time come in a drawn order. */
+void at(uint64_t when_ns, void (*fn)(void *arg), void *arg)
+{
+    struct event *e = bh_malloc(sizeof(*e));
+
+    *e = (struct event){.at_ns = BH_MAX(when_ns, world.now_ns),
+                        .order = bh_rand_u64(&world.draw[DRAW_ORDER]),
+                        .pos = BH_HEAP_NONE,
+                        .fn = fn,
+                        .arg = arg};
+    bh_heap_push(events(), e);
+}
+
+void run_until(uint64_t when_ns, bool (*done)(void))
+{
+    struct bh_heap *h = events();
+    struct event *e;
+
+    while ((e = bh_heap_peek(h)) && e->at_ns <= when_ns && !world.failure[0] && !(done && done())) {
+        void (*fn)(void *) = e->fn;
+        void *arg = e->arg;
+        world.now_ns = BH_MAX(world.now_ns, e->at_ns);
+        world.n_events++;
+        bh_heap_remove(h, e);
+        free(e);
+        fn(arg);
+    }
+    if (!world.failure[0] && !(done && done()))
+        world.now_ns = BH_MAX(world.now_ns, when_ns);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+struct wakeup {
+    struct process *p;
+    unsigned life;
+    uint64_t serial;
+};
+
+static void resume(struct process *p)
+{
+    world.running = p;
+    swapcontext(&outside, &p->context);
+    world.running = NULL;
+    if (!p->alive)
+        process_over(p);
+}
+
+static void on_wakeup(void *arg)
+{
+    struct wakeup w = *(struct wakeup *)arg;
+
+    free(arg);
+    if (w.p->alive && w.life == w.p->life && w.serial == w.p->serial)
+        resume(w.p);
+}
+
+static void wake_at(struct process *p, uint64_t when_ns)
+{
+    struct wakeup *w = bh_malloc(sizeof(*w));
+
+    *w = (struct wakeup){p, p->life, ++p->serial};
+    p->resume_ns = when_ns;
+    if (when_ns == FOREVER)
+        free(w);
+    else
+        at(when_ns, on_wakeup, w);
+}
+
+static void pause_until(uint64_t when_ns, bool may_wake)
+{
+    struct process *p = world.running;
+    int e = errno;
+
+    p->may_wake = may_wake;
+    wake_at(p, when_ns);
+    swapcontext(&p->context, &outside);
+    p->may_wake = false;
+    errno = e;
+}
+
+static void process_body(void)
+{
+    struct process *p = world.running;
+
+    p->main(p);
+    p->alive = false;
+    swapcontext(&p->context, &outside);
+    abort();
+}
+
+static void on_start(void *arg)
+{
+    struct process *p = arg;
+
+    if (p->alive || !p->wanted)
+        return;
+    p->life++;
+    p->alive = true;
+    p->stopped = false;
+    p->steps_left = 0;
+    p->in_publication = false;
+    LIST_INIT(&p->sources);
+    LIST_INIT(&p->held);
+    p->on_term = NULL;
+    p->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    bh_assert(p->stack != MAP_FAILED);
+    getcontext(&p->context);
+    p->context.uc_stack.ss_sp = p->stack;
+    p->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&p->context, process_body, 0);
+    resume(p);
+}
+
+void process_start(struct process *p, uint64_t delay_ns)
+{
+    at(world.now_ns + delay_ns, on_start, p);
+}
+
+struct held {
+    LIST_ENTRY(held) link;
+    int fd;
+};
+
+/* What the kernel does when a process ends: its locks are free, its connections closed. */
+static void let_go(struct process *p)
+{
+    struct held *h;
+
+    while ((h = LIST_FIRST(&p->held))) {
+        LIST_REMOVE(h, link);
+        syscall(SYS_close, h->fd);
+        free(h);
+    }
+    bus_process_gone(p);
+    api_process_gone(p);
+}
+
+void process_kill(struct process *p)
+{
+    if (!p->alive)
+        return;
+    say("kill %s", p->name);
+    if (p->in_publication)
+        reach(killed_in_publication);
+    p->alive = false;
+    let_go(p);
+    if (world.running == p) {
+        swapcontext(&p->context, &outside);
+        abort();
+    }
+    process_over(p);
+}
+
+static void on_continue(void *arg)
+{
+    struct wakeup w = *(struct wakeup *)arg;
+
+    free(arg);
+    if (!w.p->alive || w.life != w.p->life || !w.p->stopped)
+        return;
+    say("continue %s", w.p->name);
+    w.p->stopped = false;
+    wake_at(w.p, world.now_ns);
+}
+
+void process_stop(struct process *p, uint64_t ns)
+{
+    struct wakeup *w;
+
+    if (!p->alive || p->stopped)
+        return;
+    w = bh_malloc(sizeof(*w));
+    *w = (struct wakeup){p, p->life, 0};
+    say("stop %s for %.3f s", p->name, (double)ns / 1e9);
+    if (ns > 15 * SECOND)
+        reach(stopped_past_lease);
+    p->stopped = true;
+    at(world.now_ns + ns, on_continue, w);
+    p->serial++; /* nothing else wakes it */
+    if (world.running == p) {
+        reach(stopped_in_a_step);
+        p->may_wake = false;
+        swapcontext(&p->context, &outside);
+    }
+}
+
+void step(void)
+{
+    struct process *p = world.running;
+
+    world.n_steps++;
+    if (!p || !p->steps_left || (p->publication_only && !p->in_publication) || --p->steps_left)
+        return;
+    if (p->stop_ns)
+        process_stop(p, p->stop_ns);
+    else
+        process_kill(p);
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+static void on_source(uv_poll_t *h, int status, int what)
+{
+    struct source *s = h->data;
+
+    (void)status, (void)what;
+    if (!s->closing)
+        s->fn(s->arg);
+}
+
+struct source *source_new(uv_loop_t *loop, void (*fn)(void *arg), void *arg)
+{
+    struct source *s = bh_calloc(1, sizeof(*s));
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    bh_assert(fd >= 0 && world.running);
+    s->of = world.running;
+    s->fn = fn;
+    s->arg = arg;
+    uv_poll_init(loop, &s->poll, fd);
+    s->poll.data = s;
+    uv_poll_start(&s->poll, UV_READABLE, on_source);
+    LIST_INSERT_HEAD(&s->of->sources, s, link);
+    return s;
+}
+
+/* It takes a moment until a process runs. */
+void source_set(struct source *s)
+{
+    struct process *p = s->of;
+    uint64_t soon = world.now_ns + draw_between(DRAW_ORDER, 5000, 80000);
+
+    if (s->set || s->closing)
+        return;
+    s->set = true;
+    if (p->may_wake && !p->stopped && p->resume_ns > soon)
+        wake_at(p, soon);
+}
+
+static void on_source_closed(uv_handle_t *h)
+{
+    struct source *s = h->data;
+    int fd;
+
+    if (uv_fileno(h, &fd) == 0)
+        syscall(SYS_close, fd);
+    free(s);
+}
+
+void source_close(struct source *s)
+{
+    int fd = -1;
+
+    if (!s || s->closing)
+        return;
+    s->closing = true;
+    LIST_REMOVE(s, link);
+    (void)uv_fileno((uv_handle_t *)&s->poll, &fd);
+    uv_close((uv_handle_t *)&s->poll, on_source_closed);
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+}
+
+/* As many as fit; the flag is the event. */
+static int collect(struct process *p, struct epoll_event *out, int max)
+{
+    struct source *s;
+    int n = 0;
+
+    LIST_FOREACH(s, &p->sources, link) {
+        uv_os_fd_t fd;
+        if (!s->set || n == max || uv_fileno((uv_handle_t *)&s->poll, &fd) < 0)
+            continue;
+        s->set = false;
+        out[n] = (struct epoll_event){.events = EPOLLIN};
+        out[n++].data.fd = fd;
+    }
+    return n;
+}
+
+static bool has_news(const struct process *p)
+{
+    const struct source *s;
+
+    LIST_FOREACH(s, &p->sources, link)
+        if (s->set)
+            return true;
+    return false;
+}
+
+int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const sigset_t *mask)
+{
+    struct process *p = world.running;
+    uint64_t turn = world.now_ns + draw_between(DRAW_ORDER, TURN_MIN_NS, TURN_MAX_NS);
+    uint64_t until = timeout < 0 ? FOREVER : world.now_ns + (uint64_t)timeout * MS;
+
+    (void)mask, (void)fd;
+    bh_assert(p);
+    pause_until(turn, false);
+    if (until > world.now_ns && !has_news(p))
+        pause_until(until, true);
+    return collect(p, events, max);
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
+{
+    return epoll_pwait(fd, events, max, timeout, NULL);
+}
+
+int epoll_ctl(int fd, int op, int what, struct epoll_event *e)
+{
+    (void)fd, (void)op, (void)what, (void)e;
+    return 0;
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+struct bh_signals {
+    struct source *source;
+};
+struct bh_signals *__wrap_bh_signals_new(uv_loop_t *loop, void (*on_stop)(void *),
+                                         void (*on_hup)(void *), void *arg);
+void __wrap_bh_signals_close(struct bh_signals *s);
+
+struct bh_signals *__wrap_bh_signals_new(uv_loop_t *loop, void (*on_stop)(void *),
+                                         void (*on_hup)(void *), void *arg)
+{
+    struct bh_signals *s = bh_calloc(1, sizeof(*s));
+
+    (void)on_hup;
+    s->source = world.running->on_term = source_new(loop, on_stop, arg);
+    uv_unref((uv_handle_t *)&s->source->poll);
+    return s;
+}
+
+void __wrap_bh_signals_close(struct bh_signals *s)
+{
+    if (!s)
+        return;
+    s->source->of->on_term = NULL;
+    source_close(s->source);
+    free(s);
+}
+
+void process_term(struct process *p)
+{
+    if (!p->alive || !p->on_term)
+        return;
+    say("end %s", p->name);
+    reach(told_to_end);
+    source_set(p->on_term);
+}
+
+/* ---- clocks ---------------------------------------------------------------------------------- */
+
+static int64_t wall_ns(void)
+{
+    const struct process *p = world.running;
+
+    return WALL_NS + (int64_t)(world.now_ns - BOOT_NS) + (p && p->host ? p->host->wall_off_ns : 0);
+}
+
+/* A process may be stopped before it looks, or right after. */
+static uint64_t look(void)
+{
+    uint64_t now;
+
+    step();
+    now = world.now_ns += LOOK_NS;
+    step();
+    return now;
+}
+
+uint64_t bh_mono_ns(void)
+{
+    return look();
+}
+
+uint64_t bh_boot_ns(void)
+{
+    return look();
+}
+
+int64_t bh_wall_ns(void)
+{
+    return wall_ns();
+}
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int64_t ns =
+        id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE ? wall_ns() : (int64_t)world.now_ns;
+    *ts = (struct timespec){ns / 1000000000, ns % 1000000000};
+    return 0;
+}
+
+/* ---- what the kernel has --------------------------------------------------------------------- */
+
+ssize_t __wrap_getrandom(void *p, size_t n, unsigned flags);
+int __wrap_gethostname(char *name, size_t n);
+int __wrap_shm_open(const char *name, int flags, mode_t mode);
+int __real_shm_open(const char *name, int flags, mode_t mode);
+int __wrap_flock(int fd, int op);
+int __wrap_fcntl(int fd, int cmd, ...);
+int __wrap_close(int fd);
+
+ssize_t __wrap_getrandom(void *p, size_t n, unsigned flags)
+{
+    uint8_t *out = p;
+
+    (void)flags;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (uint8_t)draw(DRAW_ENTROPY, 256);
+    return (ssize_t)n;
+}
+
+int __wrap_gethostname(char *name, size_t n)
+{
+    snprintf(name, n, "%s",
+             world.running && world.running->host ? world.running->host->name : "nowhere");
+    return 0;
+}
+
+/* Real shared memory; its names are kept for whoever clears up after this run. */
+int __wrap_shm_open(const char *name, int flags, mode_t mode)
+{
+    int fd = __real_shm_open(name, flags, mode), list;
+    char path[96];
+
+    if (fd < 0 || !(flags & O_CREAT))
+        return fd;
+    snprintf(path, sizeof(path), "%s/" SHM_NAMES, world.dir);
+    list = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    dprintf(list, "%s\n", name);
+    syscall(SYS_close, list);
+    return fd;
+}
+
+static void hold(int fd)
+{
+    struct held *h;
+
+    if (!world.running)
+        return;
+    LIST_FOREACH(h, &world.running->held, link)
+        if (h->fd == fd)
+            return;
+    h = bh_malloc(sizeof(*h));
+    h->fd = fd;
+    LIST_INSERT_HEAD(&world.running->held, h, link);
+}
+
+int __wrap_flock(int fd, int op)
+{
+    hold(fd);
+    return (int)syscall(SYS_flock, fd, op);
+}
+
+int __wrap_fcntl(int fd, int cmd, ...)
+{
+    va_list ap;
+
+    va_start(ap, cmd);
+    long arg = va_arg(ap, long);
+    va_end(ap);
+    if (cmd == F_OFD_SETLK)
+        hold(fd);
+    return (int)syscall(SYS_fcntl, fd, cmd, arg);
+}
+
+int __wrap_close(int fd)
+{
+    struct held *h;
+
+    if (world.running) {
+        LIST_FOREACH(h, &world.running->held, link) {
+            if (h->fd != fd)
+                continue;
+            LIST_REMOVE(h, link);
+            free(h);
+            break;
+        }
+    }
+    return (int)syscall(SYS_close, fd);
+}
