@@ -21,6 +21,7 @@
 #ifndef BH_SIMULATION_H
 #define BH_SIMULATION_H
 
+#include <setjmp.h>
 #include <sys/queue.h>
 #include <ucontext.h>
 #include <uv.h>
@@ -101,7 +102,9 @@ struct process {
     int kind, index;   /* enum kind (hosts.c) */
     unsigned life;     /* rises with every start */
     bool alive, wanted, stopped, may_wake;
-    ucontext_t context;
+    ucontext_t context; /* where it begins */
+    jmp_buf inside;     /* where it waits */
+    bool begun;
     void *stack;
     uint64_t resume_ns, serial;
     void (*main)(struct process *p);
