@@ -569,6 +569,8 @@ void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
 {
     const struct bh_queued_pod *p = w->pod->queued;
 
+    if (p) /* a patch that was not out yet gave way to this bind, and was never written */
+        bh_queue_told(w->pod, 0, p->told_nomination);
     if (w->bound_seen) /* only its answer was missing */
         bh_sched_pod_gone(d, w->pod);
     else if (p)

@@ -176,6 +176,31 @@ static void test_the_end_when_nobody_knows(void)
     test_the_end_of_a_term(UNKNOWN);
 }
 
+/* Its condition was not written, because its bind was to come; then that was not written either. */
+static void test_a_condition_that_a_recalled_bind_made_moot_is_written(void)
+{
+    struct fixture f;
+    size_t it = 0;
+
+    stand_by(&f, "1");
+    hold(&f, 7, HELD);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    struct bh_binder *b = bh_ledger_next_binder(f.d.ledger, &it);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    f.b[0].window = 0; /* takes nothing for now */
+    binder_hello(&f.b[0], 0);
+    SPIN(&f, b->window == 0);
+    add_pod(&f, "big", "2");
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    CU_ASSERT(pod_of(&f, "u-big")->queued->told_condition != 0);
+    snap_node(&f, "n2", "4");
+    SPIN(&f, is_assumed(&f, "big"));
+    give_up(&f, 7);
+    SPIN(&f, !is_assumed(&f, "big"));
+    CU_ASSERT(pod_of(&f, "u-big")->queued->told_condition == 0);
+    teardown(&f);
+}
+
 static void test_a_deadline_ends_a_term_without_a_word(void)
 {
     struct fixture f;
@@ -383,6 +408,8 @@ BH_TESTS("scheduler/daemon/lease",
          {"the end of a term: a bind that was done", test_the_end_when_it_was_done},
          {"the end of a term: a bind that was refused", test_the_end_when_it_was_refused},
          {"the end of a term: a bind nobody knows about", test_the_end_when_nobody_knows},
+         {"a condition that a recalled bind made moot is written",
+          test_a_condition_that_a_recalled_bind_made_moot_is_written},
          {"a deadline ends a term without a word", test_a_deadline_ends_a_term_without_a_word},
          {"a new term takes back what the old one left",
           test_a_new_term_takes_back_what_the_old_one_left},
