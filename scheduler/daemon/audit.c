@@ -7,7 +7,9 @@
  * have it. One that is nowhere would never be tried again. Nothing may lead to that; if something
  * does all the same, this finds it: once a second counts are compared, and when they differ, or
  * WALK_NS after the last time, pod by pod. What is found goes back to the queue, is logged, and
- * counted by berth_pods_lost_total, which is a defect of ours whenever it is not 0.
+ * counted by berth_pods_lost_total, which is a defect of ours whenever it is not 0. One that is in
+ * neither queue nor cluster has to be missed twice: the snapshot may be ahead of the feed, and show
+ * a pod as gone from its node before the feed has told that it was bound.
  *
  * What the watcher shows is kept apart from the queue, so that the one can be held against the
  * other.
@@ -79,13 +81,16 @@ static enum found look(struct bh_sched_daemon *d, const struct bh_pod_state *s)
 
 static void walk(struct bh_sched_daemon *d)
 {
-    unsigned n = 0, missing = 0;
+    unsigned n = 0, missing = 0, suspected = 0;
     struct bh_map_entry *m;
 
     for (size_t it = 0; (m = bh_map_next(&d->pods->by_uid, &it));) {
         struct bh_pod_state *s = m->value;
         const enum found f = s->shown ? look(d, s) : FINE;
-        if (f == FINE)
+        const bool before = s->missed;
+        s->missed = f == MISSING;
+        suspected += s->missed && !before;
+        if (f == FINE || (s->missed && !before))
             continue;
         d->audit.lost++;
         if (++n <= NAMES_MAX)
@@ -104,6 +109,8 @@ static void walk(struct bh_sched_daemon *d)
                 bh_queue_return(d->queue, s, NULL, 0, NULL, 0, bh_sched_now(d));
         }
     }
+    if (suspected) /* look again with the next second's look */
+        d->audit.walked_ns = 0;
     if (!missing)
         return;
     d->audit.asked_ns = bh_mono_ns();

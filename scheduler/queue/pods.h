@@ -70,6 +70,7 @@ struct bh_pod_state {
     struct bh_prebind *prebind;   /* prebind.c */
     struct bh_adopted *adopted;   /* adopt.c */
     uint64_t shown;               /* audit.c: the feed that showed it as pending; 0 = it is not */
+    bool missed;                  /* audit.c: was shown, and nowhere, at the last look */
     char *uid;                    /* with NUL */
     size_t n_uid;
     max_align_t room[]; /* for the queue's entry: a pod that waits is one block */
