@@ -47,7 +47,7 @@ $(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_simulator),
 
 # Everything together in made-up time (tests/simulation). Its own clock, bus, API client and HTTP come before the libraries'.
 SIMULATION_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/simulation/*.c))
-SIMULATION_WRAP := bh_signals_new bh_signals_close getrandom gethostname shm_open flock fcntl close
+SIMULATION_WRAP := bh_signals_new bh_signals_close bh_log_write getrandom gethostname shm_open flock fcntl close
 # Programs may call different things by one name, and here are three in one: watcher and binder keep theirs to themselves.
 $(BUILD)/obj/tests/simulation/lib_%.o: $(BUILD)/lib/%.a
 	@mkdir -p $(dir $@)

@@ -27,7 +27,7 @@ struct exchange {           /* never freed: what is on the way names it */
     struct process *of;
     unsigned life;
     enum fate fate;
-    bool watch, arrived, writes;
+    bool watch, writes, binds;
     bool ended; /* by the server, or cut */
     bool hole;  /* a piece was lost */
     uint64_t last_ns, heard_ns, latency_ns;
@@ -360,7 +360,8 @@ static void on_hang_up(void *arg)
     struct exchange *x = arg;
 
     x->ended = true;
-    unlist(x);
+    if (!x->req) /* else it may have to learn of it yet */
+        unlist(x);
     if (x->conn)
         conn_over(x->conn);
     if (x->call) {
@@ -420,8 +421,11 @@ void api_process_gone(struct process *p)
 
     for (x = LIST_FIRST(&exchanges); x; x = next) {
         next = LIST_NEXT(x, link);
-        if (x->of == p)
-            hang_up(x);
+        if (x->of != p)
+            continue;
+        if (x->binds)
+            reach(killed_while_binding);
+        hang_up(x);
     }
 }
 
@@ -450,7 +454,6 @@ static void on_request(void *arg)
     } else {
         if (p.x->writes && !waits(p.x))
             reach(effect_after_the_process_died);
-        p.x->arrived = true;
         if (p.x->writes && p.x->of->kind == P_BINDER)
             world.binder_wrote_ns = world.now_ns;
         bh_http_req_init(&p.call->r, &web.s, p.target);
@@ -577,6 +580,7 @@ static void leave(struct bh_api_req *r)
     *x = (struct exchange){.req = r, .of = r->c->of, .life = r->c->life};
     x->watch = r->call.long_lived && r->call.on_data && strstr(r->call.path, "watch=");
     x->writes = !bh_streq(r->call.method, "GET");
+    x->binds = strstr(r->call.path, "/binding") != NULL;
     x->heard_ns = world.now_ns;
     x->latency_ns = world.peace ? MS : net.latency_ns;
     x->fate = draw_fate(x);
@@ -615,8 +619,10 @@ static void req_free(struct bh_api_req *r)
 {
     TAILQ_REMOVE(&r->c->reqs, r, link);
     r->c->n_live--;
-    if (r->x)
+    if (r->x) {
+        unlist(r->x);
         r->x->req = NULL;
+    }
     free((void *)r->call.method);
     free((void *)r->call.path);
     free((void *)r->call.content_type);

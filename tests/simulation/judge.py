@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Judges histories for berth-simulation: lines "FILE QUIET_NS" in, "ok" or what was found out."""
+"""Judges histories for berth-simulation: lines "FILE QUIET_NS" in; out "ok" and what there was, or what was found."""
 import os
 import sys
 
@@ -16,4 +16,5 @@ for line in sys.stdin:
     for change in check.read(path):
         c.feed(change)
     c.finish(False)
-    print("; ".join(f"{rule} at {rv}: {text}" for rv, rule, text in c.found[:3])[:480] or "ok", flush=True)
+    counts = " ".join(str(c.counts[k]) for k in ("binds", "preemptions", "takeovers", "excused"))
+    print("; ".join(f"{rule} at {rv}: {text}" for rv, rule, text in c.found[:3])[:480] or f"ok {counts}", flush=True)

@@ -27,9 +27,11 @@
 #define MAX_JOBS   16
 
 static const char *const reached_names[] = {
-#define X(name) #name,
-    REACHED_LIST
+#define X(name)       #name,
+#define L(name, text) #name,
+    REACHED_LIST LOGGED_LIST JUDGED_LIST
 #undef X
+#undef L
 };
 struct options {
     int64_t first, seeds, hosts, jobs, without, seconds, pods;
@@ -45,9 +47,10 @@ struct result { /* of one child, at the end of its pipe */
 
 static void on_publication_step(int step_)
 {
-    (void)step_;
     if (!world.running)
         return;
+    if (step_ == BH_SNAP_STEP_MOVE_UNLINKED)
+        reach(segment_moved);
     world.running->in_publication = true;
     step();
     world.running->in_publication = false;
@@ -216,7 +219,7 @@ static void judge_start(struct judge *j, const char *checker)
     j->from = fdopen(out[0], "r");
 }
 
-/* What it found; "" = nothing. */
+/* What it found goes to r. */
 static void judge(struct judge *j, struct result *r)
 {
     char line[sizeof(r->failure)];
@@ -230,8 +233,12 @@ static void judge(struct judge *j, struct result *r)
         exit(2);
     }
     line[strcspn(line, "\n")] = '\0';
-    if (!bh_streq(line, "ok"))
+    unsigned long long n[4];
+    if (sscanf(line, "ok %llu %llu %llu %llu", &n[0], &n[1], &n[2], &n[3]) != 4)
         memcpy(r->failure, line, sizeof(line));
+    else
+        for (int i = 0; i < 4; i++)
+            r->reached[R_judged_binds + i] = n[i];
 }
 
 /* ---- all seeds ------------------------------------------------------------------------------- */

@@ -36,11 +36,13 @@
 #define MAX_STEPS   400 /* a fault falls on one of so many steps */
 #define FOREVER     UINT64_MAX
 #define SHM_NAMES   "shared-memory" /* file in world.dir */
+/* Places that seeds must reach. The second kind: lines that the product's log has of them. */
 #define REACHED_LIST                                                                               \
     X(restart_watcher)                                                                             \
     X(restart_scheduler)                                                                           \
     X(restart_binder)                                                                              \
     X(killed_in_publication)                                                                       \
+    X(stopped_in_publication)                                                                      \
     X(killed_while_binding)                                                                        \
     X(stopped_past_lease)                                                                          \
     X(stopped_in_a_step)                                                                           \
@@ -59,14 +61,35 @@
     X(host_cut_off)                                                                                \
     X(wall_clock_jumped)                                                                           \
     X(binder_left)                                                                                 \
-    X(lease_taken_over)                                                                            \
-    X(preempted)                                                                                   \
-    X(follower_read_in_publication)
+    X(segment_moved)
+#define LOGGED_LIST                                                                                \
+    L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
+    L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
+    L(former_binder_silent,                                                                        \
+      "A binder of the scheduler before does not answer: what it had counts as on the wire")       \
+    L(term_ended, "The lease is gone, standing by")                                                \
+    L(lease_taken_away, "The lease was taken away")                                                \
+    L(lease_released, "Released the lease")                                                        \
+    L(bind_elsewhere, "The pod is on another node")                                                \
+    L(bind_not_shown, "The watch does not show pods that should be bound, looking at them")        \
+    L(bind_refused, "Binding failed")                                                              \
+    L(feed_gap, "Gap in the watcher's feed, asking for everything again")                          \
+    L(listed_again, "Listed again")                                                                \
+    L(assumed_forgotten, "Forgot assumed pods that are gone")                                      \
+    L(not_renewed, "Not renewing the lease")
+/* Told by the judge, of the history. */
+#define JUDGED_LIST                                                                                \
+    X(judged_binds)                                                                                \
+    X(judged_preemptions)                                                                          \
+    X(judged_takeovers)                                                                            \
+    X(judged_excused)
 
 enum reached {
-#define X(name) R_##name,
-    REACHED_LIST
+#define X(name)       R_##name,
+#define L(name, text) R_##name,
+    REACHED_LIST LOGGED_LIST JUDGED_LIST
 #undef X
+#undef L
         R_COUNT
 };
 

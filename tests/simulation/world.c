@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/base/heap.h"
+#include "common/base/log.h"
 #include "common/base/loop.h"
 #include "common/snapshot/snapshot.h"
 
@@ -307,6 +308,8 @@ void process_stop(struct process *p, uint64_t ns)
     p->stopped = true;
     at(world.now_ns + ns, on_continue, w);
     p->serial++; /* nothing else wakes it */
+    if (p->in_publication)
+        reach(stopped_in_publication);
     if (world.running == p) {
         reach(stopped_in_a_step);
         p->may_wake = false;
@@ -325,6 +328,35 @@ void step(void)
         process_stop(p, p->stop_ns);
     else
         process_kill(p);
+}
+
+/* ---- the product's log ----------------------------------------------------------------------- */
+
+void __real_bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
+                         const struct bh_log_kv *kv);
+void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
+                         const struct bh_log_kv *kv);
+
+void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
+                         const struct bh_log_kv *kv)
+{
+    static const struct {
+        const char *text;
+        enum reached what;
+    } known[] = {
+#define L(name, text) {text, R_##name},
+        LOGGED_LIST
+#undef L
+    };
+
+    note(msg, strlen(msg));
+    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++)
+        if (strcmp(known[i].text, msg) == 0)
+            world.reached[known[i].what]++;
+    if (strncmp(msg, "A pending pod was lost", 22) == 0)
+        fail("%s: %s", world.running ? world.running->name : "?", msg);
+    if (world.verbose)
+        __real_bh_log_write(level, file, line, msg, kv);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
