@@ -7,8 +7,8 @@
  * boolean letters can be joined (-ab). '_' in a name counts as '-', as in kube-scheduler. A list
  * takes commas, repeats append, and the first use replaces the default.
  * The same table prints --help, and --help=words for shells that complete a line: "--name=VALUE" or
- * "--name", a tab and what --help says of it; the words that may follow. Unknown option: "unknown flag: --foo", exit status 2 is the
- * caller's (BH_EXIT_USAGE).
+ * "--name", a tab and what --help says of it; the words that may follow. Unknown option: "unknown
+ * flag: --foo", exit status 2 is the caller's (BH_EXIT_USAGE).
  */
 #ifndef BH_OPT_H
 #define BH_OPT_H
