@@ -138,9 +138,12 @@ $(BUILD)/share/berth/%: config/%
 	@mkdir -p $(dir $@)
 	$(Q)cp $< $@
 
-# The page is served from share/berth/web as it is: there is no build step for it.
-WEB := $(patsubst simulator/web/%,$(BUILD)/share/berth/web/%,$(wildcard simulator/web/*.html simulator/web/*.css simulator/web/*.js simulator/web/*.svg))
+# The page is served from share/berth/web as it is: there is no build step for it. Its reports wear the scenarios' dress.
+WEB := $(BUILD)/share/berth/web/report.css $(patsubst simulator/web/%,$(BUILD)/share/berth/web/%,$(wildcard simulator/web/*.html simulator/web/*.css simulator/web/*.js simulator/web/*.svg))
 $(BUILD)/share/berth/web/%: simulator/web/%
+	@mkdir -p $(dir $@)
+	$(Q)cp $< $@
+$(BUILD)/share/berth/web/%: simulator/scenario/%
 	@mkdir -p $(dir $@)
 	$(Q)cp $< $@
 

@@ -12,6 +12,7 @@ import { RowList, ask, clip, count, failure, into, podRef, reasonWords, whatifHr
 import { bare, nodeLike, toYaml } from './edits.js';
 import { mistake } from './whatif.js';
 import { drainView, startDrain } from './drain.js';
+import { groupsPart, reportButton } from './report.js';
 
 const part = encodeURIComponent;
 const SIZES = [['small', '100m', '128Mi'], ['medium', '1', '2Gi'], ['large', '4', '16Gi']];
@@ -101,7 +102,7 @@ class Capacity {
       if (turn !== this.turn || this.gone) return;
       const changed = body.addNodes.length + exclude.length;
       this.base = changed ? this.base : got.replicas;
-      this.show(got, changed);
+      this.show(got, changed, body);
     } catch (err) {
       if (turn !== this.turn || this.gone) return;
       const at = /^pods\[(\d+)\]/.exec(err.field || '');
@@ -110,9 +111,9 @@ class Capacity {
     } finally { clearTimeout(timer); }
   }
 
-  show(got, changed) {
+  show(got, changed, body) {
     const more = changed && this.base !== undefined ? got.replicas - this.base : 0;
-    replace(this.result, panel('Fit', { tools: [h('span', { class: 'faint' }, `computed in ${fmt.ns(got.took_ns)}; nothing was changed`)] }, h('div', { class: 'col' },
+    replace(this.result, panel('Fit', { tools: [h('span', { class: 'faint' }, `computed in ${fmt.ns(got.took_ns)}; nothing was changed`), reportButton(() => capacityReport(got, body), 'ghost')] }, h('div', { class: 'col' },
       h('div', { class: 'row' }, h('span', { class: 'q-big' }, count(got.replicas)), h('div', {}, h('div', {}, got.replicas === 1 ? 'more pod fits' : 'more pods fit'), more ? h('div', { class: more > 0 ? 'ok' : 'bad' }, `${more > 0 ? '+' : '−'}${count(Math.abs(more))} by the change of nodes`) : null)),
       limit(got), got.pods.map((p) => spread(p, got.pods.length > 1)))));
   }
@@ -123,6 +124,13 @@ function limit(got) {
   if (why.type === 'LimitReached') return note('info', 'Counted up to the limit that you set; there is room for more.');
   if (!groups.length) return note('warn', h('b', {}, 'What stops the next one: '), why.message || 'nothing was said');
   return note('warn', h('b', {}, 'What stops the next one'), h('ul', { class: 'q-limits', title: why.message }, groups.map((g) => h('li', {}, h('b', { class: 'num' }, count(g.count)), ` ${g.count === 1 ? 'node' : 'nodes'} ${reasonWords(g.reasons, g.count)} `, h('small', { class: 'faint' }, `${g.plugin}: ${(g.reasons || []).join(', ')}`)))));
+}
+
+function capacityReport(got, asked) {
+  const why = got.failReason || {};
+  return { title: `Capacity for ${got.pods.map((p) => p.name).join(', ')}`, lines: [`${plural(got.replicas, 'more pod')} ${got.replicas === 1 ? 'fits' : 'fit'}.`, ...(why.type === 'LimitReached' ? ['Counted up to the limit that was set; there is room for more.'] : why.message ? [`What stops the next one: ${why.message}`] : [])],
+    parts: [groupsPart('What stops the next one', got.rejectedGroups), ...got.pods.map((p) => ({ title: `Where ${p.name} would go`, columns: ['Node', ['Pods']], rows: [...(p.nodes || [])].sort((a, b) => b.replicas - a.replicas).map((n) => [n.node, count(n.replicas)]) })),
+      { title: 'Nodes that were added for the question', columns: [['Nodes'], 'Manifest'], rows: asked.addNodes.map((n) => [count(n.count), n.manifest]) }, { title: 'Nodes that were left out', lines: asked.excludeNodes }, { title: 'The pods', pre: asked.pods.join('---\n') }] };
 }
 
 function spread(p, several) {
@@ -186,10 +194,18 @@ class Drain {
     const stuck = got.pods.filter((p) => !p.to), table = new Table({ name: 'drain', columns: drainColumns, key: (p) => `${p.namespace}/${p.name}`, sort: { id: 'to', dir: 'asc' }, emptyText: 'No pod would move.' });
     table.setRows(got.pods);
     const n = got.blocked || [];
-    return [note(stuck.length || n.length ? 'warn' : 'ok', nodes.length === 1 ? `Draining ${nodes[0]}: ` : `Draining ${plural(nodes.length, 'node')}: `, `${plural(got.pods.length - stuck.length, 'pod')} would find another node`, stuck.length ? `, ${count(stuck.length)} would not` : '', n.length ? `, ${plural(n.length, 'eviction is', 'evictions are')} blocked` : '', '.',
+    const said = [nodes.length === 1 ? `Draining ${nodes[0]}: ` : `Draining ${plural(nodes.length, 'node')}: `, `${plural(got.pods.length - stuck.length, 'pod')} would find another node`, stuck.length ? `, ${count(stuck.length)} would not` : '', n.length ? `, ${plural(n.length, 'eviction is', 'evictions are')} blocked` : '', '.'].join('');
+    return [h('div', { class: 'row wrap' }, h('span', { class: 'grow' }), reportButton(() => drainReport(got, nodes, said))), note(stuck.length || n.length ? 'warn' : 'ok', said,
       n.length ? h('ul', { class: 'q-limits' }, n.slice(0, 20).map((b) => h('li', {}, podRef(b.namespace, b.name), `: ${b.reason}`)), n.length > 20 ? h('li', {}, `${count(n.length - 20)} more`) : null) : null),
       h('div', { class: 'row' }, h('button', { type: 'button', class: 'danger', onclick: () => this.begin(nodes) }, nodes.length === 1 ? `Drain ${nodes[0]}` : `Drain ${plural(nodes.length, 'node')}`), h('span', { class: 'faint' }, 'cordons, then evicts; budgets are respected')), h('section', { class: 'panel grow' }, table.el)];
   }
+}
+
+function drainReport(got, nodes, said) {
+  const blocked = got.blocked || [], stuck = got.pods.some((p) => !p.to) || blocked.length;
+  return { title: `Drain of ${nodes.join(', ')}`, badge: stuck ? ['not all would go', 'bad'] : ['all would go', 'good'], lines: [said], parts: [
+    { title: 'Pods that would move', columns: ['Pod', 'From', 'To', 'Why'], rows: got.pods.map((p) => [`${p.namespace}/${p.name}`, p.from, p.to || 'nowhere', p.message]) },
+    { title: 'Evictions that are blocked', columns: ['Pod', 'Why'], rows: blocked.map((b) => [`${b.namespace}/${b.name}`, b.reason]) }] };
 }
 
 // ---- two configurations --------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 import { empty, fmt, h, nodeLink, note, plural, registerScreen, replace, segmented, setQuery, setTitle, stackedBar, to } from './lib.js';
 import { RowList, ask, badge, between, count, decisionHref, eventWords, failure, into, podDecisionsHref, podRef, whatifHref } from './parts.js';
 import { Computed, Recorded, answer, fromExplanation } from './answer.js';
+import { decisionReport, reportButton } from './report.js';
 
 const part = encodeURIComponent;
 
@@ -195,7 +196,7 @@ function rawPart(d) {
 
 function actions(d) {
   const { namespace, name } = d.pod;
-  return h('div', { class: 'q-actions' }, h('a', { class: 'button', href: to('pods', namespace, name) }, 'The pod'),
+  return h('div', { class: 'q-actions' }, reportButton(() => decisionReport(d, new Recorded(d.id))), h('a', { class: 'button', href: to('pods', namespace, name) }, 'The pod'),
     h('a', { class: 'button primary', href: whatifHref(namespace, name) }, d.result === 'Scheduled' ? 'What if …?' : 'What would make it fit?'));
 }
 

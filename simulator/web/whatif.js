@@ -14,6 +14,7 @@ import { YamlEditor, diffView, lineOfField } from './editor.js';
 import { RowList, ask, badge, clip, count, failure, podRef } from './parts.js';
 import { Computed, answer, fromExplanation, headline } from './answer.js';
 import { bare, copy, cordoned, ideas, labelled, nodeLike, parseTaint, requests, pairs, scaled, tainted, tolerating, toYaml, untainted, without, withPriority } from './edits.js';
+import { decisionParts, reportButton, result } from './report.js';
 
 const part = encodeURIComponent;
 const NEW_POD = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'asked', namespace: 'default' },
@@ -257,9 +258,9 @@ class WhatIf {
     if (this.config) this.config.setErrors([]);
     this.applyButton.disabled = !(this.edited() || this.changes.length || this.config || !this.pod);
     try {
-      const got = await ask('POST', '/berth/v1/whatif', this.body());
+      const body = this.body(), got = await ask('POST', '/berth/v1/whatif', body);
       if (turn !== this.asked || this.gone) return;
-      this.show(got);
+      this.show(got, body);
     } catch (err) {
       if (turn === this.asked && !this.gone) this.refused(err);
     } finally {
@@ -275,13 +276,13 @@ class WhatIf {
     replace(this.result, h('section', { class: 'panel' }, failure(err, () => this.askNow())));
   }
 
-  show(got) {
+  show(got, asked) {
     const changed = this.edited() || this.changes.length || this.config, before = got.before, after = got.after;
     const d = fromExplanation(after), source = new Computed(after);
     const list = [];
     if (changed && before) list.push(verdict(before, after));
     list.push(h('section', { class: 'panel' }, h('div', { class: 'body' }, changed && before ? this.compared(got, d, source) : answer(d, source))),
-      h('p', { class: 'faint' }, `Nothing was changed. Computed in ${fmt.ns(got.took_ns)} from revision ${got.revision}.`));
+      h('p', { class: 'row wrap faint' }, `Nothing was changed. Computed in ${fmt.ns(got.took_ns)} from revision ${got.revision}.`, reportButton(() => this.report(got, asked), 'ghost')));
     replace(this.result, list.map((x) => h('div', { class: 'q-part' }, x)));
     this.next(after, changed);
   }
@@ -293,6 +294,15 @@ class WhatIf {
     if (after.result === 'Scheduled' || !rows('nodes').size) { if (!changed) this.ideasBox.hidden = true; return; }
     if (!changed && !this.ideasAsked) this.suggest(after);
     else this.result.prepend(h('div', { class: 'q-part' }, h('button', { type: 'button', onclick: () => this.suggest(after) }, 'What would make it fit now?')));
+  }
+
+  // asked: the body of the question that got answers.
+  async report(got, asked) {
+    const { before, after } = got, d = fromExplanation(after), given = [asked.pod, ...asked.changes].map((c) => c.manifest || (c.delete ? `# deleted: ${c.delete.kind} ${c.delete.name}\n` : '')).filter(Boolean);
+    return { title: `What if: ${d.pod.namespace}/${d.pod.name}`, badge: result(after.result), lines: [...(before ? [`As it is: ${headlineText(before)}`] : []), `${before ? 'With the changes' : 'Now'}: ${headlineText(after)}`],
+      parts: [{ title: 'What was changed for the question', pre: given.map((m) => (typeof m === 'string' ? m : toYaml(m))).join('---\n') }, { title: 'Configuration', pre: asked.config },
+        { title: 'Nodes that answer differently', columns: ['Node', 'Before', 'After'], rows: ((got.difference || {}).nodes || []).map((n) => [n.node, n.before || 'not there', n.after || 'not there']) },
+        { title: 'Other pods', columns: ['Pod', 'Before', 'After'], rows: (got.others || []).map((o) => [`${o.namespace}/${o.name}`, o.before || 'pending', o.after || 'pending']) }, ...await decisionParts(d, new Computed(after))] };
   }
 
   compared(got, d, source) {

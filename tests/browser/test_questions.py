@@ -290,6 +290,54 @@ def hostile_texts(page: Page):
     check('hostile texts stay texts', page.js('return !document.querySelector("img") && !window.__ran'))
 
 
+KEEP = "const make = URL.createObjectURL.bind(URL); window.__saved = ''; URL.createObjectURL = (b) => { b.text().then(t => { window.__saved = t; }); return make(b); }"
+
+
+def report(page, name, *holds):
+    """Saves the screen's answer, opens the file on its own, and comes back."""
+    here = page.js('return location.hash')
+    page.js(KEEP)
+    click(page, '#main button', 'Save as report')
+    text = page.wait('the report', 'return window.__saved')
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, 'report.html')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+        page.note_refused()
+        page.d.get(f'file://{path}')
+        page.shot(f'report-{name}')
+        shown = page.text('body')
+        wide = page.js('return document.documentElement.scrollWidth <= innerWidth')
+        alone = page.js("return !document.querySelector('script, link, img, iframe') && !!document.querySelector('style').textContent && !/url\\(|@import/.test(document.querySelector('style').textContent)")
+        ran = page.js('return window.__ran || 0')
+    missed = [x for x in holds if x not in shown]
+    check(f'a report of {name}, in one file', alone and wide and not ran and not missed, f'{alone} {wide} {ran} {missed}\n{shown[:1500]}')
+    page.open(here)
+
+
+def saved_as_reports(page: Page):
+    create((POD % ('never', '', '60')).replace('metadata: {', f"metadata: {{annotations: {{note: '{EVIL}'}}, "))
+    until(page, 'never waits', lambda: any(c.get('reason') == 'Unschedulable' for c in api('/api/v1/namespaces/default/pods/never')['status'].get('conditions', [])))
+    page.open('#/decisions/pod/default/never')
+    page.wait('the decision', "return /fitted nowhere/.test(document.querySelector('#main .q-headline')?.innerText || '')")
+    report(page, 'decision', 'about default/never', 'Unschedulable', 'fitted nowhere: 2 nodes had too little cpu', 'NodeResourcesFit', 'From all nodes to one', 'Insufficient cpu', 'n1, n2')
+    page.go('#/decisions/pod/default/big')
+    page.wait('a node was chosen', "return /went to/.test(document.querySelector('#main .q-headline')?.innerText || '')")
+    report(page, 'decision-scored', 'Scores', 'NodeResourcesFit ×1', 'n1')
+    page.go('#/whatif?pod=default/never')
+    page.wait('half the cpu would not do, none is found', "return / would help/.test(document.querySelector('#main').innerText)", seconds=30)
+    page.js("[...document.querySelectorAll('.q-ideas li button')].find(b => !b.disabled).click()")
+    page.wait('before and after', "return !!document.querySelector('.q-verdict')")
+    report(page, 'what-if', 'What if: default/never', 'As it is: default/never would fit nowhere', 'With the changes', 'What was changed for the question', EVIL.split('"')[0])
+    page.go('#/capacity?pod=default/big')
+    page.wait('counted', "return /more pods? fits?/.test(document.querySelector('#main').innerText)")
+    report(page, 'capacity', 'Capacity for big', 'What stops the next one', 'The pods', 'image: app')
+    page.go('#/drain?nodes=n1')
+    page.wait('computed', "return /Draining n1/.test(document.querySelector('#main').innerText)")
+    report(page, 'drain', 'Drain of n1', 'Draining n1', 'no controller would make it anew')
+    api('/api/v1/namespaces/default/pods/never', 'DELETE')
+
+
 WEIGHT = "const i = document.querySelector('input[aria-label=\"weight of ' + arguments[0] + '\"]'); i.value = arguments[1]; i.dispatchEvent(new Event('input')); return i.value"
 
 
@@ -367,4 +415,4 @@ def the_server_dies(page: Page):
 
 
 if __name__ == '__main__':
-    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, weights_move_pods, time_and_runs, hostile_texts, in_the_dark, replay, the_server_dies)
+    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, saved_as_reports, weights_move_pods, time_and_runs, hostile_texts, in_the_dark, replay, the_server_dies)
