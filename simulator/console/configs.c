@@ -75,6 +75,8 @@ static int unbind_all(struct diff *d, struct bh_trial *t)
             *o->phase != 'F' && !bh_streq(o->owner_kind, "DaemonSet") &&
             bh_console_question_unbind(&d->q, t, o) < 0)
             return -1;
+        if (bh_console_job_dropped(d->q.job))
+            return bh_console_job_fail(d->q.job, 503, NULL, 0, "cancelled");
     }
     return 0;
 }

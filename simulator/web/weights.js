@@ -12,7 +12,7 @@ import { differences } from './capacity.js';
 import { putInForce, seen } from './config.js';
 
 const MOST = 20; // of a slider; its number takes larger ones, and the slider follows
-const BUSY = 429;
+const PAUSE = 250, BUSY = 429, BUSY_PAUSE = 1000; // ms: after the last move; until the server is asked again
 const COUNTED = 'All pods that are on nodes or wait for one are placed again on the nodes of this moment, in the order of their creation, '
   + 'once with the running weights and once with these. A pod counts when its node is another one. Pods of daemon sets stay; ties go to the first name.';
 
@@ -46,7 +46,8 @@ class Weights {
     this.result = h('div', { class: 'col' });
     this.diff = h('div');
     this.yaml = new YamlEditor({ readOnly: true, label: 'the configuration with these weights' });
-    this.soon = debounce(120, () => this.count());
+    this.soon = debounce(PAUSE, () => this.count());
+    this.later = debounce(BUSY_PAUSE, () => this.soon());
     replace(place, h('div', { class: 'q-ask-and-see' },
       h('div', {}, panel('Weights of the plugins that score', { tools: [this.profile] }, this.rows),
         h('div', { class: 'row wrap' }, h('button', { type: 'button', onclick: () => this.fill() }, 'Back to running'), this.applyButton),
@@ -58,6 +59,7 @@ class Weights {
   leave() {
     this.gone = true;
     this.soon.cancel();
+    this.later.cancel();
     if (this.asked) this.asked.abort();
   }
 
@@ -134,7 +136,7 @@ class Weights {
       replace(this.result, n ? differences(got, body, ['Running weights', 'These weights']) : null);
     } catch (err) {
       if (mine !== this.asked || this.gone || err.name === 'AbortError') return;
-      if (err.status === BUSY) { this.soon(); return; } // older questions are still being given up
+      if (err.status === BUSY) { this.later(); return; } // older questions are still being given up
       replace(this.moved);
       replace(this.result, err.status === 400 ? note('bad', err.message) : h('section', { class: 'panel' }, failure(err, () => this.count())));
     }
