@@ -266,7 +266,8 @@ class Stream {
 
   async read(reader, mine) {
     const utf8 = new TextDecoder();
-    let rest = '', at = performance.now();
+    // What has come of an event whose end has not: joined once, however many parts it came in.
+    let parts = [], last = '', at = performance.now();
     // Comments come every 15 s; a connection silent for longer than three of them is dead.
     const dog = setInterval(() => {
       if (performance.now() - at > 50000) reader.cancel().catch(() => {});
@@ -276,14 +277,14 @@ class Stream {
         const {done, value} = await reader.read();
         if (done || mine !== this.generation) return;
         at = performance.now();
-        rest += utf8.decode(value, {stream: true});
-        let end;
-        let from = 0;
-        while ((end = rest.indexOf('\n\n', from)) >= 0) {
-          this.event(rest.slice(from, end));
-          from = end + 2;
-        }
-        rest = rest.slice(from);
+        const text = utf8.decode(value, {stream: true});
+        parts.push(text);
+        const ends = text.includes('\n\n') || (last === '\n' && text[0] === '\n');
+        last = text[text.length - 1] ?? last;
+        if (!ends) continue;
+        const events = parts.join('').split('\n\n');
+        parts = [events.pop()];
+        for (const e of events) this.event(e);
       }
     } finally { clearInterval(dog); }
   }

@@ -10,8 +10,9 @@
 //   selectable: bool, onSelect?(Set of keys), actions?: [nodes], tools?: [nodes] (in the toolbar), placeholder, emptyText | emptyNode,
 //   query: initial search, onQuery?(text), filter?(row) -> bool, fixedHeight?: rows shown at most (then the table is as high as its rows)})
 // .el                 the element; fills its parent when that is a flex column
-// .setRows(iterable)  all rows (objects are kept, not copied); cheap to call often: it is worked off at most a few times a second
-// .setFilter(f), .setQuery(text), .refresh() (rows changed in place), .rows (in the order shown), .selected (Set of keys), .clearSelection()
+// .setRows(iterable)  all rows (objects are kept, not copied; a row that is another now is another object); cheap to call often: it is worked off at
+//                     most a few times a second
+// .setFilter(f), .setQuery(text), .rows (in the order shown), .selected (Set of keys), .clearSelection()
 // .focus(), .scrollToKey(key)
 //
 // Search: words must all occur; "-word" must not; "column:text" looks in one column; "key=value" and "key" after "label:" in labels.
@@ -20,6 +21,7 @@ import {compareNames, debounce, fmt, h, icon, replace, uniqueId, visible} from '
 import {download, menuButton} from './widgets.js';
 
 const ROW = 28, SPARE = 8, MAX_PX = 15e6;
+let pen = null;  // measures texts in the page's font
 const nodesOf = (v) =>
     (v === null || v === undefined || v === false ? []
          : Array.isArray(v)                       ? v.flatMap(nodesOf)
@@ -134,7 +136,7 @@ export class Table {
     }).observe(this.scroll);
     if (this.columns.some((c) => c.live)) {
       const timer =
-          setInterval(() => (this.el.isConnected ? this.draw(true) : this.everShown && clearInterval(timer)), 10000);
+          setInterval(() => (this.el.isConnected ? this.draw('anew') : this.everShown && clearInterval(timer)), 10000);
     }
   }
 
@@ -162,8 +164,11 @@ export class Table {
   // Columns that share the rest of the width get what their texts need; when that is too much the longest give way,
   // names last. Needs only grow, so that nothing jumps while rows change.
   fit() {
-    const pen = h('canvas').getContext('2d'), step = Math.ceil(this.rows.length / 300), view = this.scroll.clientWidth;
-    pen.font = `${getComputedStyle(document.body).fontSize} ${getComputedStyle(document.body).fontFamily}`;
+    const step = Math.ceil(this.rows.length / 300), view = this.scroll.clientWidth;
+    if (!pen) {
+      pen = h('canvas').getContext('2d');
+      pen.font = `${getComputedStyle(document.body).fontSize} ${getComputedStyle(document.body).fontFamily}`;
+    }
     const wide = (text) => Math.ceil(pen.measureText(text).width) + 20;
     let room = view - (this.o.selectable ? 32 : 0), min = view - room;
     const open = Math.max(0, this.columns.findIndex((c) => c.open)), share = [];
@@ -225,7 +230,6 @@ export class Table {
     this.scroll.scrollTop = 0;
     this.recompute();
   }
-  refresh() { this.schedule(); }
   clearSelection() {
     this.selected.clear();
     this.selectionChanged();
@@ -279,13 +283,13 @@ export class Table {
     this.cost = this.last - t0;
   }
 
+  // Rows that were in this order already stay in it; only the new ones are sorted, and merged.
   order() {
     const c = this.columns.find((x) => x.id === this.sort.id);
     if (!c) return;
     const value = c.sort || c.text, sign = this.sort.dir === 'asc' ? 1 : -1, key = this.o.key;
-    const keyed = this.rows.map((r) => ({r, v: value(r)}));
-    const big = keyed.length > 20000;  // natural order costs too much there
-    keyed.sort((a, b) => {
+    const big = this.rows.length > 20000;  // natural order costs too much there
+    const compare = (a, b) => {
       const x = a.v, y = b.v;
       if (x === y || (x == null && y == null)) {
         const p = key(a.r), q = key(b.r);
@@ -295,8 +299,23 @@ export class Table {
       if (y === null || y === undefined || y === '') return -1;
       if (typeof x === 'number' && typeof y === 'number') return (x - y) * sign;
       return (big ? (x < y ? -1 : 1) : compareNames(String(x), String(y))) * sign;
-    });
-    this.rows = keyed.map((k) => k.r);
+    };
+    const by = `${this.sort.id} ${sign} ${big}`, fresh = new Set(this.rows), keyed = (r) => ({r, v: value(r)});
+    const kept = this.by === by ? this.ordered.filter((k) => fresh.delete(k.r)) : [], added = Array.from(fresh, keyed).sort(compare);
+    const merged = [];
+    let from = 0;
+    for (const k of added) {
+      let low = from, high = kept.length;
+      while (low < high) {
+        const mid = (low + high) >> 1;
+        if (compare(kept[mid], k) < 0) low = mid + 1;
+        else high = mid;
+      }
+      for (; from < low; from++) merged.push(kept[from]);
+      merged.push(k);
+    }
+    for (; from < kept.length; from++) merged.push(kept[from]);
+    Object.assign(this, {by, ordered: merged, rows: merged.map((k) => k.r)});
   }
 
   showEmpty(n, m) {
@@ -339,7 +358,7 @@ export class Table {
         if (j >= first && j < last && this.rows[j] && el.key === this.o.key(this.rows[j]) && !used.has(j)) {
           free.splice(i, 1);
           used.set(j, el);
-          this.fill(el, j);
+          this.fill(el, j, all === 'anew');
         }
       }
     }
@@ -347,7 +366,7 @@ export class Table {
       let el = used.get(i);
       if (!el) {
         el = free.pop();
-        this.fill(el, i);
+        this.fill(el, i, true);
       }
       el.style.transform = `translateY(${high > total ? i * ROW - scaled + top : i * ROW}px)`;
       el.hidden = false;
@@ -360,8 +379,9 @@ export class Table {
     if (this.pool.length > want + 60) this.pool = this.pool.filter((el) => !el.hidden || (el.remove(), false));
   }
 
-  fill(el, i) {
-    const row = this.rows[i], key = this.o.key(row), on = this.selected.has(key);
+  // anew: cells that depend on more than the row are made anew, too
+  fill(el, i, anew) {
+    const row = this.rows[i], key = this.o.key(row), on = this.selected.has(key), same = el.row === row && !anew;
     el.idx = i;
     el.row = row;
     el.key = key;
@@ -370,6 +390,11 @@ export class Table {
     el.setAttribute('aria-selected', String(on));
     el.classList.toggle('active', i === this.active);
     if (!el.cells) this.makeCells(el);
+    if (el.box) {
+      el.box.checked = on;
+      el.box.setAttribute('aria-label', `Select ${key}`);
+    }
+    if (same) return;
     this.columns.forEach((c, j) => {
       const cell = el.cells[j], text = clip(c.text(row));
       if (c.cell) {
@@ -385,10 +410,6 @@ export class Table {
       }
     });
     if (el.anchor) el.anchor.setAttribute('href', this.o.href(row));
-    if (el.box) {
-      el.box.checked = on;
-      el.box.setAttribute('aria-label', `Select ${key}`);
-    }
   }
   makeCells(el) {
     const open = Math.max(0, this.columns.findIndex((c) => c.open));
