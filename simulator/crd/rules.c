@@ -292,16 +292,21 @@ static bool take_cost(struct asking *q, const struct place *p, const struct bh_j
 /* What to say instead of the rule's text; "" when the message has none to tell. */
 static const char *message_of(struct asking *q, const struct place *p, const struct rule *rule)
 {
+    struct bh_arena_mark mark = bh_arena_mark(q->a);
+    char said[MESSAGE_MAX + 1] = "";
     struct bh_str text = {0};
     uint64_t cost = 0;
     bool ok;
 
     if (!rule->message ||
         bh_cel_eval_rule(rule->message, p->self, p->old_self, q->a, &ok, &text, &cost, NULL) < 0)
-        return "";
+        text.n = 0;
     q->left -= BH_MIN(cost, q->left);
-    const char *m = trimmed(q->a, bh_arena_strndup(q->a, text.p, text.n));
-    return strchr(m, '\n') || strlen(m) > MESSAGE_MAX ? "" : m;
+    if (text.n <= MESSAGE_MAX)
+        snprintf(said, sizeof(said), "%.*s", (int)text.n, text.n ? text.p : "");
+    bh_arena_rewind(q->a, mark); /* what an evaluation takes is not small */
+    const char *m = trimmed(q->a, said);
+    return strchr(m, '\n') ? "" : m;
 }
 
 /* Nothing of what the rule looked at has been changed by this write, here or all around it. */
@@ -358,7 +363,9 @@ static void ask(struct asking *q, const struct place *p, const struct bh_json *s
                        !bh_json_get_bool(rule->v, "optionalOldSelf", false)))
         return;
     text = trimmed(q->a, *text ? text : bh_json_get_text(rule->v, "rule"));
+    struct bh_arena_mark mark = bh_arena_mark(q->a);
     int rc = bh_cel_eval_rule(rule->cel, p->self, p->old_self, q->a, &holds, &none, &cost, &err);
+    bh_arena_rewind(q->a, mark);
     if (!take_cost(q, p, schema, cost))
         return;
     if (rc == -E2BIG)

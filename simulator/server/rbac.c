@@ -169,6 +169,11 @@ struct question {
     const char *why;
 };
 
+static const char *resource_of(struct bh_arena *a, const struct bh_sim_ask *ask)
+{
+    return *ask->sub ? bh_arena_printf(a, "%s/%s", ask->resource, ask->sub) : ask->resource;
+}
+
 static bool rule_allows(void *arg, const struct bh_json *rule, const char *from)
 {
     struct question *q = arg;
@@ -179,18 +184,13 @@ static bool rule_allows(void *arg, const struct bh_json *rule, const char *from)
         return false;
     if (ask->path ? !covers_path(rule, ask->path)
                   : !names(rule, "apiGroups", ask->group) ||
-                        !(names(rule, "resources", bh_sim_ask_resource(q->a, ask)) ||
+                        !(names(rule, "resources", resource_of(q->a, ask)) ||
                           (*ask->sub &&
                            names(rule, "resources", bh_arena_printf(q->a, "*/%s", ask->sub)))) ||
                         (bh_tree_len(only) && !bh_tree_lists(only, ask->name)))
         return false;
     q->why = bh_arena_printf(q->a, "RBAC: allowed by %s", from);
     return true;
-}
-
-const char *bh_sim_ask_resource(struct bh_arena *a, const struct bh_sim_ask *ask)
-{
-    return *ask->sub ? bh_arena_printf(a, "%s/%s", ask->resource, ask->sub) : ask->resource;
 }
 
 bool bh_sim_may(struct bh_sim *s, struct bh_arena *a, const struct bh_json *user,
@@ -217,17 +217,10 @@ struct rules {
 
 static bool add_rule(void *arg, const struct bh_json *rule, const char *from BH_UNUSED)
 {
-    static const char *const members[] = {"verbs", "apiGroups", "resources", "resourceNames",
-                                          "nonResourceURLs"};
     struct rules *r = arg;
-    bool paths = bh_json_get(rule, "nonResourceURLs") != NULL;
-    struct bh_json *out = bh_tree_push_obj(r->a, paths ? r->of_paths : r->of_resources);
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(members); i++) {
-        const struct bh_json *m = bh_json_get(rule, members[i]);
-        if (m)
-            bh_json_set(r->a, out, members[i], bh_json_clone(r->a, m));
-    }
+    bh_json_push(bh_json_get(rule, "nonResourceURLs") ? r->of_paths : r->of_resources,
+                 bh_json_clone(r->a, rule));
     return false;
 }
 
@@ -261,7 +254,7 @@ static int forbid(struct bh_sim_req *r, const struct bh_sim_ask *ask, const char
         "%s%s%s%s is forbidden: User \"%s\" cannot %s resource \"%s\" in API group \"%s\" %s%s%s",
         ask->resource, *ask->group ? "." : "", ask->group,
         *ask->name ? bh_arena_printf(r->a, " \"%s\"", ask->name) : "", user, ask->verb,
-        bh_sim_ask_resource(r->a, ask), ask->group,
+        resource_of(r->a, ask), ask->group,
         *ask->ns ? bh_arena_printf(r->a, "in the namespace \"%s\"", ask->ns)
                  : "at the cluster scope",
         colon, why);
@@ -329,11 +322,13 @@ static void take_header(void *arg, const char *name, const char *value)
     struct bh_sim_ask ask = {
         .verb = "impersonate", .group = "", .sub = "", .ns = "", .name = value};
     if (strcasecmp(what, "User") == 0) {
-        const char *account = "system:serviceaccount:", *ns = value + strlen(account);
-        size_t n = strncmp(value, account, strlen(account)) == 0 ? strcspn(ns, ":") : 0;
+        static const char account[] = "system:serviceaccount:";
+        bool is_account = strncmp(value, account, sizeof(account) - 1) == 0;
+        const char *ns = is_account ? value + sizeof(account) - 1 : "";
+        size_t n = strcspn(ns, ":");
         d->user = value;
         ask.resource = "users";
-        if (n && ns[n]) {
+        if (ns[n]) {
             ask.resource = "serviceaccounts";
             ask.ns = bh_arena_strndup(r->a, ns, n);
             ask.name = ns + n + 1;

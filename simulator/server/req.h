@@ -217,7 +217,6 @@ struct bh_sim_ask {
     const char *verb, *group, *resource, *sub, *ns, *name;
     const char *path; /* NULL: a resource */
 };
-const char *bh_sim_ask_resource(struct bh_arena *a, const struct bh_sim_ask *ask); /* pods/log */
 /* user NULL: the administrator, who may do all. *ret_why: upstream's reason, "" = none. */
 bool bh_sim_may(struct bh_sim *s, struct bh_arena *a, const struct bh_json *user,
                 const struct bh_sim_ask *ask, const char **ret_why);

@@ -98,10 +98,10 @@ struct bh_json *bh_sim_user_new(struct bh_arena *a, const char *name, const char
             bh_json_push(list, bh_json_new_str(a, groups, n));
         groups += n + (groups[n] == ',');
     }
-    if (bh_streq(name, "system:anonymous"))
-        bh_json_push(list, bh_json_new_cstr(a, "system:unauthenticated"));
-    else
-        bh_json_push(list, bh_json_new_cstr(a, "system:authenticated"));
+    const char *every =
+        bh_streq(name, "system:anonymous") ? "system:unauthenticated" : "system:authenticated";
+    if (!bh_tree_lists(list, every))
+        bh_json_push(list, bh_json_new_cstr(a, every));
     return user;
 }
 
