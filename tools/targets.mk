@@ -46,13 +46,17 @@ $(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_simulator),
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(PROPERTY_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
 # Everything together in made-up time (tests/simulation). Its own clock, bus, API client and HTTP come before the libraries'.
+# Seeds of `check`, and of `make simulation`.
+SIMULATION_SEEDS ?= 100
+SEEDS           ?= 10000
+SIMULATION_BIN  := $(BUILD)/bin/berth-simulation
 SIMULATION_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/simulation/*.c))
 SIMULATION_WRAP := bh_signals_new bh_signals_close bh_log_write getrandom gethostname shm_open flock fcntl close
 # Programs may call different things by one name, and here are three in one: watcher and binder keep theirs to themselves.
 $(BUILD)/obj/tests/simulation/lib_%.o: $(BUILD)/lib/%.a
 	@mkdir -p $(dir $@)
 	$(Q)$(LD) -r -o $@.all --whole-archive $< && objcopy -w --keep-global-symbol='bh_$*_*' $@.all $@
-$(BUILD)/bin/berth-simulation: $(SIMULATION_OBJ) $(BUILD)/obj/tests/simulation/lib_watcher.o $(BUILD)/obj/tests/simulation/lib_binder.o $(foreach l,$(LIBS_simulator),$(call libname,$(l))) $(PROTO_LIB)
+$(SIMULATION_BIN): $(SIMULATION_OBJ) $(BUILD)/obj/tests/simulation/lib_watcher.o $(BUILD)/obj/tests/simulation/lib_binder.o $(foreach l,$(LIBS_simulator),$(call libname,$(l))) $(PROTO_LIB)
 	@mkdir -p $(dir $@)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) $(foreach w,$(SIMULATION_WRAP),-Wl,--wrap=$(w)) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
@@ -68,12 +72,13 @@ $(BUILD)/checks: FORCE
 	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --no-wake --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
 	   printf 'faults/checker\tp\tpython3 tests/faults/test_check.py\n'; \
+	   $(if $(SANITIZE),,printf 'simulation\tp\t%s --first 1 --seeds %s --jobs 1\n' '$(SIMULATION_BIN)' '$(SIMULATION_SEEDS)';) \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\tp\t$(BUILD)/bin/berth conformance --through-record tests/conformance\n';) \
 	   $(foreach s,$(INTEGRATION),printf 'integration/%s\tp\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@
 
 check: deps-test ## install, build and test everything (the README's test command)
-	@$(MAKE) --no-print-directory -j$$(nproc) all unit-tests fuzz-replay property integration-programs
+	@$(MAKE) --no-print-directory -j$$(nproc) all unit-tests fuzz-replay property integration-programs simulation-program
 	@$(MAKE) --no-print-directory $(BUILD)/checks
 	@bash tools/run-checks.sh $(BUILD)/check-logs < $(BUILD)/checks
 
@@ -93,6 +98,13 @@ faults: ## kills, stops, cuts and errors under load, with a checker: make faults
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@python3 tests/faults/answers.py --bin $(BUILD)/bin
 	@python3 tests/faults/run.py --bin $(BUILD)/bin --seconds $(or $(FAULT_SECONDS),360) $(if $(FAULT_SEED),--seed $(FAULT_SEED))
+
+simulation-program: $(SIMULATION_BIN)
+simulation: ## the whole pipeline from seeds, in made-up time: make simulation SEEDS=100000
+	@$(MAKE) --no-print-directory -j$$(nproc) simulation-program
+	@$(SIMULATION_BIN) --first 1 --seeds $(SEEDS) --jobs $$(nproc)
+simulation-planted: ## does the simulation find bugs that are planted?
+	@bash tests/simulation/planted.sh
 
 doublebook: ## kills while bindings are on the wire: is a node booked twice? make doublebook RUNS=400
 	@$(MAKE) --no-print-directory -j$$(nproc) all
@@ -208,4 +220,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
+.PHONY: all simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE

@@ -35,7 +35,7 @@ static const char *const reached_names[] = {
 };
 struct options {
     int64_t first, seeds, hosts, jobs, without, seconds, pods;
-    bool verbose, keep, twice;
+    bool verbose, keep, stop;
     const char *checker;
 };
 struct result { /* of one child, at the end of its pipe */
@@ -283,7 +283,7 @@ static int run_all(const struct options *o)
     int64_t next = 0, oldest = 0;
 
     judge_start(&run.judge, o->checker);
-    while (oldest < o->seeds) {
+    while (oldest < o->seeds && !(o->stop && run.green < run.done)) {
         while (next < o->seeds && next - oldest < o->jobs) {
             start_child(o, &children[next % o->jobs], (uint64_t)(o->first + next));
             next++;
@@ -291,11 +291,17 @@ static int run_all(const struct options *o)
         finish(&run, &children[oldest % o->jobs]);
         oldest++;
     }
+    for (; oldest < next; oldest++) {
+        end_child(&children[oldest % o->jobs]);
+        clear_up(&children[oldest % o->jobs].r);
+    }
     fclose(run.judge.to);
     waitpid(run.judge.pid, NULL, 0);
     for (int i = 0; i < R_COUNT; i++)
         printf("reached %-34s %llu\n", reached_names[i], (unsigned long long)run.reached[i]);
-    printf("seeds: %lld run, %lld green\n", (long long)run.done, (long long)run.green);
+    printf("seeds: %lld run, %lld green\n%lld passed, %lld failed, 0 skipped\n",
+           (long long)run.done, (long long)run.green, (long long)run.green,
+           (long long)(run.done - run.green));
     return run.green == run.done ? 0 : 1;
 }
 
@@ -314,6 +320,7 @@ int main(int argc, char **argv)
         {"seconds", 0, BH_OPT_INT, &o.seconds, "N", "of unrest (0: drawn, 15 to 45)"},
         {"pods", 0, BH_OPT_INT, &o.pods, "N", "at most so many at a time (-1: drawn, 8 to 40)"},
         {"verbose", 0, BH_OPT_BOOL, &o.verbose, NULL, "say what happens, with made-up times"},
+        {"stop", 0, BH_OPT_BOOL, &o.stop, NULL, "end with the first seed that is not green"},
         {"keep", 0, BH_OPT_BOOL, &o.keep, NULL, "keep the histories"},
         {"judge", 0, BH_OPT_STR, &o.checker, "FILE", "tests/simulation/judge.py"},
         {0},
