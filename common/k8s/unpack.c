@@ -4,7 +4,7 @@
  *
  * protobuf-c reads a message twice, looks every field up, and allocates every text on its own. This
  * reads what objects look like in practice: scalars, texts, bytes and messages, elements of a list
- * side by side. Whatever else comes (groups, packed lists, fixed-width numbers, a message that
+ * side by side. Whatever else comes (groups, packed lists, 32-bit numbers of fixed width, a message that
  * comes in two parts, errors of any kind) is left to protobuf-c, from the start: this file never
  * decides that something is wrong, and what it accepts is what protobuf-c would have made of it.
  *
@@ -13,6 +13,8 @@
  *             block.
  */
 #include "common/k8s/codec.h"
+
+#include <endian.h>
 
 #define DEPTH_MAX 64u
 
@@ -118,6 +120,19 @@ static bool number(struct in *in, ProtobufCType type, void *out)
     }
 }
 
+static bool real(struct in *in, ProtobufCType type, void *out)
+{
+    uint64_t bits;
+
+    if (type != PROTOBUF_C_TYPE_DOUBLE || (size_t)(in->end - in->p) < sizeof(bits))
+        return false;
+    memcpy(&bits, in->p, sizeof(bits));
+    bits = le64toh(bits);
+    memcpy(out, &bits, sizeof(bits));
+    in->p += sizeof(bits);
+    return true;
+}
+
 /* One value with a length, into the member or the list's element at out. */
 static bool sized(struct reader *r, const ProtobufCFieldDescriptor *f, struct in *in, void *out,
                   unsigned depth)
@@ -218,6 +233,8 @@ static bool field(struct reader *r, const ProtobufCFieldDescriptor *f, uint64_t 
         return (key & 7) == 2 && list(r, f, key, in, m, depth);
     if ((key & 7) == 0)
         read = number(in, f->type, out);
+    else if ((key & 7) == 1)
+        read = real(in, f->type, out);
     else if ((key & 7) != 2 || (f->type == PROTOBUF_C_TYPE_MESSAGE && *(void **)out))
         return false;
     else

@@ -43,6 +43,10 @@ void bh_crd_rules_check(const struct bh_crd_rules *r, struct bh_arena *a, const 
  * NULL when there is none or the path is none. */
 const struct bh_json *bh_crd_path(const struct bh_json *v, const char *path);
 
+/* A definition as it came out of protobuf: its schemas' members get the names and the shapes that
+ * they have in JSON. */
+void bh_crd_from_pb(struct bh_arena *a, struct bh_json *crd);
+
 /* The schema as OpenAPI v3 publishes it: `"com.example.v1.CronTab":{...}`, with apiVersion, kind
  * and metadata added. Refers to io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta. */
 void bh_crd_emit(const struct bh_sim_type *t, struct bh_buf *out);

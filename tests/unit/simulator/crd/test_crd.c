@@ -3,8 +3,12 @@
  * tests/unit/simulator/crd/test_crd.c - definitions make types; custom resources follow their
  * schema
  */
+#include "proto/kubernetes/apiextensions.pb-c.h"
 #include "simulator/crd/crd.h"
 #include "tests/unit/simulator/admission/admission_test.h"
+
+#include "common/k8s/codec.h"
+#include "simulator/server/tree.h"
 
 #define CRDS "CustomResourceDefinition"
 #define VERSION(name, storage, properties)                                                         \
@@ -492,6 +496,71 @@ static void test_paths(void)
     fixture_fini(&f);
 }
 
+/* ---- protobuf -------------------------------------------------------------------------------- */
+
+/* The schema as it comes out of a definition in protobuf; NULL: it was not read. */
+static struct bh_json *read_back(struct fixture *f, K8s__JSONSchemaProps *schema)
+{
+    K8s__CustomResourceDefinition crd = K8S__CUSTOM_RESOURCE_DEFINITION__INIT;
+    K8s__CustomResourceDefinitionSpec spec = K8S__CUSTOM_RESOURCE_DEFINITION_SPEC__INIT;
+    K8s__CustomResourceDefinitionVersion v = K8S__CUSTOM_RESOURCE_DEFINITION_VERSION__INIT;
+    K8s__CustomResourceValidation val = K8S__CUSTOM_RESOURCE_VALIDATION__INIT;
+    K8s__CustomResourceDefinitionVersion *versions[] = {&v};
+    ProtobufCMessage *m;
+
+    val.openapiv3schema = schema;
+    v.schema = &val;
+    spec.versions = versions;
+    spec.n_versions = 1;
+    crd.spec = &spec;
+    uint8_t *bytes = bh_arena_alloc(&f->a, k8s__custom_resource_definition__get_packed_size(&crd));
+    size_t n = k8s__custom_resource_definition__pack(&crd, bytes);
+    m = bh_pb_unpack_fast(&f->a, &k8s__custom_resource_definition__descriptor, bytes, n);
+    if (!m)
+        return NULL;
+    struct bh_json *o = bh_pb_to_json(&f->a, m);
+    bh_crd_from_pb(&f->a, o);
+    return bh_tree_obj(bh_json_at(bh_tree_arr(o, "spec.versions"), 0), "schema.openAPIV3Schema");
+}
+
+static void test_protobuf(void)
+{
+    struct fixture f;
+    BH_CLEANUP(bh_buf_fini) struct bh_buf text = {0};
+    K8s__JSONSchemaProps top = K8S__JSONSCHEMA_PROPS__INIT, in = top, item = top, deep[40];
+    K8s__JSONSchemaPropsOrArray items = K8S__JSONSCHEMA_PROPS_OR_ARRAY__INIT;
+    K8s__JSONSchemaPropsOrBool more = K8S__JSONSCHEMA_PROPS_OR_BOOL__INIT, chain[40];
+    K8s__JSONSchemaPropsEntry entry = K8S__JSONSCHEMA_PROPS_ENTRY__INIT, *entries[] = {&entry};
+
+    fixture_init(&f, NULL, false);
+    item.type = (char *)"string";
+    items.schema = &item;
+    in.items = &items;
+    in.has_maximum = true;
+    in.maximum = 1.5;
+    in.xkuberneteslisttype = (char *)"set";
+    entry.key = (char *)"schema"; /* a name like any other here */
+    entry.value = &in;
+    top.properties = entries;
+    top.n_properties = 1;
+    more.has_allows = true;
+    more.allows = true;
+    top.additionalproperties = &more;
+    bh_json_write(&text, read_back(&f, &top));
+    EQ(text.p, "{\"properties\":{\"schema\":{\"maximum\":1.5,\"items\":{\"type\":\"string\"},"
+               "\"x-kubernetes-list-type\":\"set\"}},\"additionalProperties\":true}");
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(deep); i++) {
+        deep[i] = (K8s__JSONSchemaProps)K8S__JSONSCHEMA_PROPS__INIT;
+        chain[i] = (K8s__JSONSchemaPropsOrBool)K8S__JSONSCHEMA_PROPS_OR_BOOL__INIT;
+        chain[i].schema = i + 1 < BH_ARRAY_LEN(deep) ? &deep[i + 1] : &item;
+        deep[i].additionalproperties = &chain[i];
+    }
+    CU_ASSERT_PTR_NULL(read_back(&f, &deep[0])); /* 80 messages within each other */
+    CU_ASSERT_PTR_NOT_NULL(read_back(&f, &deep[20]));
+    fixture_fini(&f);
+}
+
 BH_TESTS("simulator/crd", {"a definition makes a type, and its end takes it away", test_life},
          {"objects go even when nothing holds their definition", test_unheld},
          {"versions share one store", test_versions},
@@ -499,4 +568,5 @@ BH_TESTS("simulator/crd", {"a definition makes a type, and its end takes it away
          {"objects against a schema", test_schema}, {"rules of a schema", test_rules},
          {"rules that cannot be are refused", test_rules_that_cannot_be},
          {"rules hold for a definition's objects", test_rules_hold},
-         {"unknown members go, defaults come", test_prune}, {"JSON paths of columns", test_paths})
+         {"unknown members go, defaults come", test_prune}, {"JSON paths of columns", test_paths},
+         {"definitions come as protobuf, too", test_protobuf})
