@@ -52,7 +52,7 @@ static void enqueue_all(struct bh_sim_controllers *c, enum bh_ctl ctl, const cha
         bh_ctl_again(c, ctl, l.v[i], 0);
 }
 
-static bool same_labels(const struct bh_sim_obj *a, const struct bh_sim_obj *b)
+bool bh_ctl_same_labels(const struct bh_sim_obj *a, const struct bh_sim_obj *b)
 {
     if (a->n_labels != b->n_labels)
         return false;
@@ -73,7 +73,8 @@ static void workload_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
     }
     if (obj->type == c->t.nodes) {
         /* Labels and taints decide where daemons run; a node's status alone does not. */
-        if (change != BH_SIM_MODIFIED || !bh_ctl_same_spec(old, obj) || !same_labels(old, obj))
+        if (change != BH_SIM_MODIFIED || !bh_ctl_same_spec(old, obj) ||
+            !bh_ctl_same_labels(old, obj))
             enqueue_all(c, BH_CTL_DAEMONSET, NULL);
         return;
     }
@@ -91,6 +92,8 @@ static void workload_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
     if (obj->type->flags & BH_SIM_HAS_SCALE)
         enqueue_all(c, BH_CTL_HPA, obj->ns);
     enqueue_owner(c, obj); /* a replica set's deployment, a job's cron job */
+    if (old && !bh_streq(old->owner_uid, obj->owner_uid))
+        enqueue_owner(c, old);
 }
 
 /* ---- start, stop ----------------------------------------------------------------------------- */
@@ -112,6 +115,7 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
         if (change == BH_SIM_DELETED)
             bh_ctl_enqueue_after(c, BH_CTL_PODGC, "", obj->name, QUARANTINE_NS);
     }
+    bh_ctl_adopt_commit(c, change, old, obj); /* first: what is adopted is not made */
     workload_commit(c, change, old, obj);
     bh_ctl_namespace_commit(c, change, old, obj);
     bh_ctl_gc_commit(c, change, old, obj);
@@ -182,6 +186,7 @@ void bh_sim_controllers_stop(struct bh_sim_controllers *c)
         bh_map_fini_values(of_values[i]);
     bh_map_fini(&c->pdb_due);
     bh_map_fini(&c->served);
+    bh_map_fini(&c->adopting);
     bh_map_fini(&c->terminating);
     bh_arena_fini(&c->arena);
     bh_arena_fini(&c->pod_arena);

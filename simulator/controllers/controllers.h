@@ -44,11 +44,12 @@ enum bh_ctl {
     BH_CTL_POD_LIFE,       /* pod for which the kubelet has something to do now */
     BH_CTL_CRONJOB,
     BH_CTL_HPA,
-    BH_CTL_RESIZE, /* running pod whose containers ask for something else */
-    BH_CTL_QUOTA,  /* name "": all quotas of the namespace */
-    BH_CTL_SERVICE /* name "": all services of the namespace */
+    BH_CTL_RESIZE,  /* running pod whose containers ask for something else */
+    BH_CTL_QUOTA,   /* name "": all quotas of the namespace */
+    BH_CTL_SERVICE, /* name "": all services of the namespace */
+    BH_CTL_ADOPT    /* name = uid of a workload, "": all of the namespace */
 };
-#define BH_CTL_N (BH_CTL_SERVICE + 1)
+#define BH_CTL_N (BH_CTL_ADOPT + 1)
 
 struct bh_ctl_types {
     const struct bh_sim_type *pods, *nodes, *namespaces, *configmaps, *serviceaccounts,
@@ -112,12 +113,14 @@ struct bh_sim_controllers {
     struct bh_ctl_types t;
     struct bh_ctl_queue queue;
     struct bh_ctl_kubelet kubelet;
-    struct bh_map nodes;   /* name -> bh_ctl_node (nodelife.c), those that are not well */
-    struct bh_map tainted; /* name -> NoExecute taints as text (tainteviction.c) */
-    struct bh_map counts;  /* owner uid -> bh_ctl_count */
-    struct bh_map owners;  /* uid of a workload, as its pods and sets carry it -> bh_ctl_known */
-    struct bh_map pdb_due; /* namespaces whose budgets will be counted soon */
-    struct bh_map served;  /* namespaces whose services will be looked at soon */
+    struct bh_map nodes;    /* name -> bh_ctl_node (nodelife.c), those that are not well */
+    struct bh_map tainted;  /* name -> NoExecute taints as text (tainteviction.c) */
+    struct bh_map counts;   /* owner uid -> bh_ctl_count */
+    struct bh_map owners;   /* uid of a workload, as its pods and sets carry it -> bh_ctl_known */
+    struct bh_map pdb_due;  /* namespaces whose budgets will be counted soon */
+    struct bh_map served;   /* namespaces whose services will be looked at soon */
+    struct bh_map adopting; /* namespaces whose owners and owned will be looked at soon */
+    int64_t orphans;        /* pods and replica sets that nobody owns */
     struct bh_map terminating; /* namespaces being deleted */
     struct bh_map pv_of_claim; /* "ns/name" of a claim -> name of the volume whose claimRef it is */
     struct bh_map waiting;     /* owner uid -> bh_ctl_known: it waits for its dependents */
@@ -149,7 +152,7 @@ bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_state
     bh_ctl_sync_resize;
 typedef void bh_ctl_key_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
 bh_ctl_key_fn bh_ctl_sync_pdb, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_volume_sweep,
-    bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota, bh_ctl_sync_service;
+    bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota, bh_ctl_sync_service, bh_ctl_sync_adopt;
 /* The workload whose objects are of type t; BH_CTL_N: none. */
 enum bh_ctl bh_ctl_workload_of(const struct bh_sim_controllers *c, const struct bh_sim_type *t);
 /* The type whose objects are the controller's. */
@@ -191,6 +194,9 @@ void bh_ctl_service_commit(struct bh_sim_controllers *c, enum bh_sim_change chan
                            const struct bh_sim_obj *obj);
 void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,
                           const struct bh_sim_obj *obj);
+void bh_ctl_adopt_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                         const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
+bool bh_ctl_same_labels(const struct bh_sim_obj *a, const struct bh_sim_obj *b);
 bool bh_ctl_same_spec(const struct bh_sim_obj *a, const struct bh_sim_obj *b);
 /* One toleration against one taint. */
 bool bh_ctl_tolerates(const struct bh_json *toleration, const struct bh_json *taint);
@@ -219,6 +225,8 @@ const char *bh_ctl_pod_create(struct bh_sim_controllers *c, enum bh_ctl ctl,
                               struct bh_sim_obj *owner, struct bh_json *pod);
 void bh_ctl_pod_delete(struct bh_sim_controllers *c, enum bh_ctl ctl, struct bh_sim_obj *owner,
                        const struct bh_sim_obj *pod);
+/* Ordinal of a stateful set's pod, "<set>-<n>", or -1. */
+int64_t bh_ctl_ordinal_of(const struct bh_sim_obj *set, const struct bh_sim_obj *pod);
 /* Sorts pods so that those to delete first come first. */
 void bh_ctl_pods_rank(struct bh_sim_objs *pods);
 
@@ -235,6 +243,8 @@ struct bh_json *bh_ctl_made_of(struct bh_arena *a, const struct bh_sim_obj *owne
                                const char *kind);
 /* {apiVersion, kind, name, uid, controller, blockOwnerDeletion} appended to meta. */
 void bh_ctl_own(struct bh_arena *a, struct bh_json *meta, const struct bh_sim_obj *owner);
+/* An edit (bh_sim_edit_fn): takes the reference to this owner out. */
+bool bh_ctl_drop_reference(void *uid, struct bh_arena *a, struct bh_json *o);
 /* An edit (bh_sim_edit_fn): takes this finalizer off. */
 bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o);
 const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a);

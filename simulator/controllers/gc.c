@@ -27,7 +27,7 @@ static const struct bh_sim_obj *owner_of(struct bh_sim_controllers *c, const cha
     return o && uid && bh_streq(o->uid, uid) ? o : NULL;
 }
 
-static bool drop_reference(void *uid, struct bh_arena *a BH_UNUSED, struct bh_json *o)
+bool bh_ctl_drop_reference(void *uid, struct bh_arena *a BH_UNUSED, struct bh_json *o)
 {
     struct bh_json *refs = bh_tree_arr(o, "metadata.ownerReferences");
 
@@ -63,7 +63,7 @@ void bh_ctl_sync_orphaned(struct bh_sim_controllers *c, const char *ns BH_UNUSED
             continue;
         budget--;
         if (other_owner_lives(c, l.v[i], uid))
-            bh_ctl_edit(c, l.v[i], BH_SIM_MAIN, drop_reference, uid);
+            bh_ctl_edit(c, l.v[i], BH_SIM_MAIN, bh_ctl_drop_reference, uid);
         else
             bh_ctl_delete(c, l.v[i]);
     }
@@ -126,7 +126,7 @@ static bool orphan_done(struct bh_sim_controllers *c, const char *uid)
     size_t n = BH_MIN(l.n, (size_t)BH_CTL_BATCH);
 
     for (size_t i = 0; i < n; i++)
-        bh_ctl_edit(c, l.v[i], BH_SIM_MAIN, drop_reference, uid);
+        bh_ctl_edit(c, l.v[i], BH_SIM_MAIN, bh_ctl_drop_reference, uid);
     if (n == BH_CTL_BATCH)
         bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
     return n < BH_CTL_BATCH;

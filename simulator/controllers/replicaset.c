@@ -3,8 +3,7 @@
  * simulator/controllers/replicaset.c - ReplicaSet and ReplicationController: as many pods as wanted
  *
  * Upstream: pkg/controller/replicaset/replica_set.go, replica_set_utils.go (v1.36); differences:
- * pods are found by their controller reference only, so orphans are not adopted and pods whose
- * labels change are not let go; creations are not slow-started.
+ * creations are not slow-started.
  */
 #include "simulator/controllers/controllers.h"
 

@@ -23,8 +23,7 @@ struct stateful {
     size_t budget;
 };
 
-/* Ordinal of "<set>-<n>", or -1. */
-static int64_t ordinal_of(const struct bh_sim_obj *set, const struct bh_sim_obj *pod)
+int64_t bh_ctl_ordinal_of(const struct bh_sim_obj *set, const struct bh_sim_obj *pod)
 {
     size_t n = strlen(set->name);
     char *end;
@@ -205,11 +204,11 @@ void bh_ctl_sync_statefulset(struct bh_sim_controllers *c, struct bh_sim_obj *ob
     s.ordered = !bh_tree_is(s.tree, "spec.podManagementPolicy", "Parallel");
     int64_t highest = s.replicas - 1;
     for (size_t i = 0; i < pods.n; i++)
-        highest = BH_MAX(highest, ordinal_of(obj, pods.v[i]) - s.start);
+        highest = BH_MAX(highest, bh_ctl_ordinal_of(obj, pods.v[i]) - s.start);
     s.n_pod = (size_t)(highest + 1);
     s.pod = bh_calloc(s.n_pod + 1, sizeof(*s.pod));
     for (size_t i = 0; i < pods.n; i++) {
-        int64_t o = ordinal_of(obj, pods.v[i]) - s.start;
+        int64_t o = bh_ctl_ordinal_of(obj, pods.v[i]) - s.start;
         if (o >= 0 && (size_t)o < s.n_pod)
             s.pod[o] = pods.v[i];
     }

@@ -260,6 +260,48 @@ static void test_budget(void)
     world_fini(&w);
 }
 
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+#define SELECTS "selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: "
+
+static const char *owner_of(struct world *w, const char *plural, const char *name)
+{
+    const struct bh_sim_obj *o = get(&w->f, plural, "default", name);
+
+    return o ? o->owner_kind : "gone";
+}
+
+/* What a selector matches is owned, by one; what it matches no longer is let go, and replaced. */
+static void test_adoption(void)
+{
+    struct world w;
+
+    start(&w, 1);
+    make(&w.f, "Pod", "default",
+         "metadata: {name: p, labels: {app: x}}\nspec: {containers: [{name: c, image: i}]}");
+    make(&w.f, "Pod", "default",
+         "metadata: {name: q, labels: {app: other}}\nspec: {containers: [{name: c, image: i}]}");
+    make(&w.f, "ReplicaSet", "default",
+         "metadata: {name: r}\nspec: {replicas: 1, " SELECTS
+         "{containers: [{name: c, image: i}]}}}");
+    UNTIL(&w, bh_streq(owner_of(&w, "pods", "p"), "ReplicaSet"));
+    UNTIL(&w, num(&w, "replicasets", "r", "status.replicas") == 1);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2); /* none was made */
+    EQ(owner_of(&w, "pods", "q"), "");
+
+    /* The set is one's whose template and selector it has. */
+    make(&w.f, "Deployment", "default",
+         "metadata: {name: d}\nspec: {replicas: 1, " SELECTS
+         "{containers: [{name: c, image: i}]}}}");
+    change(&w.f, "ReplicaSet", "default", "r", BH_SIM_MAIN, "metadata.labels", "{app: x}");
+    UNTIL(&w, bh_streq(owner_of(&w, "replicasets", "r"), "Deployment"));
+
+    change(&w.f, "Pod", "default", "p", BH_SIM_MAIN, "metadata.labels", "{app: another}");
+    UNTIL(&w, bh_streq(owner_of(&w, "pods", "p"), ""));
+    UNTIL(&w, count_pods(&w, NULL) == 3);
+    world_fini(&w);
+}
+
 BH_TESTS("simulator/controllers/workloads", {"a job runs as many pods as it needs", test_job},
          {"an indexed job runs each index once", test_job_indexed},
          {"a suspended job waits", test_job_suspended},
@@ -270,4 +312,4 @@ BH_TESTS("simulator/controllers/workloads", {"a job runs as many pods as it need
          {"daemons roll to a new template", test_daemons_roll},
          {"a stateful set goes in order", test_stateful},
          {"a stateful roll-out respects its partition", test_stateful_roll},
-         {"a budget counts what may go", test_budget})
+         {"a budget counts what may go", test_budget}, {"owners adopt and let go", test_adoption})
