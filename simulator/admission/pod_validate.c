@@ -61,12 +61,15 @@ static void port_number(struct bh_sim_write *w, const char *at, const struct bh_
         bh_adm_invalid(w, at, port, member, "must be between 1 and 65535, inclusive");
 }
 
-static bool has_volume(const struct bh_json *spec, const char *name)
+/* One of the pod's, or of those that a stateful set gives to each of its pods. */
+static bool has_volume(const struct bh_sim_write *w, const struct bh_json *spec, const char *name)
 {
-    bh_json_each(v, bh_tree_arr(spec, "volumes")) {
+    bh_json_each(v, bh_tree_arr(spec, "volumes"))
         if (bh_tree_is(v, "name", name))
             return true;
-    }
+    bh_json_each(t, bh_tree_arr(w->obj, "spec.volumeClaimTemplates"))
+        if (bh_tree_is(t, "metadata.name", name))
+            return true;
     return false;
 }
 
@@ -94,7 +97,7 @@ static void container(struct bh_sim_write *w, const char *at, const struct bh_js
     bh_json_each(m, bh_tree_arr(c, "volumeMounts")) {
         const char *f = bh_adm_path(w, "%s.volumeMounts[%zu]", at, i++);
         const char *name = bh_adm_text(w, f, m, "name", "");
-        if (name && !has_volume(spec, name)) {
+        if (name && !has_volume(w, spec, name)) {
             struct bh_buf b = {0};
             bh_buf_add_json_str(&b, name, BH_MIN(strlen(name), (size_t)100));
             bh_sim_field_error(w->error, bh_adm_member(w, f, "name"), "Not found", bh_buf_str(&b),

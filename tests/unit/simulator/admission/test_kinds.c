@@ -142,6 +142,12 @@ static void test_sets(void)
         change(&f, "StatefulSet", "default", "d", BH_SIM_MAIN, "spec.serviceName", "other"), 422);
     CU_ASSERT_PTR_NOT_NULL(strstr(causes(&f), "spec: Forbidden: updates to statefulset spec for "
                                               "fields other than 'replicas'"));
+    CU_ASSERT_PTR_NOT_NULL(make(
+        &f, "StatefulSet", "default",
+        "metadata: {name: claims}\nspec: {selector: {matchLabels: {app: x}}, template: {metadata: "
+        "{labels: {app: x}}, spec: {containers: [{name: c, image: i, volumeMounts: [{name: data, "
+        "mountPath: /d}]}]}}, volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: "
+        "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}"));
     o = make(&f, "DaemonSet", "default", WORKLOAD(""));
     CU_ASSERT_PTR_NOT_NULL_FATAL(o);
     EQ(field(&f, o, "spec.updateStrategy"),
