@@ -255,12 +255,14 @@ bool bh_sim_do_discovery(struct bh_sim_req *r)
     char path[200];
     if (strlen(r->path) >= sizeof(path) || !bh_streq(r->method, "GET"))
         return false;
-    snprintf(path, sizeof(path), "%s", r->path);
+    int n = snprintf(path, sizeof(path), "%s", r->path);
+    if (n > 1 && path[n - 1] == '/') /* these documents answer with and without */
+        path[n - 1] = 0;
     r->verb = "discovery";
     if (bh_streq(path, "/api") || bh_streq(path, "/apis")) {
-        char key[32], type[128];
+        char key[220], type[128];
         const char *v = aggregated_version_of(r);
-        snprintf(key, sizeof(key), "%s%s%s", r->path, v ? "+" : "", v ? v : "");
+        snprintf(key, sizeof(key), "%s%s%s", path, v ? "+" : "", v ? v : "");
         snprintf(type, sizeof(type), JSON_TYPE "%s%s%s", v ? ";g=apidiscovery.k8s.io;v=" : "",
                  v ? v : "", v ? ";as=APIGroupDiscoveryList" : "");
         bh_sim_doc_reply(r, bh_sim_doc(r->sim, key, build), type);

@@ -256,8 +256,8 @@ void bh_sim_delete_options_read(const struct bh_json *v, struct bh_sim_delete_op
     const char *policy = bh_json_get_str(v, "propagationPolicy");
     if (policy)
         o->propagation = policy;
-    else if (bh_json_get_bool(v, "orphanDependents", false))
-        o->propagation = "Orphan";
+    else if (bh_json_get(v, "orphanDependents"))
+        o->propagation = bh_json_get_bool(v, "orphanDependents", false) ? "Orphan" : "Background";
     o->uid = bh_json_get_str(bh_json_get(v, "preconditions"), "uid");
     o->resource_version = bh_json_get_str(bh_json_get(v, "preconditions"), "resourceVersion");
 }

@@ -332,6 +332,9 @@ static int delete_options(struct bh_sim_req *r, struct bh_sim_delete_options *o,
     uint64_t grace;
     const char *q = bh_http_query(r->http, "gracePeriodSeconds");
     *o = (struct bh_sim_delete_options){.grace_s = -1};
+    /* Who says nothing keeps a replication controller's pods, as ever (its strategy upstream). */
+    if (r->type == BH_SIM_TYPE("", "v1", "replicationcontrollers"))
+        o->propagation = "Orphan";
     if (bh_sim_body(r, NULL, &k8s__delete_options__descriptor, &v))
         return r->e.code;
     if (q && bh_sim_parse_rv(r, q, &grace))
