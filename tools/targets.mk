@@ -198,7 +198,7 @@ install: all ## install below DESTDIR and PREFIX
 	for p in watcher scheduler binder front simulator; do ln -sf berth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth-$$p; ln -sf berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth-$$p.fish; done
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
 	install -m 755 systemd/restart-pause $(DESTDIR)$(PREFIX)/libexec/berth/
-	install -m 644 config/example-cluster.yaml config/rbac.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
+	install -m 644 config/example-cluster.yaml config/rbac.yaml config/rbac-observe.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
 	install -m 644 config/scenarios/*.yaml $(DESTDIR)$(PREFIX)/share/berth/scenarios/
 	install -m 644 $(WEB) $(DESTDIR)$(PREFIX)/share/berth/web/
 	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf systemd/berth-scheduler-binders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/

@@ -92,10 +92,11 @@ int bh_cluster_list(struct bh_cluster *c, const struct bh_clean_kind *k, const c
         return rc;
     bh_decode_status(body->p, body->n, code, &s);
     return bh_err_set(err,
-                      code == 410                  ? -ESTALE
-                      : code == 401 || code == 403 ? -EACCES
-                      : code == 404                ? -ENOENT
-                                                   : -EIO,
+                      code == 410   ? -ESTALE
+                      : code == 401 ? -EPERM
+                      : code == 403 ? -EACCES
+                      : code == 404 ? -ENOENT
+                                    : -EIO,
                       "%s (%d)", s.message, code);
 }
 

@@ -33,7 +33,7 @@ void bh_cluster_path(struct bh_buf *out, const struct bh_sim_type *t, const char
                      const char *name, const char *sub);
 /* Answers at all? err says what to look at. */
 int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err);
-/* A list, query "?limit=1": -EACCES (401, 403), -ENOENT (not served), -ESTALE (expired), -EIO. */
+/* A list, query "?limit=1": -EPERM (401), -EACCES (403), -ENOENT (not served), -ESTALE (expired), -EIO. */
 int bh_cluster_list(struct bh_cluster *c, const struct bh_clean_kind *k, const char *query,
                     struct bh_buf *body, struct bh_err *err);
 
