@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "common/data/yaml.h"
+#include "simulator/offline/fixes.h"
 
 #define WHO       "berth explain"
 #define NOTES_MAX 8u
@@ -215,6 +216,19 @@ static struct bh_json *decide(struct session *s)
     return bh_offline_explain(w, &s->pod.pending, &s->arena);
 }
 
+/* What would make a waiting pod fit; NULL: nothing has to. */
+static struct bh_json *fixes(struct session *s, const struct bh_json *explanation)
+{
+    const char *object = s->pod.seen->object;
+    struct bh_json *pod = NULL;
+    struct bh_err err;
+
+    if (!object || s->a->node || bh_streq(bh_json_get_text(explanation, "result"), "Scheduled") ||
+        bh_json_parse(&s->arena, object, strlen(object), 0, &pod, &err) < 0)
+        return NULL;
+    return bh_offline_fixes(&s->observer.w, &s->arena, pod, explanation);
+}
+
 /* Changes the engine, so it comes last. */
 static int what_if(struct session *s, struct bh_json *doc, const struct bh_json *before,
                    struct bh_err *err)
@@ -264,6 +278,7 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
                                 "here it is the first by name",
                                 best));
     s->facts.notes = s->notes;
+    s->facts.fixes = fixes(s, explanation);
     struct bh_json *whole = s->what_if ? bh_json_clone(&s->arena, explanation) : NULL;
     struct bh_json *doc = bh_explain_document(&s->arena, &s->pod, &s->facts, explanation);
     rc = bh_explain_only_node(explanation, s->a->node, err);

@@ -16,6 +16,7 @@
  *   queue         the scheduler's view of a pending pod, as an item of `berth queue -o json`
  *   condition     {reason, message}: PodScheduled as the API server has it (pending pods)
  *   notes[]       what to know when reading on
+ *   fixes         what would make it fit (simulator/offline/fixes.h); pending pods that fit nowhere
  *   explanation   the decision as it would be taken now
  *   whatIf        {changes[]: {kind, namespace, name, action}, explanation, difference}
  *   difference    {result: {before, after}, nodes[]: {node, before, after}, unchanged: int}
@@ -40,6 +41,7 @@ struct bh_explain_pod { /* the pod that is explained */
 struct bh_explain_facts { /* what is known besides; strings borrowed, "" or NULL = not known */
     bool running, deciding;
     const char *configuration, *trouble;
+    struct bh_json *fixes;       /* of bh_offline_fixes, or NULL */
     const struct bh_json *queue; /* of bh_queue_pod_json, or NULL */
     const char *const *notes;
     unsigned n_notes;

@@ -8,6 +8,8 @@
 
 #include "scheduler/explain/grid.h"
 
+#define FIXES_SHOWN 5u
+
 /* ---- the document ---------------------------------------------------------------------------- */
 
 static struct bh_json *find_node(const struct bh_json *explanation, const char *list,
@@ -53,6 +55,8 @@ struct bh_json *bh_explain_document(struct bh_arena *a, const struct bh_explain_
         bh_json_add(a, doc, "scheduler: {deciding: %i}", f->deciding);
     bh_json_add(a, doc, "scheduler: {trouble?: %s, configuration?: %s}, queue?: %p", f->trouble,
                 f->configuration, f->queue ? bh_json_clone(a, f->queue) : NULL);
+    if (f->fixes)
+        bh_json_set(a, doc, "fixes", f->fixes);
     if (pod->seen->reason)
         bh_json_add(a, doc, "condition: {reason?: %s, message?: %s}", pod->seen->reason,
                     pod->seen->message);
@@ -144,6 +148,31 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
     bh_grid_line(g, "Queue:", 0, "%s", bh_buf_str(&b));
 }
 
+/* What helps, and what is missing; of the rest how many there were. */
+static void print_fixes(struct bh_buf *out, const struct bh_json *fixes, bool all)
+{
+    unsigned shown = 0, good = 0;
+
+    bh_json_each(x, bh_json_get_list(fixes, "fixes"))
+        good += bh_json_get_bool(x, "fits", false);
+    bh_buf_addf(out, "\nWhat would make it fit? %u of %lld changes%s that were tried%s\n", good,
+                (long long)bh_json_get_i64(fixes, "tried", 0),
+                bh_json_get_bool(fixes, "pairs", false) ? ", single and in pairs," : "",
+                good > FIXES_SHOWN && !all ? "; -o wide shows all" : "");
+    bh_json_each(x, bh_json_get_list(fixes, "fixes")) {
+        if (!all && (shown >= FIXES_SHOWN || (!bh_json_get_bool(x, "fits", false) &&
+                                              !bh_json_get_bool(x, "missing", false))))
+            continue;
+        shown++;
+        bh_buf_addf(out, "\n%s\n  %s\n", bh_json_get_text(x, "text"),
+                    bh_json_get_text(x, "outcome"));
+        if (*bh_json_get_text(x, "note"))
+            bh_buf_addf(out, "  %s\n", bh_json_get_text(x, "note"));
+        bh_json_each(c, bh_json_get_list(x, "commands")) /* not indented: to be copied */
+            bh_buf_addf(out, "%s\n", bh_json_cstr(c));
+    }
+}
+
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
                       bool one_node, bool colour)
 {
@@ -178,6 +207,8 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
     bh_grid_print(&g, out, 0, colour);
     bh_buf_addc(out, '\n');
     bh_explain_render(out, bh_json_get(doc, "explanation"), form, colour);
+    if (bh_json_get(doc, "fixes"))
+        print_fixes(out, bh_json_get(doc, "fixes"), form == BH_FORM_WIDE);
     if (whatif)
         bh_explain_print_difference(out, whatif, form, colour);
 }

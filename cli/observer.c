@@ -32,6 +32,7 @@ static void pod_free(struct bh_observer *o, struct bh_observed_pod *p)
     free(p->pod);
     free(p->reason);
     free(p->message);
+    free(p->object);
     free(p);
 }
 
@@ -88,6 +89,16 @@ static void on_assigned(void *arg, const struct bh_pod_rec *pod, const struct bh
     note_name(o, ns, name);
 }
 
+static char *as_json(const K8s__Pod *pod)
+{
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
+    struct bh_buf b = {0};
+    struct bh_json *tree = bh_pb_to_json(&a, &pod->base);
+
+    bh_json_write(&b, bh_json_add(&a, tree, "apiVersion: v1, kind: Pod"));
+    return bh_buf_take(&b);
+}
+
 static void on_pending(void *arg, const struct bh_intake_pod *in)
 {
     struct bh_observer *o = arg;
@@ -105,6 +116,11 @@ static void on_pending(void *arg, const struct bh_intake_pod *in)
     free(p->reason);
     free(p->message);
     p->reason = p->message = NULL;
+    if (wanted(o, bh_rec_text(in->pod, in->pod->namespace_).p,
+               bh_rec_text(in->pod, in->pod->name).p)) {
+        free(p->object);
+        p->object = as_json(object);
+    }
     for (size_t i = 0; object->status && i < object->status->n_conditions; i++) {
         const K8s__PodCondition *c = object->status->conditions[i];
         if (!c->type || !bh_streq(c->type, "PodScheduled") || p->reason)

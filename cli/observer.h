@@ -24,6 +24,7 @@ struct bh_observed_pod {
     bh_shape_id shape; /* one reference */
     char *reason,
         *message; /* of its PodScheduled condition, NULL when it has none (pending only) */
+    char *object; /* JSON, of pending pods that are wanted by name */
 };
 struct bh_observer {
     struct bh_offline w; /* without a queue */

@@ -61,6 +61,7 @@ void bh_engine_put_node(struct bh_engine *e, const struct bh_node_rec *n);
 void bh_engine_del_node(struct bh_engine *e, bh_sym name);
 /* What the cache holds, NULL when absent; valid until the next change of that object. */
 const struct bh_node_rec *bh_engine_find_node(const struct bh_engine *e, bh_sym name);
+const struct bh_node_info *bh_engine_node_info(const struct bh_engine *e, bh_sym name);
 const struct bh_pod_rec *bh_engine_find_pod(const struct bh_engine *e, struct bh_str uid,
                                             bh_shape_id *ret_shape);
 /* The engine copies the record and takes a shape reference of its own.

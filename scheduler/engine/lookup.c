@@ -12,6 +12,11 @@ const struct bh_node_rec *bh_engine_find_node(const struct bh_engine *e, bh_sym 
     return n ? n->rec : NULL;
 }
 
+const struct bh_node_info *bh_engine_node_info(const struct bh_engine *e, bh_sym name)
+{
+    return bh_cache_node(&e->cache, name);
+}
+
 const struct bh_pod_rec *bh_engine_find_pod(const struct bh_engine *e, struct bh_str uid,
                                             bh_shape_id *ret_shape)
 {

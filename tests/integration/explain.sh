@@ -125,6 +125,68 @@ else
     skip "no permission" "needs root and setpriv"
 fi
 
+# ---- what would make it fit: tried before it is said, and the commands do what they promise
+fix() { b explain "$1" -o json | jq -r "first(.fixes.fixes[] | select(.text | test(\"$2\"))) | $3"; }
+do_it() { bash -ec "$(fix "$1" "$2" '.commands[]')"; }
+would_fit() { [ "$(b explain "$1" -o json | jq -r .explanation.result)" = Scheduled ]; }
+is_bound() { k get pvc "$1" -o jsonpath='{.status.phase}' | grep -q Bound; }
+k apply -f - >/dev/null <<Y
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: both}
+spec:
+  selector: {matchLabels: {app: both}}
+  template:
+    metadata: {labels: {app: both}}
+    spec: {nodeSelector: {kubernetes.io/hostname: node-c1}, containers: [{name: main, image: pause, resources: {requests: {cpu: "40"}}}]}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: at-once}
+provisioner: kubernetes.io/no-provisioner
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: later}
+provisioner: kubernetes.io/no-provisioner
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: far}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /far}, storageClassName: far, claimRef: {namespace: default, name: far}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [mars]}]}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: chip}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: chip.example.com}}]}}
+Y
+claim() { printf '%s\n' '---' 'apiVersion: v1' 'kind: PersistentVolumeClaim' "metadata: {name: $1}" "spec: {accessModes: [ReadWriteOnce], storageClassName: $1, ${2:-} resources: {requests: {storage: 1Gi}}}"; }
+{ claim at-once; claim later; claim nowhere; claim far 'volumeName: far,'; } | k apply -f - >/dev/null
+eventually "the claim is bound" 10 is_bound far
+for c in at-once later nowhere far absent; do pod "with-$c" "volumes: [{name: v, persistentVolumeClaim: {claimName: $c}}]," >/dev/null; done
+pod with-chip "resourceClaims: [{name: r, resourceClaimName: chip}]," >/dev/null
+pod fat "" 20 >/dev/null
+eventually "they wait" 20 in_queue fat unschedulable
+expect "a missing claim" '^true fits' fix with-absent 'PersistentVolumeClaim default/absent' '"\(.fits) \(.outcome)"'
+expect "a missing class" '^true fits' fix with-nowhere 'StorageClass nowhere, which the claim default/nowhere names' '"\(.fits) \(.outcome)"'
+expect "a volume for a claim that binds at once" '^true fits' fix with-at-once 'PersistentVolume default-at-once' '"\(.fits) \(.outcome)"'
+expect "a volume for one that waits for its pod" '^true fits' fix with-later 'PersistentVolume default-later' '"\(.fits) \(.outcome)"'
+expect "a volume that is where no node is" '^true fits' fix with-far 'a node where the PersistentVolume far can be: zone=mars' '"\(.fits) \(.outcome)"'
+expect "a device class that is missing" '^false still nowhere: .*cannot allocate all claims' fix with-chip 'DeviceClass chip.example.com, which the claim default/chip asks for' '"\(.fits) \(.outcome)"'
+expect "with its manifest as text" '^  name: chip.example.com$' b explain with-chip
+both=$(k get pod -l app=both -o name)
+expect "two changes when one is not enough" '^true$' fix "$both" 'tolerate the taint dedicated=gpu:NoSchedule .*, and 32 cpu, as much as is free' .fits
+expect "the patch goes to the owner, and says why" 'owner, Deployment both' fix "$both" 'tolerate the taint .*, and 32 cpu' .note
+expect "nothing that admission adds" 'patch Deployment both .*"tolerations":\[\{"key":"dedicated"' fix "$both" 'tolerate the taint .*, and 32 cpu' '.commands[]'
+for what in "with-absent PersistentVolumeClaim" "with-nowhere StorageClass" "with-at-once PersistentVolume" "with-later PersistentVolume" "with-far zone=mars" "with-chip DeviceClass" "fat half"; do
+    check "the commands are accepted: $what" do_it "${what% *}" "${what#* }"
+done
+for p in with-absent with-nowhere with-at-once with-later with-far fat; do eventually "$p fits then" 20 would_fit "$p"; done
+check "the owner is patched" do_it "$both" 'tolerate the taint .*, and 32 cpu'
+new_one() { k get pod -l app=both -o json | jq -e '.items[] | select(.spec.containers[0].resources.requests.cpu == "32")'; }
+eventually "and makes another pod" 20 new_one
+
 # ---- a decision on its way
 binder=$(pid_of berth-binder)
 kill -STOP "$binder"

@@ -2,6 +2,7 @@
  *
  * The offline world: objects in and out, attempts, what a binder would do.
  */
+#include "simulator/offline/fixes.h"
 #include "simulator/offline/offline.h"
 
 #include "common/data/yaml.h"
@@ -285,6 +286,40 @@ static void test_hooks(void)
     fixture_fini(&f);
 }
 
+/* Each change is tried in the world itself: it is as before afterwards. */
+static void test_fixes_leave_no_trace(void)
+{
+    static const char text[] = POD("p", "6", ", nodeSelector: {disk: ssd}", "phase: Pending");
+    struct bh_offline_options o = plain;
+    struct fixture f;
+    struct bh_json *pod;
+    struct bh_offline_object x;
+
+    o.no_queue = true;
+    fixture_init(&f, &o);
+    CU_ASSERT_EQUAL(put(&f, NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put(&f,
+                        "{apiVersion: v1, kind: Node, metadata: {name: n2, labels: {disk: ssd}}, "
+                        "spec: {unschedulable: true, taints: [{key: a, effect: NoSchedule}]}, "
+                        "status: {allocatable: {cpu: 5, memory: 8Gi, pods: 10}}}"),
+                    0);
+    CU_ASSERT_FATAL(bh_yaml_parse(&f.a, text, strlen(text), 0, &pod, &f.err) == 0);
+    CU_ASSERT_FATAL(bh_offline_read(f.w.engine, &f.a, &bh_kinds[BH_KIND_POD], pod, &x, &f.err) ==
+                    0);
+    const struct bh_pending p = {.pod = x.pod, .shape = bh_engine_shape(f.w.engine, x.shape)};
+    struct bh_json *before = bh_offline_explain(&f.w, &p, &f.a);
+    struct bh_json *fixes = bh_offline_fixes(&f.w, &f.a, pod, before);
+    CU_ASSERT_TRUE(bh_json_equal(before, bh_offline_explain(&f.w, &p, &f.a)));
+    CU_ASSERT_EQUAL(bh_engine_node_count(f.w.engine), 2);
+    CU_ASSERT_TRUE(bh_json_get_bool(fixes, "pairs", false)); /* selector and size, say */
+    const struct bh_json *best = bh_json_at(bh_json_get_list(fixes, "fixes"), 0);
+    CU_ASSERT_TRUE(bh_json_get_bool(best, "fits", false));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_json_get_text(best, "text"), ", and "));
+    CU_ASSERT_PTR_NOT_NULL(bh_json_get_list(best, "commands"));
+    bh_engine_shape_unref(f.w.engine, p.shape);
+    fixture_fini(&f);
+}
+
 BH_TESTS("simulator/offline", {"objects become what the engine and the queue want", test_objects},
          {"what cannot be read changes nothing", test_refused},
          {"attempts go on until nothing more can change", test_attempts},
@@ -292,4 +327,5 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"a promise ends with its pod, and others hear of it", test_promise},
          {"a preemptor takes the promise of pods below it", test_withdrawn},
          {"an assumed pod that goes gives back its room", test_assumed},
-         {"an owner's hooks are asked instead of the engine", test_hooks})
+         {"an owner's hooks are asked instead of the engine", test_hooks},
+         {"what would make a pod fit is tried, and taken back", test_fixes_leave_no_trace})

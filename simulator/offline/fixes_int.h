@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/offline/fixes_int.h - what fixes*.c share
+ *
+ * fixes.c            trying, pairs, the document
+ * fixes_think.c      which changes are worth trying, from the reasons of an explanation
+ * fixes_missing.c    objects that the pod names and that are not there
+ * fixes_commands.c   a change as commands for a shell
+ */
+#ifndef BH_OFFLINE_FIXES_INT_H
+#define BH_OFFLINE_FIXES_INT_H
+
+#include "simulator/offline/fixes.h"
+
+#define BH_FIX_MAX     96u /* with pairs; more would not be read */
+#define BH_FIX_OBJECTS 8u  /* of one change */
+
+struct bh_fix {
+    const char *text, *kind;      /* two of one kind make no pair */
+    struct bh_json *pod;          /* strategic merge patch, NULL = none */
+    const char *node_name;        /* of node */
+    struct bh_json *node;         /* merge patch, NULL = none */
+    struct bh_json *create;       /* manifests, NULL = none */
+    struct bh_json *assumed;      /* what controllers would then do to objects that are there */
+    bool alone, missing;          /* makes no pair; create is what the pod names */
+    struct bh_json *tree, *after; /* the changed pod, and how it comes out */
+};
+struct bh_fixes {
+    struct bh_offline *w;
+    struct bh_arena *a;
+    const struct bh_json *pod, *why;
+    struct bh_node_rec *node_was; /* of the change in force */
+    struct bh_fix v[BH_FIX_MAX];
+    unsigned n;
+};
+
+struct bh_fix *bh_fixes_add(struct bh_fixes *f, const char *kind, const char *text);
+void bh_fixes_think(struct bh_fixes *f);
+void bh_fixes_missing(struct bh_fixes *f);
+void bh_fixes_commands(struct bh_fixes *f, const struct bh_fix *x, struct bh_json *to);
+/* The engine's node as a manifest, as far as decisions depend on it; NULL: there is none. */
+struct bh_json *bh_fixes_node(struct bh_fixes *f, const char *name);
+const struct bh_node_rec *bh_fixes_rec(struct bh_fixes *f, const char *name);
+/* The engine's object, NULL: there is none. */
+struct bh_json *bh_fixes_object(struct bh_fixes *f, enum bh_kind kind, const char *ns,
+                                const char *name);
+/* A new node like that one, without taints, that the pod's node selector finds. */
+struct bh_json *bh_fixes_new_node(struct bh_fixes *f, const char *like, const char *name);
+const char *bh_fixes_largest(struct bh_fixes *f); /* node, NULL: there is none */
+#endif
