@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "simulator/console/moment.h"
+#include "simulator/offline/fixes.h"
 
 struct whatif {
     struct bh_console_question q;
@@ -220,6 +221,20 @@ static struct bh_json *others(struct whatif *w, struct bh_trial *x, struct bh_tr
     return list;
 }
 
+/* What would make it fit, from where the changes have brought it; NULL: it does, or nobody asks. */
+static struct bh_json *fixes(struct whatif *w, struct bh_trial *t, const struct bh_json *after)
+{
+    const struct bh_trial_item *it = bh_trial_find_item(t, "Pod", w->ns, w->name);
+    struct bh_json *pod = NULL;
+    struct bh_err err;
+
+    if (!bh_json_get_bool(w->q.body, "fixes", false) || !it ||
+        bh_streq(bh_json_get_text(after, "result"), "Scheduled") ||
+        bh_json_parse(&w->q.a, it->json, it->n, 0, &pod, &err) < 0)
+        return NULL;
+    return bh_offline_fixes(&t->w, &w->q.a, pod, after);
+}
+
 static int answer(struct whatif *w)
 {
     struct bh_trial *x = NULL, *y = NULL;
@@ -241,6 +256,7 @@ static int answer(struct whatif *w)
         rc = explain(w, !known && w->manifest, false, w->q.running, &x, &before);
     rc = rc < 0 ? rc : explain(w, w->manifest != NULL, true, w->config, &y, &after);
     if (rc == 0) {
+        struct bh_json *help = fixes(w, y, after);
         moved = x ? others(w, x, y) : bh_json_new(&w->q.a, BH_JSON_ARRAY);
         if (bh_console_job_dropped(w->q.job))
             bh_console_job_fail(w->q.job, 503, NULL, 0, "cancelled");
@@ -251,10 +267,10 @@ static int answer(struct whatif *w)
                 bh_json_make(
                     a,
                     "revision: %lu, took_ns: %lu, configuration: %s, difference: %p, before: %p, "
-                    "after: %p, changes: %p, others: %p",
+                    "after: %p, changes: %p, others: %p, fixes?: %p",
                     w->q.moment->revision, bh_mono_ns() - w->q.started_ns, w->q.configuration,
                     before ? bh_explain_difference(a, before, after) : NULL, before, after,
-                    w->changes, moved));
+                    w->changes, moved, help));
         }
     }
     bh_trial_free(x);
@@ -266,7 +282,7 @@ static void run(struct bh_console_job *j, void *arg)
 {
     struct whatif w = {0};
 
-    if (bh_console_question_open(&w.q, j, arg, "pod changes config everybody") == 0)
+    if (bh_console_question_open(&w.q, j, arg, "pod changes config everybody fixes") == 0)
         (void)answer(&w);
     bh_arena_fini(&w.q.a);
 }

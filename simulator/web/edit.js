@@ -45,7 +45,7 @@ async function readManifest(text) {
     };
   });
 }
-async function kindOf(o) {
+export async function kindOf(o) {
   const match = (k) => k.kind === o.kind && k.apiVersion === o.apiVersion;
   const k = (await discover()).find(match) || (await discover(true)).find(match);
   if (!k)

@@ -13,7 +13,9 @@ import { rows, subscribe, synced } from './store.js';
 import { YamlEditor, diffView, lineOfField } from './editor.js';
 import { RowList, ask, badge, clip, count, failure, podRef } from './parts.js';
 import { Computed, answer, fromExplanation, headline } from './answer.js';
-import { bare, copy, cordoned, ideas, labelled, nodeLike, parseTaint, requests, pairs, scaled, tainted, tolerating, toYaml, untainted, without, withPriority } from './edits.js';
+import { bare, copy, cordoned, labelled, merged, nodeLike, parseTaint, requests, scaled, tainted, tolerating, toYaml, untainted, without, withPriority } from './edits.js';
+import { kindOf } from './edit.js';
+import { objectPath } from './kinds.js';
 import { decisionParts, reportButton, result } from './report.js';
 
 const part = encodeURIComponent;
@@ -292,8 +294,8 @@ class WhatIf {
     await nodesKnown();
     if (this.gone || turn !== this.asked) return;
     if (after.result === 'Scheduled' || !rows('nodes').size) { if (!changed) this.ideasBox.hidden = true; return; }
-    if (!changed && !this.ideasAsked) this.suggest(after);
-    else this.result.prepend(h('div', { class: 'q-part' }, h('button', { type: 'button', onclick: () => this.suggest(after) }, 'What would make it fit now?')));
+    if (!changed && !this.ideasAsked) this.suggest();
+    else this.result.prepend(h('div', { class: 'q-part' }, h('button', { type: 'button', onclick: () => this.suggest() }, 'What would make it fit now?')));
   }
 
   // asked: the body of the question that got answers.
@@ -316,56 +318,33 @@ class WhatIf {
 
   // -- what would make it fit
 
-  async suggest(after) {
+  async suggest() {
     this.ideasAsked = true;
-    const object = await this.object();
-    if (!object || this.gone) return;
-    const top = [...rows('pods').values()].reduce((n, p) => Math.max(n, p.priority || 0), 0);
-    const list = ideas(object, [...rows('nodes').values()], after, top), turn = this.turn, run = (this.suggested = (this.suggested || 0) + 1);
-    const ol = h('ol', { class: 'q-ideas' }), sum = h('span', { class: 'muted' });
-    this.ideasBox.hidden = false;
-    replace(this.ideasBox, panel('What would make it fit?', { tools: [sum] }, list.length ? ol : empty('No idea', 'No single change comes to mind.')));
+    const turn = this.turn, run = (this.suggested = (this.suggested || 0) + 1), sum = h('span', { class: 'muted' });
     const still = () => !this.gone && turn === this.turn && run === this.suggested;
-    let good = await this.tryAll(list, object, ol, sum, still), many = false;
-    if (!good && still() && list.length > 1) {
-      many = true;
-      good = await this.tryAll(pairs(list, 12), object, ol, sum, still);
-    }
-    if (still()) sum.textContent = good ? `${plural(good, many ? 'pair of changes' : 'single change', many ? 'pairs of changes' : 'single changes')} would help` : 'nothing of this would help';
-  }
-
-  async tryAll(list, object, ol, sum, still) {
-    const lines = list.map((idea) => ideaLine(idea, () => this.use(idea)));
-    ol.append(...lines.map((l) => l.el));
-    let good = 0, done = 0;
-    for (const line of lines) {
-      if (!still()) return good;
-      sum.textContent = `asking ${++done} of ${list.length} …`;
-      if (await this.tryIdea(line, object)) good++;
-    }
-    const old = [...ol.children].filter((el) => !lines.some((l) => l.el === el));
-    replace(ol, [...lines].sort((a, b) => b.rank - a.rank).map((l) => l.el), old);
-    return good;
-  }
-
-  async tryIdea(line, object) {
-    const { idea } = line;
+    const place = h('div', {}, spinner('Trying changes'));
+    this.ideasBox.hidden = false;
+    replace(this.ideasBox, panel('What would make it fit?', { tools: [sum] }, place));
     try {
-      if (idea.edit) idea.pod = idea.edit(object);
-      if (idea.node && !idea.extra) idea.extra = idea.make(await fetchJSON(`/api/v1/nodes/${part(idea.node)}`));
-      const got = await ask('POST', '/berth/v1/whatif', this.body(idea.extra || [], idea.pod ? toYaml(idea.pod) : null));
-      return line.set(got.after);
+      const got = await ask('POST', '/berth/v1/whatif', { ...this.body(), fixes: true });
+      if (!still()) return;
+      const { fixes = [], tried = 0, pairs } = got.fixes || {}, good = fixes.filter((x) => x.fits).length, what = pairs ? 'pair of changes' : 'single change';
+      sum.textContent = good ? `${plural(good, what, pairs ? 'pairs of changes' : 'single changes')} would help` : `nothing of this would help (${count(tried)} tried)`;
+      replace(place, fixes.length ? h('ol', { class: 'q-ideas' }, fixes.map((x) => fixLine(x, () => this.use(x)))) : empty('No idea', 'No single change comes to mind.'));
     } catch (err) {
-      line.fail(err);
-      return false;
+      if (still()) replace(place, failure(err, () => this.suggest()));
     }
   }
 
-  use(idea) {
-    if (idea.extra) this.changes.push(...idea.extra.map((c) => ({ text: idea.text, ...c })));
-    if (idea.pod) this.edit(idea.pod);
-    if (idea.extra) this.showChanges();
-    this.result.scrollIntoView({ block: 'start' });
+  async use(fix) {
+    try {
+      const made = (fix.create || []).map((manifest) => ({ text: `create ${manifest.kind} ${manifest.metadata.name}`, manifest }));
+      if (fix.node) made.push({ text: `change ${fix.node.name}`, manifest: merged(await fetchJSON(`/api/v1/nodes/${part(fix.node.name)}`), fix.node.patch) });
+      this.changes.push(...made);
+      if (fix.pod) this.edit(readable(fix.pod));
+      if (made.length) this.showChanges();
+      this.result.scrollIntoView({ block: 'start' });
+    } catch (err) { toast(err.message, 'bad'); }
   }
 
   // -- for real
@@ -462,22 +441,14 @@ function moved(others, asked) {
 
 // ---- ideas ---------------------------------------------------------------------------------------
 
-function ideaLine(idea, onUse) {
-  const sign = h('span', { class: 'q-sign faint' }, '…'), said = h('small', {}), use = h('button', { type: 'button', disabled: true, onclick: onUse }, 'Try it');
-  const line = { idea, rank: 0, el: h('li', {}, sign, h('div', {}, idea.text, said), use) };
-  const mark = (text, tone) => { sign.textContent = text; sign.className = `q-sign ${tone}`; };
-  line.set = (after) => {
-    use.disabled = false;
-    const p = after.preemption;
-    if (after.result === 'Scheduled') { line.rank = 3; mark('✓', 'ok'); replace(said, `fits: it would go to ${after.nodeName}`, after.nodes.feasible > 1 ? `, one of ${count(after.nodes.feasible)} nodes` : ''); return true; }
-    if (p && p.nominatedNode) { line.rank = 2; mark('✓', 'warn'); replace(said, `fits after evicting ${plural((p.victims || []).length, 'pod')} on ${p.nominatedNode}: ${(p.victims || []).slice(0, 3).map((v) => `${v.namespace}/${v.name}`).join(', ')}`); return true; }
-    line.rank = 1;
-    mark('✕', 'faint');
-    replace(said, headlineText(after).replace(/^.*? would fit nowhere: /, 'still nowhere: '));
-    return false;
-  };
-  line.fail = (err) => { mark('?', 'faint'); replace(said, `could not be asked: ${err.message}`); };
-  return line;
+function fixLine(fix, onUse) {
+  const [sign, tone] = fix.fits ? ['✓', /evicting/.test(fix.outcome) ? 'warn' : 'ok'] : ['✕', 'faint'], commands = (fix.commands || []).join('\n');
+  const text = h('pre', {}, commands);
+  // navigator.clipboard is not there over plain HTTP.
+  const copyIt = () => { getSelection().selectAllChildren(text); if (document.execCommand('copy')) toast('Copied.', 'ok'); };
+  return h('li', {}, h('span', { class: `q-sign ${tone}` }, sign), h('div', {}, fix.text, h('small', {}, fix.outcome),
+    commands && (fix.fits || fix.missing) ? h('details', {}, h('summary', {}, 'as commands'), fix.note ? h('p', { class: 'muted' }, fix.note) : null, text, h('button', { type: 'button', onclick: copyIt }, 'Copy')) : fix.note && fix.fits ? h('small', {}, fix.note) : null),
+  h('button', { type: 'button', onclick: onUse }, 'Try it'));
 }
 
 // ---- writing -------------------------------------------------------------------------------------
@@ -548,6 +519,7 @@ async function podWrite(pod, edited, original) {
 function nodeWrite(c) {
   if (c.delete) return { text: `Delete the node ${c.delete.name}`, run: () => json('DELETE', `/api/v1/nodes/${part(c.delete.name)}`) };
   const o = c.manifest, name = o.metadata.name, path = `/api/v1/nodes/${part(name)}`;
+  if (o.kind !== 'Node') return { text: `Create the ${o.kind} ${name}`, run: async () => json('POST', objectPath(await kindOf(o), o.metadata.namespace), o) };
   if (!o.metadata.uid) return { text: `Create the node ${name}`, run: () => json('POST', '/api/v1/nodes', o) };
   // Status changes all the time: only what was edited is written, onto the node as it is then.
   return { text: `Change the node ${name}`, why: c.text, run: async () => {
