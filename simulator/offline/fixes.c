@@ -86,7 +86,7 @@ static struct bh_json *attempt(struct bh_fixes *f, struct bh_fix *x,
     unsigned n = 0;
 
     x->tree = patched(f, "Pod", f->pod, x->pod);
-    if (x->node) {
+    if (x->node && bh_fixes_rec(f, x->node_name)) {
         struct bh_json *was = bh_fixes_node(f, x->node_name);
         f->node_was =
             bh_memdup(bh_fixes_rec(f, x->node_name), bh_fixes_rec(f, x->node_name)->h.size);
