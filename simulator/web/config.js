@@ -44,7 +44,7 @@ class ConfigScreen {
       onSubmit: () => this.apply()
     });
     this.status = h('span', {class: 'faint', role: 'status'});
-    this.applyButton = h('button', {type: 'button', class: 'primary', onclick: () => this.apply()}, 'Apply');
+    this.applyButton = h('button', {type: 'button', class: 'primary', writes: true, onclick: () => this.apply()}, 'Apply');
     this.effective = new YamlEditor({readOnly: true, label: 'Effective configuration'});
     this.diff = h('div', {});
     this.past = h('div', {});

@@ -140,7 +140,7 @@ class EditScreen {
       this.check();
     }, 'How to write');
     this.button =
-        h('button', {type: 'button', class: 'primary', title: 'Ctrl Enter', onclick: () => this.apply()}, 'Apply');
+        h('button', {type: 'button', class: 'primary', title: 'Ctrl Enter', writes: true, onclick: () => this.apply()}, 'Apply');
     this.result = h('div', {class: 'col'});
     this.list = h('div', {class: 'templates', role: 'list', 'aria-label': 'Templates'});
     const side = h('aside', {class: 'panel editside'}, h('header', {}, h('h2', {}, 'Templates')), this.list);

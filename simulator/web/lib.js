@@ -45,6 +45,20 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+// Buttons that change the cluster are made with `writes: true`. On a copy of somebody else's cluster they are off, and say why.
+let noWrites = '';
+function markWriting(el) {
+  el.dataset.writes = '';
+  if (!noWrites) return;
+  el.disabled = true;
+  Object.defineProperty(el, 'disabled', {get: () => true, set: () => {}, configurable: true}); // whoever says otherwise
+  el.title = noWrites;
+}
+export function forbidWrites(why) {
+  noWrites = why;
+  for (const el of document.querySelectorAll('[data-writes]')) markWriting(el);
+}
+
 export function h(tag, props, ...children) {
   const svg = tag.startsWith('svg:');
   const el = svg ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
@@ -57,6 +71,7 @@ export function h(tag, props, ...children) {
     if (name === 'style') setStyle(el, value);
     else if (name === 'dataset') Object.assign(el.dataset, value);
     else if (name === 'class') el.setAttribute('class', value);
+    else if (name === 'writes') markWriting(el);
     else if (name.startsWith('on') && typeof value === 'function') el.addEventListener(name.slice(2), value);
     else if (!svg && ['value', 'checked', 'disabled', 'hidden', 'selected', 'indeterminate', 'readOnly'].includes(name))
       el[name] = value;

@@ -3,8 +3,8 @@
 // main.js - the frame around the screens: navigation, top bar, search, shortcuts, theme
 import {discover, objectPath, objectRoute} from './kinds.js';
 import {
-  ApiError, auth, debounce, dialog, fetchJSON, fmt, h, icon, navGroups, navigate, replace, route, screens, startRouter, to,
-  toast
+  ApiError, auth, debounce, dialog, fetchJSON, fmt, forbidWrites, h, icon, navGroups, navigate, replace, route, screens, startRouter,
+  to, toast
 } from './lib.js';
 import {onState, restart, rows, startStore, store, subscribe} from './store.js';
 
@@ -465,11 +465,17 @@ async function start() {
   document.documentElement.dataset.nav = remember.get('nav');
   const title = buildTop();
   applyTheme();
-  await Promise.all(FILES.map(async (f) => {
+  const load = async (f) => {
     try {
       await import(`./${f}.js`);
     } catch (e) { console.warn(`${f}.js: ${e.message}`); }
-  }));
+  };
+  const [server] = await Promise.all([fetchJSON('/berth/v1/overview').catch(() => ({})), ...FILES.map(load)]);
+  if (server.observes) await load('comparison');
+  if (server.readOnly)
+    forbidWrites(
+        server.observes ? `This is a read-only copy of ${server.observes.server}: what is to change is changed there.` :
+                          'The server runs with --read-only.');
   addEventListener('keydown', onKey);
   document.getElementById('skip').addEventListener('click', (e) => {
     e.preventDefault();

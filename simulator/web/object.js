@@ -90,21 +90,23 @@ function header(k, o, ns, name) {
     buttons.push(
         h('button', {
           type: 'button',
+          writes: true,
           onclick: () => patch(
               k, '', name, {spec: {unschedulable: off ? null : true}},
               off ? `${name} takes pods again.` : `${name} takes no new pods.`)
         },
           off ? 'Uncordon' : 'Cordon'));
-    buttons.push(h('button', {type: 'button', onclick: () => labelDialog(k, o)}, 'Label'));
-    buttons.push(h('button', {type: 'button', onclick: () => taintDialog(k, o)}, 'Taint'));
+    buttons.push(h('button', {type: 'button', writes: true, onclick: () => labelDialog(k, o)}, 'Label'));
+    buttons.push(h('button', {type: 'button', writes: true, onclick: () => taintDialog(k, o)}, 'Taint'));
     buttons.push(h('a', {class: 'button', href: to('drain', {nodes: name})}, 'Drain'));
   }
-  if (k.scale) buttons.push(h('button', {type: 'button', onclick: () => scaleDialog(k, o)}, 'Scale'));
+  if (k.scale) buttons.push(h('button', {type: 'button', writes: true, onclick: () => scaleDialog(k, o)}, 'Scale'));
   // As `kubectl rollout restart` does it: another template, so the controller replaces the pods.
   if (rollsOut(k))
     buttons.push(
         h('button', {
           type: 'button',
+          writes: true,
           onclick: () => {
             const annotations = {'kubectl.kubernetes.io/restartedAt': new Date().toISOString()};
             patch(k, ns, name, {spec: {template: {metadata: {annotations}}}}, `The pods of ${name} are replaced.`);
@@ -116,6 +118,7 @@ function header(k, o, ns, name) {
       h('button', {
         type: 'button',
         class: 'danger',
+        writes: true,
         onclick: () => removeObjects(k, [{key: ns ? `${ns}/${name}` : name, namespace: ns, name}]).then((done) => {
           if (done) navigate(to(...(k.custom ? ['kind', k.watch] : [k.name])));
         })

@@ -63,7 +63,7 @@ function mountTable(el, r, k) {
     href: (row) => objectRoute(k, row),
     tools: [nsSelect, quick],
     actions:
-        [h('button', {type: 'button', class: 'danger', onclick: () => removeRows(k, table)}, icon('trash'), 'Delete')],
+        [h('button', {type: 'button', class: 'danger', writes: true, onclick: () => removeRows(k, table)}, icon('trash'), 'Delete')],
     emptyNode: empty(
         `No ${k.title.toLowerCase()}`, 'They appear here as soon as there are some.',
         k.name === 'events' ? null
@@ -74,7 +74,7 @@ function mountTable(el, r, k) {
   const fresh = k.name === 'events' || k.custom
       ? null
       : h('a', {class: 'button primary', href: to('edit', {kind: k.name})}, icon('plus'), `New ${k.kind}`);
-  if (k.name === 'nodes') table.tools.append(h('button', {type: 'button', onclick: nodesDialog}, 'Several nodes'));
+  if (k.name === 'nodes') table.tools.append(h('button', {type: 'button', writes: true, onclick: nodesDialog}, 'Several nodes'));
   if (fresh) table.tools.append(fresh);
   el.append(h('div', {class: 'panel grow', style: {minHeight: '0'}}, table.el));
   table.emptyEl.style.visibility = 'hidden';

@@ -70,7 +70,7 @@ class Replay {
       ondrop: (e) => { e.preventDefault(); drop.classList.remove('over'); start(e.dataTransfer.files[0]); } }, h('p', {}, 'Drop a record file here, or choose one: ', file));
     return panel('Play a recorded cluster again', {}, h('div', { class: 'col' }, h('p', { class: 'muted' }, 'A record is made with ', h('code', {}, 'berth record'), ' from any cluster: what was created, changed and deleted, with times. Playing it shows what this scheduler does with it, and how often it decides as the recorded one did.'),
       drop, h('div', { class: 'row wrap' }, h('span', { class: 'q-speed' }, 'speed ', speed), h('label', { class: 'check' }, clear, 'empty this cluster first'), h('label', { class: 'check' }, paused, 'start paused')), state,
-      h('div', {}, h('button', { type: 'button', class: 'primary', onclick: () => start(file.files[0]) }, 'Play'))));
+      h('div', {}, h('button', { type: 'button', class: 'primary', writes: true, onclick: () => start(file.files[0]) }, 'Play'))));
   }
 
   speedControl(speed, onChange) {

@@ -54,7 +54,7 @@ function mount(el) {
         }
       },
         icon('upload'), h('p', {}, 'Drop a file here, or'),
-        h('button', {type: 'button', class: 'primary', onclick: () => file.click()}, 'Choose a file'),
+        h('button', {type: 'button', class: 'primary', writes: true, onclick: () => file.click()}, 'Choose a file'),
         h('p', {class: 'faint'},
           'kubectl get -o yaml, manifests, or an export of this page or of kube-scheduler-simulator; YAML or JSON'));
   const text = h('textarea', {
@@ -68,13 +68,14 @@ function mount(el) {
   const kinds = h('input', {type: 'checkbox', checked: true, id: 'allkinds'});
   const save = (format) => exportAs(format, kinds.checked);
   const button = (kind, f, ...label) => h('button', {type: 'button', class: kind, onclick: f}, label);
+  const writer = (kind, f, label) => h('button', {type: 'button', class: kind, writes: true, onclick: f}, label);
   const paste = () => text.value.trim() && take([new File([text.value], 'the pasted text')]);
   const imports = panel(
       'Import', {},
       h('div', {class: 'col'}, modes, drop, file,
         h('details', {}, h('summary', {}, 'Paste text instead'),
           h('div', {class: 'col', style: {paddingTop: '8px'}}, text,
-            h('div', {}, button('', paste, 'Import the text'))))));
+            h('div', {}, writer('', paste, 'Import the text'))))));
   const exports = panel(
       'Export', {},
       h('div', {class: 'col'},
@@ -89,7 +90,7 @@ function mount(el) {
       h('div', {class: 'col'},
         h('p', {class: 'muted'}, 'Back to the state at start: the objects and the scheduler configuration ',
           'that were there when the server began.'),
-        h('div', {}, button('danger', reset, 'Reset the cluster'))));
+        h('div', {}, writer('danger', reset, 'Reset the cluster'))));
   el.append(h('div', {class: 'grid two'}, imports, h('div', {class: 'col'}, exports, resets)), out);
 }
 

@@ -237,7 +237,7 @@ class WhatIf {
 
   buttons() {
     this.everybody = h('input', { type: 'checkbox', onchange: () => this.ask() });
-    this.applyButton = h('button', { type: 'button', onclick: () => this.apply(), disabled: true }, 'Apply for real …');
+    this.applyButton = h('button', { type: 'button', onclick: () => this.apply(), disabled: true, writes: true }, 'Apply for real …');
     return h('div', { class: 'row wrap' }, h('button', { type: 'button', class: 'primary', onclick: () => this.askNow() }, 'Ask'), h('label', { class: 'check' }, this.everybody, 'all pending pods, too'), h('span', { class: 'grow' }), this.applyButton);
   }
 

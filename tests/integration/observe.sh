@@ -40,7 +40,9 @@ check "the other cluster has nodes" k apply -f "$work/nodes.yaml"
 # ---- beside a scheduler that decides as Berth does
 run=$work/observe
 comparison() { # jq filter that has to hold
-    berth compare -o json >"$work/comparison" && jq -e "$1" "$work/comparison" >/dev/null || { cat "$work/comparison"; return 1; }
+    if berth compare -o json >"$work/comparison" && jq -e "$1" "$work/comparison" >/dev/null; then return 0; fi
+    cat "$work/comparison"
+    return 1
 }
 stop_observing() {
     kill -TERM "$up_pid"
@@ -110,6 +112,14 @@ check "a pod with much to choose from" pods big 1 'containers: [{name: c, image:
 eventually "is a difference" 30 comparison '.different.lowerScore == 1 and .agreed == 0'
 check "with the scores of both nodes" comparison '.differences[0] | .name == "big-1" and .node != .berth and .total.berth > .total.actual and ([.scores[] | select(.plugin == "NodeResourcesFit")][0] | .berth > .actual)'
 expect "in words" 'big-1 .*NodeResourcesFit [0-9]+ against [0-9]+' berth compare
+if [ -x /usr/bin/chromium ] && /usr/bin/python3 -c 'import selenium' 2>/dev/null; then
+    BERTH_URL=$(sed -n 's/.*API server *\([^ ]*\) .*/\1/p' "$work/up.out")
+    export BERTH_URL BERTH_NODE=n1 BERTH_POD=big-1 PYTHONDONTWRITEBYTECODE=1 SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
+    (cd "$here/../browser" && /usr/bin/python3 observing.py) >"$work/page" 2>&1 && ! grep -q '^not ok' "$work/page" &&
+        ok "the page compares, and what writes is off with the reason" || not_ok "the page" "$(cat "$work/page")"
+else
+    skip "the page of a copy" "no Chromium"
+fi
 stop_observing
 
 # ---- what was asked for there (watches are written down when they end, and these do not)
