@@ -97,7 +97,7 @@ static void test_bad_requests(void)
         {"POST", CMS, NULL, "{\"apiVersion\":\"apps/v1\",\"kind\":\"ConfigMap\"}", 400},
         {"POST", CMS, NULL, "{\"metadata\":{\"name\":7}}", 400},
         {"POST", CMS, NULL, "{\"metadata\":{\"name\":\"x\"},\"data\":{\"a\":1}}", 400},
-        {"POST", CMS, "text/plain", "{}", 400},
+        {"POST", CMS, "text/plain", "{}", 415},
         {"POST", CMS "?dryRun=Maybe", NULL, "{\"metadata\":{\"name\":\"x\"}}", 400},
         {"PATCH", CMS "/x", "application/merge-patch+json", "{}", 404},
         {"PATCH", CMS "/x", "application/apply-patch+yaml", "{}", 422}, /* no fieldManager */
@@ -434,7 +434,7 @@ static void test_protobuf_bodies(void)
                        .body = body.p,
                        .body_n = body.n,
                        .content_type = PB_TYPE},
-         415);
+         400);
     just(&f,
          (struct call){.method = "POST",
                        .path = "/api/v1/namespaces",
@@ -853,37 +853,6 @@ static void test_discovery(void)
     fixture_fini(&f);
 }
 
-/* Its pods stay, unless the client says otherwise. */
-static void test_delete_controller(void)
-{
-    struct fixture f;
-    const char *rcs = "/api/v1/namespaces/default/replicationcontrollers";
-
-    fixture_init(&f, NULL, true);
-    for (int i = 0; i < 2; i++)
-        just(&f,
-             (struct call){.method = "POST",
-                           .path = rcs,
-                           .body = bh_arena_printf(
-                               &f.a,
-                               "{\"metadata\":{\"name\":\"r%d\"},\"spec\":{\"replicas\":0,"
-                               "\"selector\":{\"a\":\"b\"},\"template\":{\"metadata\":{\"labels\":{"
-                               "\"a\":\"b\"}},\"spec\":{\"containers\":[{\"name\":\"c\","
-                               "\"image\":\"i\"}]}}}}",
-                               i)},
-             201);
-    const struct call plain = {.method = "DELETE", .path = bh_arena_printf(&f.a, "%s/r0", rcs)};
-    const struct call told = {.method = "DELETE",
-                              .path = bh_arena_printf(&f.a, "%s/r1", rcs),
-                              .body = "{\"orphanDependents\":false}"};
-    just(&f, plain, 200);
-    CU_ASSERT_PTR_NOT_NULL(
-        strstr(get(&f, "replicationcontrollers", "default", "r0")->json, "\"orphan\""));
-    just(&f, told, 200);
-    CU_ASSERT_PTR_NULL(get(&f, "replicationcontrollers", "default", "r1"));
-    fixture_fini(&f);
-}
-
 static void test_openapi(void)
 {
     struct fixture f;
@@ -1138,7 +1107,6 @@ BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"a collection is deleted by selector", test_delete_collection},
          {"events and autoscalers have two representations", test_other_representations},
          {"discovery in both forms, with ETag", test_discovery},
-         {"a replication controller's pods stay", test_delete_controller},
          {"openapi has what kubectl looks for", test_openapi},
          {"reviews, version, health, metrics, logs", test_reviews_and_misc},
          {"only the loopback's names, own origins and known tokens may talk", test_who_may_talk},
