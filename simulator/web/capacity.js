@@ -197,7 +197,7 @@ class Drain {
     const said = [nodes.length === 1 ? `Draining ${nodes[0]}: ` : `Draining ${plural(nodes.length, 'node')}: `, `${plural(got.pods.length - stuck.length, 'pod')} would find another node`, stuck.length ? `, ${count(stuck.length)} would not` : '', n.length ? `, ${plural(n.length, 'eviction is', 'evictions are')} blocked` : '', '.'].join('');
     return [h('div', { class: 'row wrap' }, h('span', { class: 'grow' }), reportButton(() => drainReport(got, nodes, said))), note(stuck.length || n.length ? 'warn' : 'ok', said,
       n.length ? h('ul', { class: 'q-limits' }, n.slice(0, 20).map((b) => h('li', {}, podRef(b.namespace, b.name), `: ${b.reason}`)), n.length > 20 ? h('li', {}, `${count(n.length - 20)} more`) : null) : null),
-      h('div', { class: 'row' }, h('button', { type: 'button', class: 'danger', onclick: () => this.begin(nodes) }, nodes.length === 1 ? `Drain ${nodes[0]}` : `Drain ${plural(nodes.length, 'node')}`), h('span', { class: 'faint' }, 'cordons, then evicts; budgets are respected')), h('section', { class: 'panel grow' }, table.el)];
+      h('div', { class: 'row' }, h('button', { type: 'button', class: 'danger', writes: true, onclick: () => this.begin(nodes) }, nodes.length === 1 ? `Drain ${nodes[0]}` : `Drain ${plural(nodes.length, 'node')}`), h('span', { class: 'faint' }, 'cordons, then evicts; budgets are respected')), h('section', { class: 'panel grow' }, table.el)];
   }
 }
 

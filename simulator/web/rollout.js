@@ -56,7 +56,7 @@ export function historyPart(k, object, stops) {
     replace(el, list.map((r, i) => h('section', {class: 'panel revision'},
       h('header', {}, h('h2', {}, `Revision ${r.number}`), i ? null : tag('current', 'ok'), h('span', {class: 'faint', title: fmt.date(r.created)}, fmt.since(r.created)),
         h('span', {class: 'clip'}, r.cause), h('span', {class: 'grow'}),
-        i ? h('button', {type: 'button', onclick: () => undo(r)}, `Back to revision ${r.number}`) : null),
+        i ? h('button', {type: 'button', writes: true, onclick: () => undo(r)}, `Back to revision ${r.number}`) : null),
       h('div', {class: 'body'}, i + 1 < list.length ? diffView(toYaml(list[i + 1].template), toYaml(r.template), {same: 'The template is the same.'})
                                                     : h('details', {}, h('summary', {}, 'The oldest that is kept'), h('pre', {class: 'mono'}, toYaml(r.template)))))));
   };

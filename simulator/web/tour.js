@@ -237,7 +237,7 @@ class TourScreen {
     this.cards = h('div', { class: 'grid three' });
     replace(place, h('div', { class: 'col' }, h('p', { class: 'muted' }, 'Three chapters on small clusters of their own. Each step makes real objects in this server and shows them on the screen where you would look; they can be skipped, left and repeated. Pods of the tour go to its own nodes only.'), this.cards, this.rest));
     this.stops = ['pods', 'nodes'].map((kind) => subscribe(kind, () => this.left()));
-    replace(this.cards, CHAPTERS.map((c, i) => panel(`${i + 1}. ${c.title}`, { tools: tour.through.has(c.id) ? [tag('✓ seen', 'ok')] : [] }, h('div', { class: 'col' }, h('p', {}, c.text), h('div', {}, h('button', { type: 'button', class: 'primary', dataset: { chapter: c.id }, onclick: () => begin(c.id) }, tour.through.has(c.id) ? 'Repeat' : 'Start'), h('span', { class: 'faint' }, `  ${plural(c.steps.length, 'step')}`))))));
+    replace(this.cards, CHAPTERS.map((c, i) => panel(`${i + 1}. ${c.title}`, { tools: tour.through.has(c.id) ? [tag('✓ seen', 'ok')] : [] }, h('div', { class: 'col' }, h('p', {}, c.text), h('div', {}, h('button', { type: 'button', class: 'primary', writes: true, dataset: { chapter: c.id }, onclick: () => begin(c.id) }, tour.through.has(c.id) ? 'Repeat' : 'Start'), h('span', { class: 'faint' }, `  ${plural(c.steps.length, 'step')}`))))));
   }
 
   left() {

@@ -41,7 +41,7 @@ class Weights {
   constructor(place) {
     this.rows = h('ul', { class: 'q-weights' });
     this.profile = h('select', { 'aria-label': 'profile', onchange: () => this.fill() });
-    this.applyButton = h('button', { type: 'button', class: 'primary', disabled: true, onclick: () => this.apply() }, 'Apply');
+    this.applyButton = h('button', { type: 'button', class: 'primary', disabled: true, writes: true, onclick: () => this.apply() }, 'Apply');
     this.moved = h('div', { class: 'row', role: 'status' });
     this.result = h('div', { class: 'col' });
     this.diff = h('div');
