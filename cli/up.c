@@ -274,9 +274,10 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"data", 0, BH_OPT_STR, &a->up.data, "FILE",
          "keep the built-in API server's objects in FILE; one that is there is gone on with, "
          "without the example"},
-        {"record-decisions", 0, BH_OPT_CHOICE, &a->up.record, "full|summary|off",
-         "what is kept of every decision, for the page and 'berth decisions' (default full, with "
-         "--kubeconfig off)"},
+        {"record-decisions", 0, BH_OPT_CHOICE, &a->up.record, "auto|full|summary|off",
+         "what is kept of every decision, for the page and 'berth decisions' (default auto: full, "
+         "and "
+         "summaries under load; with --kubeconfig off, with --annotate-decisions full)"},
         {"annotate-decisions", 0, BH_OPT_BOOL, &a->up.annotate, NULL,
          "write them onto the built-in server's pods as well, with kube-scheduler-simulator's "
          "annotations"},
@@ -303,7 +304,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --binders: 1 to %d",
                         (long long)a->up.binders, MAX_BINDERS);
     if (!a->up.record) /* it costs something, which is no business of other people's clusters */
-        a->up.record = a->up.kubeconfig ? "off" : "full";
+        a->up.record = a->up.kubeconfig ? "off" : a->up.annotate ? "full" : "auto";
     if (rc == 0 && (a->up.port < 0 || a->up.port > 65535))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --port: 0 to 65535",
                         (long long)a->up.port);

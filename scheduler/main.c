@@ -189,7 +189,7 @@ int main(int argc, char **argv)
         free(given);
         return code;
     }
-    o.record_mode = (enum bh_record_mode)bh_word_at("off summary full", o.record);
+    o.record_mode = (enum bh_record_mode)bh_word_at("off summary full auto", o.record);
     code = work(&o);
     bh_kube_flags_free(&o.flags);
     if (code == START_AGAIN)

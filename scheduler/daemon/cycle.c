@@ -429,15 +429,18 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
 {
     const char *profile = profile_of(d, &p->pending);
     const char *result = "error";
+    unsigned flags = 0;
 
     p->decision = 0;
     if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p))
         return;
     bh_sched_log_attempt(p);
-    if (bh_unlikely(d->recorder))
+    if (bh_unlikely(d->recorder)) {
         bh_recorder_clear(d->recorder);
+        flags = bh_recorder_next(d->recorder, p->attempts > 1) ? d->decide_flags : 0;
+    }
     const struct bh_decision *dec =
-        bh_engine_schedule(d->engine, &p->pending, d->decide_flags, bh_sched_now(d));
+        bh_engine_schedule(d->engine, &p->pending, flags, bh_sched_now(d));
     if (d->stopping) /* it was cut short: nothing it says is true */
         return;
     p->evaluated = dec->evaluated;

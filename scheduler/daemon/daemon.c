@@ -168,7 +168,7 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
     d->ledger = bh_ledger_new(d->epoch);
     if (d->o.record.mode != BH_RECORD_OFF)
         d->recorder = bh_recorder_new(&d->o.record);
-    if (d->o.record.mode == BH_RECORD_FULL)
+    if (d->o.record.mode >= BH_RECORD_FULL)
         d->decide_flags = BH_EXPLAIN | BH_RECORD;
     bh_sched_metrics_init(d);
     bh_sched_extenders_start(d);

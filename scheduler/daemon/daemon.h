@@ -127,7 +127,7 @@ struct bh_sched_daemon {
     struct bh_ledger *ledger;
     struct bh_prebinds prebinds;  /* between Reserve and Bind */
     struct bh_recorder *recorder; /* of decisions; NULL: they are not kept */
-    unsigned decide_flags;        /* of bh_engine_schedule */
+    unsigned decide_flags;        /* of bh_engine_schedule, for attempts that are kept in full */
     struct bh_symtab *symtab;     /* the engine's */
     struct bh_arena text_arena;   /* of one failed commit */
 

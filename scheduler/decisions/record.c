@@ -17,7 +17,7 @@
 #define PLUGINS_MAX 128u
 #define SCORES_MAX  (64u << 20)
 
-const char *const bh_record_modes[] = {"off", "summary", "full", NULL};
+const char *const bh_record_modes[] = {"off", "summary", "full", "auto", NULL};
 const char *const bh_record_results[] = {
     [BH_DECIDED] = "Scheduled", [BH_NO_FIT] = "Unschedulable", [BH_DECISION_ERROR] = "Error"};
 

@@ -26,8 +26,9 @@
 #define BH_RECORD_BODY_MAX  ((size_t)128 << 20)
 #define BH_RECORD_NODES_MAX (1u << 24)
 
-enum bh_record_mode { BH_RECORD_OFF, BH_RECORD_SUMMARY, BH_RECORD_FULL };
-extern const char *const bh_record_modes[];   /* "off", "summary", "full", NULL */
+/* AUTO is a recorder's; an attempt on record is of one of the others. */
+enum bh_record_mode { BH_RECORD_OFF, BH_RECORD_SUMMARY, BH_RECORD_FULL, BH_RECORD_AUTO };
+extern const char *const bh_record_modes[];   /* "off", "summary", "full", "auto", NULL */
 extern const char *const bh_record_results[]; /* by enum bh_decision_kind */
 
 /* ---- the names of nodes ------------------------------------------------------------------------

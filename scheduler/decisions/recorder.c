@@ -16,6 +16,10 @@
 #define TICK_S      1        /* without work: retries, ages */
 #define FAREWELL_NS UINT64_C(2000000000)
 #define KEEP_BUFFER ((size_t)1 << 20)
+/* Mode auto: one part in so many of the time goes to full attempts, and as much is saved up for
+ * quiet times. docs/decisions.md has what that costs. */
+#define SHARE     64u
+#define CREDIT_NS INT64_C(50000000)
 
 const char *const bh_record_outcomes[] = {"", "Binding", "Bound", "Failed"};
 
@@ -29,8 +33,10 @@ struct bh_recorder {
     struct bh_record_head h;
     bh_sym node;
     const struct bh_symtab *tab;
-    uint64_t number; /* the last one given */
-    bool open;
+    uint64_t number;             /* the last one given */
+    bool open, full;             /* every node of the attempt is kept */
+    int64_t credit_ns, began_ns; /* auto: CPU time that full attempts may take; of this one */
+    uint64_t credited_ns;
     enum bh_record_outcome outcome;
     struct bh_buf outcome_text;
     uint32_t told_list, told_names; /* names the thread was told */
@@ -98,6 +104,9 @@ struct bh_recorder *bh_recorder_new(const struct bh_recorder_options *o)
     sigset_t all, former;
 
     r->o = *o;
+    r->full = o->mode == BH_RECORD_FULL;
+    r->credit_ns = CREDIT_NS;
+    r->credited_ns = bh_mono_ns();
     r->mine = bh_calloc(1, sizeof(*r->mine));
     bh_assert(sem_init(&r->wake, 0, 0) == 0);
     bh_writer_init(&r->w, o);
@@ -150,9 +159,33 @@ void bh_recorder_free(struct bh_recorder *r)
 
 /* ---- the scheduler's thread ------------------------------------------------------------------ */
 
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+bool bh_recorder_next(struct bh_recorder *r, bool again)
+{
+    uint64_t now;
+
+    if (r->o.mode != BH_RECORD_AUTO)
+        return r->full;
+    now = bh_mono_ns();
+    r->credit_ns += (int64_t)((now - r->credited_ns) / SHARE);
+    r->credit_ns = BH_MIN(r->credit_ns, CREDIT_NS);
+    r->credited_ns = now;
+    r->full = r->credit_ns > (again ? 0 : CREDIT_NS / 2);
+    if (r->full)
+        r->began_ns = cpu_ns();
+    return r->full;
+}
+
 enum bh_record_mode bh_recorder_mode(const struct bh_recorder *r)
 {
-    return r->o.mode;
+    return r->full ? BH_RECORD_FULL : BH_RECORD_SUMMARY;
 }
 
 void bh_recorder_turn(struct bh_recorder *r)
@@ -178,7 +211,7 @@ uint64_t bh_recorder_begin(struct bh_recorder *r, struct bh_engine *e,
     r->node = d->node;
     bh_buf_reset(&r->head);
     bh_buf_reset(&r->body);
-    h->mode = r->o.mode;
+    h->mode = bh_recorder_mode(r);
     h->attempt = pod->attempt;
     h->n_nodes = bh_engine_node_count(e);
     h->evaluated = d->evaluated;
@@ -191,7 +224,7 @@ uint64_t bh_recorder_begin(struct bh_recorder *r, struct bh_engine *e,
     h->nominated = bh_sym_text(r->tab, d->nominated_node);
     bh_record_set_texts(h, d);
     bh_record_pack_head(&r->head, h);
-    if (r->o.mode == BH_RECORD_FULL)
+    if (r->full)
         bh_record_pack(&r->packer, e, d, &r->body);
     return ++r->number;
 }
@@ -220,7 +253,7 @@ static uint32_t add_new_names(struct bh_recorder *r, struct bh_buf *b)
     const struct bh_node_list *l = &r->packer.list;
     uint32_t n = 0;
 
-    if (r->o.mode != BH_RECORD_FULL)
+    if (!r->full)
         return 0;
     if (l->id != r->told_list) {
         r->told_list = l->id;
@@ -298,7 +331,7 @@ void bh_recorder_end(struct bh_recorder *r, const struct bh_record_after *after,
         bh_record_pack_head(&r->head, &r->h);
     }
     bh_record_pack_points(&r->head, &r->h);
-    if (r->o.mode == BH_RECORD_FULL)
+    if (r->full)
         bh_record_pack_after(&r->body, after);
     add_attempt(r, r->mine);
     r->h.n_points = 0;
@@ -306,6 +339,8 @@ void bh_recorder_end(struct bh_recorder *r, const struct bh_record_after *after,
         r->told_names = r->packer.list.n;
     else
         atomic_fetch_add(&r->dropped, 1);
+    if (r->full && r->o.mode == BH_RECORD_AUTO) /* at worst nothing is full for a while */
+        r->credit_ns = BH_MAX(r->credit_ns - (cpu_ns() - r->began_ns), -CREDIT_NS);
 }
 
 void bh_recorder_outcome(struct bh_recorder *r, uint64_t number, enum bh_record_outcome o,

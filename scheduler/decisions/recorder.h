@@ -32,9 +32,10 @@
      0,                                                                                            \
      BH_OPT_CHOICE,                                                                                \
      &(mode),                                                                                      \
-     "off|summary|full",                                                                           \
+     "off|summary|full|auto",                                                                      \
      "keep every scheduling attempt in a file: off, summary (pod, result, message, timings), "     \
-     "full (every node, plugin and score; slower, see docs/decisions.md)"},                        \
+     "full (every node, plugin and score; slower, see docs/decisions.md), auto (full as long as "  \
+     "that takes little of the time: summary under load, pods that waited before the others)"},    \
         {"decisions-file",                                                                         \
          0,                                                                                        \
          BH_OPT_STR,                                                                               \
@@ -62,6 +63,11 @@ struct bh_recorder;
 struct bh_recorder *bh_recorder_new(const struct bh_recorder_options *o);
 /* What is packed is written, for at most two seconds. */
 void bh_recorder_free(struct bh_recorder *r);
+/* An attempt is to begin: is every node of it kept, that is, to be decided with BH_EXPLAIN |
+ * BH_RECORD? again: it failed before. In mode auto this is so while all that takes is a small part of
+ * the time; the last half of what is saved up is for pods that fail. */
+bool bh_recorder_next(struct bh_recorder *r, bool again);
+/* How the attempt under way is kept: FULL or SUMMARY. */
 enum bh_record_mode bh_recorder_mode(const struct bh_recorder *r);
 
 /* ---- an attempt: begin, then end, nothing of another attempt in between ---------------------- */

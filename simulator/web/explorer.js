@@ -16,6 +16,9 @@ const part = encodeURIComponent;
 const KEEP = 5000; // rows held: the newest
 const RESULTS = [['', 'All'], ['Scheduled', 'Scheduled'], ['Unschedulable', 'Unschedulable'], ['Error', 'Error']];
 
+// What recording keeps of them.
+const KEPT = { auto: ' (every node; under load of a sample and of pods that wait, else a summary)', full: ' (every node)', summary: ' (as summaries)' };
+
 class DecisionList {
   constructor(place, query) {
     this.filter = { result: query.result || '', namespace: query.namespace || '', q: query.q || '' };
@@ -97,7 +100,7 @@ class DecisionList {
     this.list.setCount(this.shown.length);
     if (was) this.list.el.scrollTop = Math.max(0, this.shown.indexOf(was)) * 30 + (this.list.el.scrollTop % 30);
     const r = this.recording || {};
-    this.counts.textContent = r.mode === 'off' ? 'recording is off' : `${count(this.shown.length)} shown, ${count(r.records)} kept${r.dropped ? `, ${count(r.dropped)} overwritten` : ''}`;
+    this.counts.textContent = r.mode === 'off' ? 'recording is off' : `${count(this.shown.length)} shown, ${count(r.records)} kept${KEPT[r.mode] || ''}${r.dropped ? `, ${count(r.dropped)} overwritten` : ''}`;
     this.state.replaceChildren(...(this.shown.length ? [] : [this.none()]));
     this.list.el.hidden = !this.shown.length;
   }

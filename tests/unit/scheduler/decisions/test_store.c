@@ -600,6 +600,28 @@ static void test_age(void)
     bh_buf_fini(&m);
 }
 
+/* Full while it costs little; then summaries, and what is left is for pods that failed before. */
+static void test_auto_mode(void)
+{
+    struct world w;
+    unsigned n = 0;
+
+    world_init(&w, 1000, BH_RECORD_AUTO, 0);
+    do
+        (void)world_attempt(&w, fx_pod(&w.f, "web", "'cpu':'1'", ""), 1, NULL);
+    while (++n < 100000 && bh_recorder_mode(w.r) == BH_RECORD_FULL);
+    CU_ASSERT_TRUE(n > 1); /* the first was kept in full */
+    CU_ASSERT_EQUAL(bh_recorder_mode(w.r), BH_RECORD_SUMMARY);
+    (void)world_attempt(&w, fx_pod(&w.f, "web", "'cpu':'1'", ""), 2, NULL);
+    CU_ASSERT_EQUAL(bh_recorder_mode(w.r), BH_RECORD_FULL);
+    world_settle(&w, n + 1);
+    struct bh_json *l = list(&w, &(struct bh_decision_filter){0});
+    CU_ASSERT_STRING_EQUAL(str(l, "recording.mode"), "auto");
+    const struct bh_json *newest = bh_json_at(bh_json_get_list(l, "items"), 0);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(newest, "mode"), "full");
+    world_fini(&w);
+}
+
 BH_TESTS("scheduler/decisions/store",
          {"a recorded decision is what explain says", test_equals_explain},
          {"summary and detail", test_summary_and_detail}, {"nodes of an attempt", test_nodes},
@@ -610,4 +632,5 @@ BH_TESTS("scheduler/decisions/store",
          {"two writers", test_two_writers}, {"a full disk", test_full_disk},
          {"no thread to write with", test_no_thread},
          {"a file of somebody else", test_foreign_file}, {"a damaged file", test_damaged_file},
-         {"no folder yet", test_no_folder}, {"old attempts go", test_age})
+         {"no folder yet", test_no_folder}, {"old attempts go", test_age},
+         {"mode auto", test_auto_mode})

@@ -90,7 +90,7 @@ BH_UNUSED static uint64_t world_attempt(struct world *w, struct fx_pod p, unsign
         .priority = bh_engine_shape_rec(w->f.e, p.shape)->priority,
         .time_ns = INT64_C(1893456000123456789),
     };
-    unsigned flags = bh_recorder_mode(w->r) == BH_RECORD_FULL ? BH_EXPLAIN | BH_RECORD : 0;
+    unsigned flags = bh_recorder_next(w->r, attempt > 1) ? BH_EXPLAIN | BH_RECORD : 0;
     const struct bh_decision *d = bh_engine_schedule(w->f.e, &pending, flags, 0);
     uint64_t number = bh_recorder_begin(w->r, w->f.e, &pod, d, 1234);
 
