@@ -29,6 +29,13 @@ status:
   capacity: {cpu: "8", memory: 32Gi, pods: "110", ephemeral-storage: 100Gi}
 Y
     done
+    cat <<Y # tests of claims skip themselves without one
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: example.com/simulated
+Y
     for d in kube-proxy fluentd-elasticsearch node-problem-detector; do
         cat <<Y
 ---
