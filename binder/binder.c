@@ -125,8 +125,8 @@ static bool say_hello(struct bh_binder *b, Berth__WorkItem **items, size_t n)
     h.has_stamp_boot_ns = h.has_grant_seen = h.has_on_wire = h.has_leaving = true;
     h.stamp_boot_ns = bh_boot_ns();
     h.grant_seen = b->grant.serial;
-    h.on_wire = b->n_writing;
-    h.leaving = b->closing && !b->n_writing;
+    h.on_wire = b->n_writing + (bh_boot_ns() < b->unanswered_until_ns);
+    h.leaving = b->closing && !h.on_wire;
     e.binder_hello = &h;
     return bh_bus_send(b->bus, NULL, &e) == BH_BUS_OK;
 }

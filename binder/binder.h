@@ -83,10 +83,11 @@ struct bh_binder {
         uint64_t term, serial;  /* 0 = none since this scheduler is here */
         uint64_t until_boot_ns; /* nothing of this term is written after it */
     } grant;
-    uint32_t n_writing;          /* writes on the wire, events excepted */
-    LIST_HEAD(, bh_job) jobs;    /* list of running items, newest first */
-    uint32_t n_jobs, n_old_jobs; /* old: of an earlier epoch */
-    uint32_t n_requests;         /* callbacks that the API clients owe us */
+    uint32_t n_writing;           /* writes on the wire, events excepted */
+    uint64_t unanswered_until_ns; /* boot clock: a write that was not answered may come in */
+    LIST_HEAD(, bh_job) jobs;     /* list of running items, newest first */
+    uint32_t n_jobs, n_old_jobs;  /* old: of an earlier epoch */
+    uint32_t n_requests;          /* callbacks that the API clients owe us */
     TAILQ_HEAD(bh_event_jobs, bh_event_job) events, events_running; /* waiting; on the wire */
     uint32_t n_events, n_events_running;
     uint64_t event_serial;

@@ -187,6 +187,8 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     if (j->writing) {
         j->writing = false;
         j->b->n_writing--;
+        if (r->outcome != BH_API_OK && r->sent) /* it may still come in */
+            j->b->unanswered_until_ns = bh_boot_ns() + BH_BUS_GRANT_TAIL_NS;
         bh_binder_write_ended(j->b);
     }
     if (r->outcome == BH_API_CANCELED)
