@@ -33,9 +33,10 @@ struct bh_sim_options {
     int64_t annotate_nodes;     /* at most so many nodes in an annotation; 0 = as many as fit */
     const char *lost;           /* what the page says of the server before this one; "" = nothing */
     bool read_only;             /* browsers and the console's paths may change nothing */
-    const char *observe; /* kubeconfig of the cluster whose copy this is: nobody may change anything;
+    const char
+        *observe; /* kubeconfig of the cluster whose copy this is: nobody may change anything;
                             NULL = none */
-    size_t watch_buffer_bytes;  /* a watcher further behind than this is cut; 0 = 64 MiB */
+    size_t watch_buffer_bytes; /* a watcher further behind than this is cut; 0 = 64 MiB */
     uint64_t first_revision; /* 0 = from the clock, so that it never runs backwards over restarts */
     /* A clock that only bh_sim_advance() moves (contract in sim.h), from clock_ns on (wall clock;
      * 0 = 2026-01-01T00:00:00Z). first_revision 0 is 1 then. */
