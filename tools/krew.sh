@@ -12,8 +12,9 @@ aarch64) arch=arm64 ;;
 esac
 name=berth-$version-linux-$arch.tar.gz
 rm -rf "$out"
-mkdir -p "$out/pack"
-cp -r "$build/bin" "$build/share" LICENSE "$out/pack/"
+mkdir -p "$out/pack/bin"
+cp "$build"/bin/berth "$build"/bin/berth-{bench,binder,front,scheduler,simulator,watcher} "$out/pack/bin/"
+cp -r "$build/share" LICENSE "$out/pack/"
 strip "$out"/pack/bin/*
 tar -C "$out/pack" --sort=name --owner=0 --group=0 --mtime=@0 -c . | gzip -n >"$out/$name"
 rm -rf "$out/pack"
