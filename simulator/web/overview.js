@@ -127,7 +127,7 @@ class Overview {
         tile(
             'Scheduler', state[0],
             s.trouble ||
-                (recorded ? many(rec.records, {auto: 'decisions recorded, in full or under load as summaries', full: 'decisions recorded in full', summary: 'decisions recorded as summaries'}[rec.mode])
+                (recorded ? many(rec.records, {auto: 'decisions recorded', full: 'decisions recorded in full', summary: 'decisions recorded as summaries'}[rec.mode])
                      : o  ? 'not recording decisions'
                           : ''),
             to('config'), state[1]));

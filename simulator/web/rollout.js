@@ -61,7 +61,14 @@ export function historyPart(k, object, stops) {
                                                     : h('details', {}, h('summary', {}, 'The oldest that is kept'), h('pre', {class: 'mono'}, toYaml(r.template)))))));
   };
   const undo = async (r) => {
-    const o = object(), {name, namespace} = o.metadata;
+    const {name, namespace} = object().metadata;
+    let o;
+    try {
+      o = await fetchJSON(objectPath(k, namespace, name)); // the page's may be older than the revision that was pressed
+    } catch (e) {
+      toast(e.message, 'bad');
+      return;
+    }
     if (o.spec.paused) {
       toast('A paused deployment cannot go back; resume it first.', 'bad');
       return;

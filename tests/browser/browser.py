@@ -133,6 +133,10 @@ class Page:
         except StaleElementReferenceException:  # drawn anew between the two steps
             self.button(text, css)
 
+    def press(self, text, css='#main'):
+        """The same in one step, where the page may draw the button anew between finding it and the click."""
+        self.wait(f'button {text}', "const b = [...document.querySelectorAll(arguments[0] + ' button')].find(b => b.innerText.trim().startsWith(arguments[1]) && !b.disabled); b?.click(); return !!b", css, text)
+
     def key(self, *keys):
         a = ActionChains(self.d)
         for k in keys:

@@ -487,7 +487,7 @@ def rollout(page: Page):
     path = '/apis/apps/v1/namespaces/default/deployments'
     create(path, 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: again}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: again}}\n  template:\n    metadata: {labels: {app: again}}\n    spec: {containers: [{name: c, image: i}]}\n')
     page.open('#/deployments/default/again')
-    page.button('Restart')
+    page.press('Restart')
     page.wait_text('The pods of again are replaced', '#toasts')
     template = api(f'{path}/again')['spec']['template']
     check('a workload is restarted as kubectl does it', 'kubectl.kubernetes.io/restartedAt' in template['metadata'].get('annotations', {}), template)
@@ -502,7 +502,7 @@ def rollout(page: Page):
         page.wait_text('Revision 2')
         page.wait('what has changed', "const t = document.querySelector('#main .revision .diff')?.innerText || ''; return t.includes('image: second') && t.includes('image: first')")
         page.shot(f'history-{plural}')
-        page.button('Back to revision 1')
+        page.press('Back to revision 1')
         page.wait_text('image: first', 'dialog .diff')
         page.button('Go back', 'dialog footer')
         page.wait_text('Revision 3')
@@ -558,10 +558,8 @@ def draining(page: Page):
 def labels_and_taints(page: Page):
     def node():
         return api('/api/v1/nodes/marked')
-    def press(button):  # in one step: the head of the page is drawn anew when the node changes
-        page.wait(button, "const b = [...document.querySelectorAll('#main .objecthead button')].find(x => x.innerText === arguments[0]); b?.click(); return !!b", button)
     def change(button, done, **fields):
-        press(button)
+        page.press(button, '#main .objecthead')
         page.wait('the dialog', "return !!document.querySelector('dialog[open] .primary')")
         for name, text in fields.items():
             page.js("document.getElementById(arguments[0]).value = arguments[1]", name, text)
@@ -576,7 +574,7 @@ def labels_and_taints(page: Page):
     mine = [t for t in node()['spec']['taints'] if t['key'] in ('gone', 'dedicated')]
     check('a taint with its effect is added', {'key': 'dedicated', 'value': 'db', 'effect': 'PreferNoSchedule'} in mine and len(mine) == 2, mine)
     for button, text in (('Taint', 'gone'), ('Label', 'old=one')):
-        press(button)
+        page.press(button, '#main .objecthead')
         page.js("[...document.querySelectorAll('dialog label.check')].find(l => l.innerText.includes(arguments[0])).click()", text)
         if button == 'Taint':
             page.shot('node-taints')
@@ -586,7 +584,7 @@ def labels_and_taints(page: Page):
         page.open('#/nodes/marked')
     n = node()
     check('both are removed again', 'old' not in n['metadata']['labels'] and 'gone' not in [t['key'] for t in n['spec']['taints']], n)
-    press('Label')
+    page.press('Label', '#main .objecthead')
     page.js("document.getElementById('labelvalue').value = 'x'")
     page.button('Change', 'dialog footer')
     page.wait_text('a value but no key', '#toasts')
@@ -632,7 +630,7 @@ def token(page: Page):
             page.d.get(f'http://127.0.0.1:{port[1]}/ui/#/settings')
             page.wait('the banner asks for a token', "return document.getElementById('banner')?.innerText.includes('wants a token')")
             for text in ('wrong', 's3cret'):
-                page.js("document.getElementById('token').value = ''")
+                page.wait('the field for it', "const t = document.getElementById('token'); if (t) t.value = ''; return !!t")
                 page.one('#token').send_keys(text, Keys.ENTER)
                 page.wait('the answer to it', "return document.getElementById('toasts').innerText.includes(arguments[0])", 'Unauthorized' if text == 'wrong' else 'accepts it')
             page.wait('the stream is live', "return document.querySelector('.live').dataset.state === 'live'")

@@ -328,7 +328,7 @@ def saved_as_reports(page: Page):
     report(page, 'decision-scored', 'Scores', 'NodeResourcesFit ×1', 'n1')
     page.go('#/whatif?pod=default/never')
     page.wait('half the cpu would not do, none is found', "return / would help/.test(document.querySelector('#main').innerText)", seconds=30)
-    page.js("[...document.querySelectorAll('.q-ideas li button')].find(b => !b.disabled).click()")
+    page.js("[...document.querySelectorAll('.q-ideas li button')].find(b => b.innerText === 'Try it' && !b.disabled).click()")
     page.wait('before and after', "return !!document.querySelector('.q-verdict')")
     report(page, 'what-if', 'What if: default/never', 'As it is: default/never would fit nowhere', 'With the changes', 'What was changed for the question', EVIL.split('"')[0])
     page.go('#/capacity?pod=default/big')

@@ -10,12 +10,11 @@ for t in curl jq kubectl python3; do
 done
 repo=$(cd "$here/../.." && pwd)
 audit=$work/audit.log
-printf 't-admin,admin,1,"system:masters"\nt-observer,berth:observer,2\n' >"$work/tokens"
+printf 't-admin,admin,1,"system:masters"\n' >"$work/tokens"
 "$BERTH_BIN/berth-simulator" --tls --kubeconfig-out "$work/admin.yaml" --token-file "$work/tokens" --audit-log-path "$audit" \
     >"$work/simulator.log" 2>&1 &
 also_stop=$!
 wait_for_file "$work/admin.yaml" || { not_ok "the other cluster starts" "$(cat "$work/simulator.log")"; exit 1; }
-sed "s/t-admin/t-observer/" "$work/admin.yaml" >"$work/observer.yaml"
 mkdir "$work/other"
 start() { # program flags...
     "$BERTH_BIN/berth-$1" --runtime-dir "$work/other" --metrics-address 127.0.0.1:0 "${@:2}" >"$work/other/$1.log" 2>&1 &
@@ -25,6 +24,9 @@ start watcher --kubeconfig "$work/admin.yaml"
 start scheduler --tie-break first
 start binder --kubeconfig "$work/admin.yaml"
 k() { kubectl --kubeconfig "$work/admin.yaml" --cache-dir "$work/cache" "$@"; }
+check "the rights of an observer" k apply -f "$repo/config/rbac-observe.yaml"
+token=$(k -n kube-system create token berth-observer) # as docs/observe.md says
+sed "s/t-admin/$token/" "$work/admin.yaml" >"$work/observer.yaml"
 berth() { BERTH_RUNTIME_DIR=$run "$BERTH_BIN/berth" "$@"; }
 pods() { # name count spec
     for i in $(seq "$2"); do
@@ -127,7 +129,7 @@ kubectl annotate --local -f "$repo/config/rbac-observe.yaml" berth/test=yes -o j
 cat >"$work/judge.jq" <<'J'
 def right: [.objectRef.apiGroup // "", .objectRef.resource, .verb];
 ($rules | map(select(.kind == "ClusterRole")) | [.[].rules[] | .apiGroups[0] as $g | .resources[] as $r | .verbs[] as $v | [$g, $r, $v]]) as $granted |
-map(select(.user.username == "berth:observer")) |
+map(select(.user.username == "system:serviceaccount:kube-system:berth-observer")) |
 {requests: length,
  writes: map(select(.verb as $v | ["get", "list", "watch"] | index([$v]) | not)) | length,
  beyond: ((map(select(.objectRef.resource) | right) | unique) - $granted),
@@ -137,7 +139,7 @@ judge() { grep '}$' "$audit" | jq -s -c --slurpfile rules "$work/rules.json" -f 
 expect "only reads, only what is granted, and nothing is granted for nothing" '^\{"requests":[1-9][0-9]+,"writes":0,"beyond":\[\],"unused":\[\]\}$' judge
 
 # ---- a kubeconfig that is wrong
-sed 's/t-observer/t-nobody/' "$work/observer.yaml" >"$work/nobody.yaml"
+sed "s/$token/t-nobody/" "$work/observer.yaml" >"$work/nobody.yaml"
 says() { # flags...: berth up ends with an error
     out=$("$BERTH_BIN/berth" up --runtime-dir "$work/wrong" --front-port 0 "$@" 2>&1)
     rc=$?

@@ -84,13 +84,14 @@ static void server_main(struct process *p)
     char history[96];
     uv_loop_t loop;
     struct bh_err err = {""};
-    const struct bh_sim_options o = {.tokens = "t0,h0,1\nt1,h1,2\nt2,h2,3\n",
-                                     .history_file = history,
-                                     .history_events = (int64_t)draw_between(DRAW_PLAN, 40, 400),
-                                     .bookmark_interval_ns = (int64_t)SECOND,
-                                     .kubelet_delay_ns = (int64_t)(100 * MS),
-                                     .first_revision = 1,
-                                     .seed = world.seed | 1};
+    const struct bh_sim_options o = {
+        .tokens = "t0,h0,1,system:masters\nt1,h1,2,system:masters\nt2,h2,3,system:masters\n",
+        .history_file = history,
+        .history_events = (int64_t)draw_between(DRAW_PLAN, 40, 400),
+        .bookmark_interval_ns = (int64_t)SECOND,
+        .kubelet_delay_ns = (int64_t)(100 * MS),
+        .first_revision = 1,
+        .seed = world.seed | 1};
 
     (void)p;
     snprintf(history, sizeof(history), "%s/history.jsonl", world.dir);
