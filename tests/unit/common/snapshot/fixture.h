@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -425,7 +426,7 @@ static inline pid_t fx_spawn(int (*fn)(void *arg), void *arg)
     fflush(stderr);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(100);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the harness's limit of the test is the child's, too */
         _exit(fn(arg));
     }
     return pid;
