@@ -34,8 +34,8 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(FUZZ_LIBS) $(PR
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
 # Random scenarios (tests/property): a fixed set of seeds and a few nobody has seen yet.
-PROPERTY_ROUNDS ?= 3000
-PROPERTY_FRESH  ?= 1500
+PROPERTY_ROUNDS ?= 1000
+PROPERTY_FRESH  ?= 500
 PROPERTY_SRC  := $(wildcard tests/property/*.c)
 PROPERTY_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(PROPERTY_SRC))
 PROPERTY_BIN  := $(if $(PROPERTY_SRC),$(BUILD)/tests/property/property)
@@ -135,8 +135,11 @@ asan: deps-dev $(BUILD)/checks-asan ## clang: unit tests, property test and fuzz
 	@$(DEEP_RUN) $(BUILD)-asan/check-logs < $(BUILD)/checks-asan
 tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads under ThreadSanitizer
 	@$(DEEP_RUN) $(BUILD)-tsan/check-logs < $(BUILD)/checks-tsan
-check-deep: deps-dev $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, and clang-tidy on what changed (TIDY_BASE=REVISION)
-	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; cat $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
+$(BUILD)/checks-long: property
+	@$(MAKE) --no-print-directory PROPERTY_ROUNDS=3000 PROPERTY_FRESH=1500 $(BUILD)/checks
+	@grep '^property/' $(BUILD)/checks > $@
+check-deep: deps-dev $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, the property test at length, and clang-tidy on what changed (TIDY_BASE=REVISION)
+	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; cat $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
 	@$(DEEP_RUN) $(BUILD)/check-deep-logs < $(BUILD)/checks-deep
 valgrind: unit-tests ## unit tests of common/ and scheduler/queue under valgrind
 	@$(MAKE) --no-print-directory $(BUILD)/checks
