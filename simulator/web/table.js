@@ -69,6 +69,7 @@ export class Table {
     this.filter = this.o.filter || null;
     this.tests = [];
     this.cost = 0;
+    this.view = {wide: 0, high: 0, top: 0};  // of .scroll, in pixels
     this.id = uniqueId('vt');
     this.build();
     if (this.o.query) this.setQuery(this.o.query);
@@ -113,7 +114,10 @@ export class Table {
           tabindex: '0',
           'aria-label': o.name,
           'aria-multiselectable': o.selectable ? 'true' : null,
-          onscroll: () => this.draw(),
+          onscroll: () => {
+            this.view.top = this.scroll.scrollTop;
+            this.draw();
+          },
           onkeydown: (e) => this.onKey(e)
         },
           h('div', {role: 'rowgroup', style: {position: 'sticky', top: '0', zIndex: '2'}}, this.head), this.body,
@@ -130,7 +134,9 @@ export class Table {
       const r = this.rowAt(e);
       if (r && o.onOpen) o.onOpen(r);
     });
+    // Asked for in between, size and place would make the browser lay out what was changed so far.
     new ResizeObserver(() => {
+      Object.assign(this.view, {wide: this.scroll.clientWidth, high: this.scroll.clientHeight, top: this.scroll.scrollTop});
       this.fit();
       this.draw();
     }).observe(this.scroll);
@@ -164,7 +170,7 @@ export class Table {
   // Columns that share the rest of the width get what their texts need; when that is too much the longest give way,
   // names last. Needs only grow, so that nothing jumps while rows change.
   fit() {
-    const step = Math.ceil(this.rows.length / 300), view = this.scroll.clientWidth;
+    const step = Math.ceil(this.rows.length / 300), view = this.view.wide;
     if (!pen) {
       pen = h('canvas').getContext('2d');
       pen.font = `${getComputedStyle(document.body).fontSize} ${getComputedStyle(document.body).fontFamily}`;
@@ -200,7 +206,10 @@ export class Table {
     const cols = this.widths.map((w) => (w.part ? `minmax(${Math.floor(size(w, low))}px,${w.part}fr)` : `${w.least}px`));
     if (this.o.selectable) cols.unshift('32px');
     min += share.reduce((s, w) => s + Math.floor(size(w, low)), 0);
-    this.el.style.setProperty('--vt-cols', cols.join(' '));
+    const widths = cols.join(' ');
+    if (widths === this.fitted) return;  // every cell there is would be styled anew
+    this.fitted = widths;
+    this.el.style.setProperty('--vt-cols', widths);
     this.el.style.setProperty('--vt-min', `${min}px`);
   }
 
@@ -219,7 +228,7 @@ export class Table {
   setFilter(f) {
     this.filter = f;
     this.recompute();
-    this.scroll.scrollTop = 0;
+    this.scrollTo(0);
   }
   setQuery(text) {
     this.search.value = text;
@@ -227,7 +236,7 @@ export class Table {
   }
   applyQuery(text) {
     this.tests = parseSearch(text, this.columns, this.o.labels);
-    this.scroll.scrollTop = 0;
+    this.scrollTo(0);
     this.recompute();
   }
   clearSelection() {
@@ -331,11 +340,11 @@ export class Table {
     if (this.o.fixedHeight)
       this.scroll.style.height = `${31 + ROW * Math.max(2, Math.min(n, this.o.fixedHeight)) + 2}px`;
     this.scroll.setAttribute('aria-rowcount', n + 1);
-    const view = this.scroll.clientHeight;
+    const view = this.view.high;
     if (!view) return;
     this.everShown = true;
     // Browsers bound an element's height; beyond it the scroll bar is scaled.
-    const top = this.scroll.scrollTop, room = Math.max(1, total - view),
+    const top = this.view.top, room = Math.max(1, total - view),
           scaled = high > total ? (top / room) * (high - view) : top;
     const first = Math.max(0, Math.floor(scaled / ROW) - SPARE),
           last = Math.min(n, Math.ceil((scaled + view) / ROW) + SPARE);
@@ -484,15 +493,18 @@ export class Table {
     for (const el of this.pool) el.classList.toggle('active', el.idx === this.active && !el.hidden);
     this.scroll.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
   }
+  scrollTo(top) {
+    this.scroll.scrollTop = this.view.top = top;
+  }
   reveal(i) {
-    const view = this.scroll.clientHeight - 31, high = this.rows.length * ROW, total = Math.min(high, MAX_PX);
+    const view = this.view.high - 31, high = this.rows.length * ROW, total = Math.min(high, MAX_PX);
     if (high > total) {
-      this.scroll.scrollTop = (i / this.rows.length) * (total - view);
+      this.scrollTo((i / this.rows.length) * (total - view));
       this.draw();
       return;
     }
-    if (i * ROW < this.scroll.scrollTop) this.scroll.scrollTop = i * ROW;
-    else if ((i + 1) * ROW > this.scroll.scrollTop + view) this.scroll.scrollTop = (i + 1) * ROW - view;
+    if (i * ROW < this.view.top) this.scrollTo(i * ROW);
+    else if ((i + 1) * ROW > this.view.top + view) this.scrollTo((i + 1) * ROW - view);
     this.draw();
   }
   scrollToKey(key) {
@@ -502,7 +514,7 @@ export class Table {
 
   onKey(e) {
     if (e.target !== this.scroll) return;
-    const page = Math.max(1, Math.floor(this.scroll.clientHeight / ROW) - 2), at = this.active ?? -1;
+    const page = Math.max(1, Math.floor(this.view.high / ROW) - 2), at = this.active ?? -1;
     const moves = {
       ArrowDown: at + 1,
       ArrowUp: at - 1,
