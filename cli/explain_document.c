@@ -127,22 +127,25 @@ static void state_line(struct bh_grid *g, const struct bh_json *doc)
 static void queue_line(struct bh_grid *g, const struct bh_json *doc)
 {
     const struct bh_json *q = bh_json_get(doc, "queue");
-    const char *until = bh_json_get_text(q, "backoffUntil"),
+    const char *until = bh_json_get_text(q, "backoffUntil"), *place = bh_json_get_text(q, "queue"),
+               *permit = bh_json_get_text(q, "permitUntil"),
                *nominated = bh_json_get_text(q, "nominatedNode");
     int64_t attempts = bh_json_get_i64(q, "attempts", 0);
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!q)
         return;
-    bh_buf_addf(&b, "%s, %lld attempt%s", bh_json_get_text(q, "queue"), (long long)attempts,
-                attempts == 1 ? "" : "s");
+    bh_buf_addf(&b, "%s, %lld attempt%s", place, (long long)attempts, attempts == 1 ? "" : "s");
     if (bh_json_get_list(q, "plugins") && bh_json_get_list(q, "plugins")->c.n) {
-        bh_buf_adds(&b, bh_streq(bh_json_get_text(q, "queue"), "gated") ? ", gated by "
-                                                                        : ", rejected by ");
+        bh_buf_adds(&b, bh_streq(place, "gated")     ? ", gated by "
+                        : bh_streq(place, "waiting") ? ", at Permit, not allowed yet by "
+                                                     : ", rejected by ");
         bh_text_join(&b, bh_json_get_list(q, "plugins"), ", ");
     }
     if (*until)
         bh_buf_addf(&b, ", backing off until %s", until);
+    if (*permit)
+        bh_buf_addf(&b, ", rejected at %s", permit);
     if (*nominated)
         bh_buf_addf(&b, ", nominated to %s", nominated);
     bh_grid_line(g, "Queue:", 0, "%s", bh_buf_str(&b));

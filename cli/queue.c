@@ -22,7 +22,8 @@
 struct row {
     struct bh_json *doc; /* in the listing's arena */
     Berth__QueuePlace place;
-    int64_t created_ns, added_ns, backoff_ns;
+    int64_t created_ns, added_ns;
+    int64_t backoff_ns; /* its end; at Permit the end of the plugins' patience */
 };
 struct listing {
     struct bh_arena arena;
@@ -50,7 +51,7 @@ static void on_pod(void *arg, const Berth__QueuePod *p)
         .place = p->place,
         .created_ns = p->created_ns,
         .added_ns = p->added_ns,
-        .backoff_ns = p->backoff_ns,
+        .backoff_ns = p->backoff_ns ? p->backoff_ns : p->permit_ns,
     };
     bh_progress_draw(&l->progress, l->n, BH_MAX(l->expected, l->n + 1), "%zu pods", l->n);
 }

@@ -50,6 +50,7 @@ struct bh_json *bh_queue_pod_json(struct bh_arena *a, const Berth__QueuePod *p)
     set_time(a, o, "queuedAt", p->added_ns);
     set_time(a, o, "firstAttemptAt", p->first_attempt_ns);
     set_time(a, o, "backoffUntil", p->backoff_ns);
+    set_time(a, o, "permitUntil", p->permit_ns);
     plugins = bh_json_set(a, o, "plugins", bh_json_new(a, BH_JSON_ARRAY));
     for (size_t i = 0; i < p->n_plugin; i++)
         bh_json_push(plugins, bh_json_new_cstr(a, p->plugin[i]));

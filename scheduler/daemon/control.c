@@ -128,6 +128,17 @@ _Static_assert((int)BH_Q_ACTIVE == BERTH__QUEUE_PLACE__QUEUE_ACTIVE &&
                    (int)BH_Q_WAITING == BERTH__QUEUE_PLACE__QUEUE_WAITING,
                "places have the same numbers on the bus");
 
+/* Whom a pod at Permit waits for, in place of whom it was rejected by earlier. */
+static void fill_permit(struct bh_control *c, const struct bh_pod_state *s, struct bh_queue_view *v,
+                        Berth__QueuePod *m)
+{
+    if (v->place != BH_Q_WAITING)
+        return;
+    v->n_plugins = bh_engine_permit_waits(c->d->engine, bh_pod_uid(s), v->plugins,
+                                          BH_ARRAY_LEN(v->plugins), &m->permit_ns);
+    m->has_permit_ns = m->permit_ns != 0;
+}
+
 static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_pod *p,
                                   size_t text_max)
 {
@@ -138,6 +149,7 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
 
     berth__queue_pod__init(m);
     bh_queue_view(c->d->queue, p, &v);
+    fill_permit(c, p->pod, &v, m);
     m->namespace_ = bh_arena_strdup(&c->arena, bh_rec_text(rec, rec->namespace_).p);
     m->name = bh_arena_strdup(&c->arena, bh_rec_text(rec, rec->name).p);
     m->uid = bh_arena_strdup(&c->arena, bh_rec_text(rec, rec->uid).p);
@@ -162,8 +174,10 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
     const struct bh_status *s = m->place == BERTH__QUEUE_PLACE__QUEUE_GATED
                                     ? bh_engine_pre_enqueue(c->d->engine, &p->pending)
                                     : NULL;
-    static char gated[] = "SchedulingGated";
-    if (s) {
+    static char gated[] = "SchedulingGated", waits[] = "waiting on permit";
+    if (v.place == BH_Q_WAITING) {
+        m->message = waits;
+    } else if (s) {
         m->reason = gated;
         m->message = text_of(&c->arena, bh_status_message(&c->arena, s), text_max);
     } else if (p->attempts) {

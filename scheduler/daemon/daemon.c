@@ -247,6 +247,15 @@ static void tell_turned_away(struct bh_sched_daemon *d)
     d->told_turned_away = s.turned_away;
 }
 
+static void activate(void *arg, struct bh_str uid)
+{
+    struct bh_sched_daemon *d = arg;
+    struct bh_pod_state *s = bh_pods_find(d->pods, uid);
+
+    if (s)
+        bh_queue_activate(d->queue, s, bh_sched_now(d));
+}
+
 unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 {
     unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
@@ -276,6 +285,7 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
                     bh_kv_u("pods", unseen));
     work += bh_sched_cycles(d, BH_TURN_CYCLES);
     bh_sched_prebind_turn(d);
+    work += bh_engine_activations(d->engine, activate, d);
     bh_sched_extenders_turn(d);
     if (bh_sched_leads(d)) /* decisions take time, and a process may be stopped */
         work += bh_ledger_flush(d->ledger, d->binders, bh_mono_ns());

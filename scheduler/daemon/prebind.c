@@ -199,8 +199,9 @@ static void end(struct bh_sched_daemon *d, struct bh_prebind *b, enum bh_over ho
     struct bh_work *w = b->work_id ? bh_ledger_find(d->ledger, b->work_id) : NULL;
 
     if (b->phase == PERMIT)
-        bh_sched_count_permit(d, how == BH_OVER_REJECTED ? "Unschedulable" : "Error",
-                              bh_sched_now(d) - b->since_ns);
+        bh_sched_count_permit(
+            d, how == BH_OVER_REJECTED || how == BH_OVER_GONE ? "Unschedulable" : "Error",
+            bh_sched_now(d) - b->since_ns);
     if (how == BH_OVER_GONE || how == BH_OVER_RECALLED || !b->over) {
         b->over = b->over == BH_OVER_GONE ? BH_OVER_GONE : how;
         free(b->plugin);

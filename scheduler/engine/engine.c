@@ -461,6 +461,26 @@ void bh_engine_permit_over(struct bh_engine *e, struct bh_str uid)
     bh_waiting_drop(&e->waiting, uid);
 }
 
+uint32_t bh_engine_permit_waits(const struct bh_engine *e, struct bh_str uid, const char **ret,
+                                uint32_t max, int64_t *ret_until_ns)
+{
+    return bh_waiting_for(&e->waiting, uid, ret, max, ret_until_ns);
+}
+
+unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
+                               void *arg)
+{
+    const unsigned n = (unsigned)e->waiting.activate.len;
+    struct bh_map_entry *m;
+
+    if (bh_likely(!n))
+        return 0;
+    for (size_t it = 0; (m = bh_map_next(&e->waiting.activate, &it));)
+        fn(arg, (struct bh_str){m->key, m->key_len});
+    bh_map_clear(&e->waiting.activate);
+    return n;
+}
+
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
 {
     if (node == BH_SYM_NONE)

@@ -225,6 +225,12 @@ enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_s
                                                 int64_t now_ns, const char **ret_plugin,
                                                 const char **ret_message);
 void bh_engine_permit_over(struct bh_engine *e, struct bh_str uid);
+/* See bh_waiting_for. */
+uint32_t bh_engine_permit_waits(const struct bh_engine *e, struct bh_str uid, const char **ret,
+                                uint32_t max, int64_t *ret_until_ns);
+/* Pods that plugins want tried next; each is told once. Returns how many. */
+unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
+                               void *arg);
 
 /* ---- what has to be written before a pod may be bound -------------------------------------------
  * Reserve chooses volumes and devices for the pod's claims on the node and takes them: every later

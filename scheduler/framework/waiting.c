@@ -35,6 +35,7 @@ void bh_waiting_fini(struct bh_waiting_pods *w)
     for (size_t it = 0; (m = bh_map_next(&w->by_uid, &it));)
         free_pod(m->value);
     bh_map_fini(&w->by_uid);
+    bh_map_fini(&w->activate);
 }
 
 static struct bh_waiting_pod *find_waiting(const struct bh_waiting_pods *w, struct bh_str uid)
@@ -88,6 +89,30 @@ bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char 
     p->plugin = bh_strdup(plugin);
     p->message = bh_strdup(message);
     return true;
+}
+
+void bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid)
+{
+    (void)bh_map_put(&w->activate, uid.p, uid.n, w);
+}
+
+uint32_t bh_waiting_for(const struct bh_waiting_pods *w, struct bh_str uid, const char **ret,
+                        uint32_t max, int64_t *ret_until_ns)
+{
+    const struct bh_waiting_pod *p = find_waiting(w, uid);
+    uint32_t n = 0;
+
+    *ret_until_ns = 0;
+    for (uint32_t i = 0; p && p->verdict == BH_PERMIT_WAITS && i < p->n; i++) {
+        const struct pending *v = &p->v[i];
+        if (v->allowed)
+            continue;
+        if (!*ret_until_ns || p->since_ns + v->timeout_ns < *ret_until_ns)
+            *ret_until_ns = p->since_ns + v->timeout_ns;
+        if (n < max)
+            ret[n++] = v->plugin;
+    }
+    return n;
 }
 
 void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),

@@ -18,7 +18,8 @@
 
 enum bh_permit_verdict { BH_PERMIT_WAITS, BH_PERMIT_ALLOWED, BH_PERMIT_REJECTED };
 struct bh_waiting_pods {
-    struct bh_map by_uid; /* struct bh_waiting_pod * */
+    struct bh_map by_uid;   /* struct bh_waiting_pod * */
+    struct bh_map activate; /* uids */
 };
 void bh_waiting_fini(struct bh_waiting_pods *w);
 /* The pod waits for one plugin more; the first makes it a waiting pod. plugin: static. */
@@ -32,6 +33,9 @@ bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *
 /* Back to the queue, as unschedulable because of the plugin. false: decided already. */
 bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                        const char *message);
+/* The pod, which waits in the queue, is tried next, whatever backoff it has left (upstream: Activate).
+ * One that the queue does not have, or has not given away yet, is passed over. */
+void bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid);
 /* fn may allow and reject. */
 void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),
                      void *arg);
@@ -42,4 +46,8 @@ void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, stru
 enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_str uid,
                                           int64_t now_ns, const char **ret_plugin,
                                           const char **ret_message);
+/* Who has not allowed it yet, up to max; *ret_until_ns: when the first of them gives up, 0 = the pod
+ * does not wait. */
+uint32_t bh_waiting_for(const struct bh_waiting_pods *w, struct bh_str uid, const char **ret,
+                        uint32_t max, int64_t *ret_until_ns);
 #endif

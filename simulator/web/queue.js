@@ -14,13 +14,14 @@ const SLOWEST = 30000; // between two looks at a queue of 100,000
 
 const left = (t) => { const s = (Date.parse(t) - Date.now()) / 1000; return s > 0 ? `${s.toFixed(s < 10 ? 1 : 0)} s` : 'now'; };
 
-// What the pod waits for, in the column of timers: backoff counts down, all else counts up.
-const timer = (p) => (p.backoffUntil ? `in ${left(p.backoffUntil)}` : fmt.age(p.queuedAt || p.createdAt));
+// What the pod waits for, in the column of timers: backoff and the patience of Permit plugins count down, all else counts up.
+const until = (p) => p.backoffUntil || p.permitUntil;
+const timer = (p) => (until(p) ? `in ${left(until(p))}` : fmt.age(p.queuedAt || p.createdAt));
 
 const columns = [
   { id: 'pod', title: 'Pod', width: 'minmax(180px,1.6fr)', text: (p) => `${p.namespace}/${p.name}`, cell: (p) => podRef(p.namespace, p.name) },
   { id: 'queue', title: 'Queue', width: '126px', text: (p) => p.queue, cell: (p) => tag(p.queue, TONE[p.queue]) },
-  { id: 'timer', title: 'Since / tried', width: '104px', align: 'right', live: true, text: timer, sort: (p) => (p.backoffUntil ? Date.parse(p.backoffUntil) : Date.parse(p.queuedAt || p.createdAt)) },
+  { id: 'timer', title: 'Since / tried', width: '104px', align: 'right', live: true, text: timer, sort: (p) => Date.parse(until(p) || p.queuedAt || p.createdAt) },
   { id: 'attempts', title: 'Attempts', width: '86px', align: 'right', order: 'desc', text: (p) => p.attempts, sort: (p) => p.attempts, cell: (p) => h('a', { href: podDecisionsHref(p.namespace, p.name) }, p.attempts) },
   { id: 'priority', title: 'Priority', width: '84px', align: 'right', order: 'desc', text: (p) => p.priority, sort: (p) => p.priority },
   { id: 'plugins', title: 'Kept by', width: 'minmax(140px,1.2fr)', text: (p) => (p.plugins || []).join(', ') },

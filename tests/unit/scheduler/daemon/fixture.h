@@ -321,6 +321,29 @@ static inline void watcher_listen(struct fixture *f)
     }
 }
 
+/* The scheduler with this configuration, profiles and what else; a node. */
+static inline void setup_with(struct fixture *f, const char *yaml)
+{
+    struct bh_err err = {0};
+    char path[160];
+    FILE *file;
+
+    setup(f);
+    scheduler_stop(f);
+    snprintf(path, sizeof(path), "%s/config.yaml", f->dir);
+    file = fopen(path, "w");
+    CU_ASSERT_FATAL(file != NULL);
+    fprintf(file,
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n%s",
+            yaml);
+    fclose(file);
+    bh_sched_config_free(f->config);
+    CU_ASSERT_FATAL(bh_sched_config_load(path, &f->config, &err) == 0);
+    f->config->pod_max_backoff_ns = 0;
+    scheduler_start(f);
+    snap_node(f, "n1", "4");
+}
+
 /* ---- a binder's side ------------------------------------------------------------------------- */
 
 static inline void binder_hello(struct binder *b, unsigned n_wire)
@@ -464,6 +487,15 @@ static inline unsigned count_items(const struct binder *b, Berth__WorkKind kind,
     for (unsigned i = 0; i < b->n; i++)
         n += b->items[i].kind == kind && bh_streq(b->items[i].name, name);
     return n;
+}
+
+static inline bool has_event(const struct binder *b, const char *reason, const char *note)
+{
+    for (unsigned i = 0; i < b->n; i++)
+        if (b->items[i].kind == BERTH__WORK_KIND__WORK_EVENT &&
+            bh_streq(b->items[i].event, reason) && bh_streq(b->items[i].note, note))
+            return true;
+    return false;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

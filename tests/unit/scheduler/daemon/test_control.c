@@ -4,12 +4,29 @@
  * do not read
  */
 #include "common/bus/bus_int.h"
+#include "scheduler/framework/plugin.h"
 #include "tests/unit/scheduler/daemon/fixture.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* ---- a plugin that lets every pod wait --------------------------------------------------------- */
+
+BH_STATUS_CONST(please_wait, BH_WAIT, "TestPermit", "");
+
+static const struct bh_status *wait_a_minute(struct bh_call *c, bh_sym node, int64_t *ret)
+{
+    (void)c, (void)node;
+    *ret = INT64_C(60000000000);
+    return &please_wait;
+}
+
+static const struct bh_plugin plugin = {BH_PLUGIN_HEAD("TestPermit"), .permit = wait_a_minute};
+const struct bh_plugin *const bh_plugins_extra[] = {&plugin, NULL};
+
+/* ---- who asks ---------------------------------------------------------------------------------- */
 
 struct asker {
     struct bh_bus *bus;
@@ -104,6 +121,31 @@ static const Berth__ControlReply *ask_page(struct fixture *f, struct asker *k, c
     q.limit = limit;
     q.places = places;
     return ask(f, k, &q);
+}
+
+static void test_a_pod_at_permit_tells_for_whom_it_waits(void)
+{
+    const uint32_t waiting = 1u << BERTH__QUEUE_PLACE__QUEUE_WAITING;
+    struct fixture f;
+    struct asker k;
+    const Berth__QueuePod *p;
+
+    setup_with(&f, "profiles:\n- plugins: {permit: {enabled: [{name: TestPermit}]}}\n");
+    go(&f);
+    asker_open(&f, &k);
+    add_pod(&f, "p", "1");
+    SPIN(&f, place(&f, "p") == BH_Q_WAITING);
+    const Berth__ControlReply *page = ask_page(&f, &k, NULL, waiting, 0, 10);
+    CU_ASSERT_FATAL(page->n_pod == 1);
+    p = page->pod[0];
+    CU_ASSERT_STRING_EQUAL(p->node, "n1");
+    CU_ASSERT_STRING_EQUAL(p->message, "waiting on permit");
+    CU_ASSERT_FATAL(p->n_plugin == 1);
+    CU_ASSERT_STRING_EQUAL(p->plugin[0], "TestPermit");
+    const int64_t left = p->permit_ns - bh_sched_now(&f.d);
+    CU_ASSERT(left > 0 && left <= INT64_C(60000000000));
+    asker_close(&k);
+    teardown(&f);
 }
 
 static void test_status_tells_what_it_waits_for(void)
@@ -452,6 +494,7 @@ static void test_answers_take_their_share_and_no_more(void)
 BH_TESTS("scheduler/control",
          {"status tells what it waits for", test_status_tells_what_it_waits_for},
          {"a pod is followed through its places", test_a_pod_is_followed_through_its_places},
+         {"a pod at Permit tells for whom it waits", test_a_pod_at_permit_tells_for_whom_it_waits},
          {"the queue comes in pages", test_the_queue_comes_in_pages},
          {"the configuration is told without keys", test_the_configuration_is_told_without_keys},
          {"the file is read again", test_the_file_is_read_again},

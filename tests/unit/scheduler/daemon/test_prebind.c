@@ -58,28 +58,6 @@ const struct bh_plugin *const bh_plugins_extra[] = {&plugin, NULL};
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
-static void setup_with(struct fixture *f, const char *yaml)
-{
-    struct bh_err err = {0};
-    char path[160];
-    FILE *file;
-
-    setup(f);
-    scheduler_stop(f);
-    snprintf(path, sizeof(path), "%s/config.yaml", f->dir);
-    file = fopen(path, "w");
-    CU_ASSERT_FATAL(file != NULL);
-    fprintf(file,
-            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n%s",
-            yaml);
-    fclose(file);
-    bh_sched_config_free(f->config);
-    CU_ASSERT_FATAL(bh_sched_config_load(path, &f->config, &err) == 0);
-    f->config->pod_max_backoff_ns = 0;
-    scheduler_start(f);
-    snap_node(f, "n1", "4");
-}
-
 static void setup_permit(struct fixture *f, int64_t timeout_ns)
 {
     permit.timeout_ns = timeout_ns;
@@ -177,15 +155,6 @@ static void write_done(struct fixture *f, struct item *i, enum bh_kind kind, con
     bh_pb_pack(&b, m);
     answer_object(&f->b[0], i, DONE, NULL, &b);
     bh_buf_fini(&b);
-}
-
-static bool has_event(const struct binder *b, const char *reason, const char *note)
-{
-    for (unsigned i = 0; i < b->n; i++)
-        if (b->items[i].kind == EVENT && bh_streq(b->items[i].event, reason) &&
-            bh_streq(b->items[i].note, note))
-            return true;
-    return false;
 }
 
 /* A bind waits for the status patch that is out: each is answered. */
@@ -520,6 +489,20 @@ static void test_the_end_of_a_term_takes_everything_back(void)
 
 /* ---- Permit ---------------------------------------------------------------------------------- */
 
+/* How many waits ended with this. */
+static unsigned waits(struct fixture *f, const char *result)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf out = {0};
+    BH_CLEANUP(bh_freep)
+    char *series =
+        bh_asprintf("scheduler_permit_wait_duration_seconds_count{result=\"%s\"} ", result);
+    unsigned n = 0;
+
+    bh_metrics_render(f->d.metrics, &out);
+    const char *at = strstr(bh_buf_str(&out), series);
+    return at && sscanf(at + strlen(series), "%u", &n) == 1 ? n : 0;
+}
+
 static void test_a_waiting_pod_is_bound_when_it_is_allowed(void)
 {
     struct fixture f;
@@ -540,7 +523,7 @@ static void test_a_waiting_pod_is_bound_when_it_is_allowed(void)
     CU_ASSERT(!bh_waiting_reject(permit.pods, bh_str_c("u-p"), "TestPermit", "too late"));
     CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
     CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
-    CU_ASSERT(permit.pods->by_uid.len == 0);
+    CU_ASSERT(permit.pods->by_uid.len == 0 && waits(&f, "Success") == 1);
     teardown(&f);
 }
 
@@ -567,6 +550,7 @@ static void test_a_waiting_pod_is_rejected_or_runs_out_of_time(void)
     i = find_item(&f.b[0], PATCH, "late");
     CU_ASSERT_STRING_EQUAL(i->reason, "Unschedulable");
     CU_ASSERT(i->set_nominated && !*i->nominated);
+    CU_ASSERT(waits(&f, "Unschedulable") == 2 && waits(&f, "Error") == 0);
     teardown(&f);
 }
 
@@ -582,6 +566,7 @@ static void test_a_deleted_waiting_pod_leaves_its_room(void)
     end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
     SPIN(&f, binds(&f, "now"));
     CU_ASSERT(permit.pods->by_uid.len == 0 && f.d.prebinds.n == 0);
+    CU_ASSERT(waits(&f, "Unschedulable") == 1);
     teardown(&f);
 }
 
@@ -610,7 +595,7 @@ static void test_a_waiting_pod_is_preempted_in_memory(void)
     SPIN(&f, has_event(&f.b[0], "Preempted",
                        "Preempted by pod u-now on node n1 (in kube-scheduler memory)."));
     SPIN(&f, has_event(&f.b[0], "FailedScheduling", "waiting on permit for pod: preempted"));
-    CU_ASSERT(count_items(&f.b[0], DELETE, "p") == 0);
+    CU_ASSERT(count_items(&f.b[0], DELETE, "p") == 0 && waits(&f, "Error") == 1);
     SPIN(&f, binds(&f, "now"));
     teardown(&f);
 }
