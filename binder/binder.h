@@ -27,8 +27,8 @@
  * done and follow it at any time; those that came as items of their own are fenced like the rest.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
- * objects.c volumes and claims (objects.h); events.c Kubernetes events; series.c which of them are
- * repetitions.
+ * objects.c volumes and claims (objects.h); patches.c what plugins ask for; events.c Kubernetes events;
+ * series.c which of them are repetitions.
  * Threads: one.
  */
 #ifndef BH_BINDER_H
@@ -62,6 +62,7 @@ struct bh_binder_options {
     const char *instance;           /* part of the name: "1" of berth-binder@1 */
     const char *metrics_address;
     const struct bh_bus_users *users; /* of this host: whose work is done; NULL = our own */
+    const char *plugin_writes;        /* what plugins may patch (patches.h), NULL = nothing */
     const struct bh_api_config *api;
     /* qps, burst, limit_file, json of the two clients; the rest is not looked at */
     struct bh_api_options limits, event_limits;

@@ -3,6 +3,7 @@
  * binder/main.c - berth-binder: parse, run, report
  */
 #include "binder/binder.h"
+#include "binder/patches.h"
 #include "common/api/from_flags.h"
 #include "common/base/log.h"
 
@@ -21,7 +22,7 @@ int main(int argc, char **argv)
 {
     struct bh_api_own_flags api = {NULL, NULL};
     const char *runtime = NULL, *metrics = "127.0.0.1:0", *instance = "0", *endpoint = NULL;
-    const char *key_file = NULL, *scheduler_key = NULL, *users_text = NULL;
+    const char *key_file = NULL, *scheduler_key = NULL, *users_text = NULL, *plugin_writes = NULL;
     const struct bh_opt own[] = {
         BH_API_OWN_OPTS(&api),
         {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
@@ -33,6 +34,9 @@ int main(int argc, char **argv)
         {"key-file", 0, BH_OPT_STR, &key_file, "FILE", "tcp: our key, of 'berth keygen'"},
         {"scheduler-key", 0, BH_OPT_STR, &scheduler_key, "FILE",
          "tcp: public key of the scheduler; no other one is talked to"},
+        {"plugin-writes", 0, BH_OPT_STR, &plugin_writes, "LIST",
+         "what scheduler plugins may have patched: RESOURCE[.GROUP][/SUBRESOURCE], separated by "
+         "commas (default: nothing); the API server has to allow it, too"},
         {"metrics-address", 0, BH_OPT_STR, &metrics, "ADDR",
          "address of /metrics and the health paths; port 0 takes a free one, 0 turns them off"},
         BH_BUS_USERS_OPT(&users_text),
@@ -50,6 +54,8 @@ int main(int argc, char **argv)
     rc = bh_runtime_dir(runtime, dir, &err);
     if (rc == 0)
         rc = bh_bus_users_load(users_text, &users, &err);
+    if (rc == 0 && plugin_writes)
+        rc = bh_plugin_writes_check(plugin_writes, &err);
     if (rc == 0)
         rc = bh_api_setup_load(&setup, &flags, &api, dir, &err);
     if (rc == 0) {
@@ -60,6 +66,7 @@ int main(int argc, char **argv)
                                             .instance = instance,
                                             .metrics_address = metrics,
                                             .users = &users,
+                                            .plugin_writes = plugin_writes,
                                             .api = setup.api,
                                             .limits = bh_api_setup_options(&setup, false),
                                             .event_limits = bh_api_setup_options(&setup, true)};

@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 
-#include "binder/objects.h"
+#include "binder/patches.h"
 #include "common/data/json.h"
 #include "common/k8s/codec.h"
 #include "common/k8s/quantity.h"
@@ -21,6 +21,7 @@
 enum todo { READ, CREATE, FINALIZERS, WRITE, POD_STATUS, REMOVE };
 struct bh_object_job {
     const Berth__WorkItem *it;
+    struct bh_patch_job *patch; /* a plugin's: it has nothing of what follows */
     const struct bh_kind_info *kind;
     struct bh_arena arena;      /* the job's */
     struct bh_arena seen_arena; /* of what was told last */
@@ -174,12 +175,20 @@ static bool is_complete(const struct bh_object_job *o)
     }
 }
 
-struct bh_object_job *bh_object_job_new(const Berth__WorkItem *it, struct bh_err *err)
+struct bh_object_job *bh_object_job_new(const Berth__WorkItem *it, const char *plugin_writes,
+                                        struct bh_err *err)
 {
     const Berth__ObjectWrite *w = it->write;
     struct bh_object_job *o = bh_calloc(1, sizeof(*o));
 
     o->it = it;
+    if (w->patch) {
+        o->patch = bh_patch_job_new(w, plugin_writes, err);
+        if (o->patch)
+            return o;
+        free(o);
+        return NULL;
+    }
     o->kind = &bh_kinds[kind_of(it->kind)];
     bh_arena_init(&o->arena, SEEN_MAX);
     bh_arena_init(&o->seen_arena, SEEN_MAX);
@@ -202,6 +211,7 @@ void bh_object_job_free(struct bh_object_job *o)
 {
     if (!o)
         return;
+    bh_patch_job_free(o->patch);
     bh_arena_fini(&o->arena);
     bh_arena_fini(&o->seen_arena);
     bh_arena_fini(&o->body_arena);
@@ -210,7 +220,7 @@ void bh_object_job_free(struct bh_object_job *o)
 
 bool bh_object_job_reads(const struct bh_object_job *o)
 {
-    return o->todo == READ;
+    return o->patch ? bh_patch_job_reads(o->patch) : o->todo == READ;
 }
 
 bool bh_object_job_seen(const struct bh_object_job *o, struct bh_buf *ret)
@@ -357,8 +367,11 @@ static struct bh_json *body_of(struct bh_object_job *o, struct bh_api_call *call
 void bh_object_job_request(struct bh_object_job *o, struct bh_buf *path, struct bh_buf *body,
                            struct bh_api_call *call)
 {
+    if (o->patch) {
+        bh_patch_job_request(o->patch, path, body, call);
+        return;
+    }
     bool status = o->todo == WRITE && o->kind->kind == BH_KIND_RESOURCECLAIM;
-
     bh_arena_reset(&o->body_arena);
     bh_buf_reset(path);
     bh_buf_reset(body);
@@ -544,6 +557,8 @@ bool bh_object_job_reply(struct bh_object_job *o, const struct bh_api_reply *r,
 {
     struct bh_api_status s;
 
+    if (o->patch)
+        return bh_patch_job_reply(o->patch, r, ret);
     if (r->code >= 200 && r->code < 300)
         return success(o, r, ret);
     bh_decode_status(r->body.p, r->body.n, r->code, &s);

@@ -16,6 +16,7 @@
  *   DEALLOCATION    status                     right for the version that was decided about alone
  *   DELETE_CLAIM    finalizers; delete         what is gone is done
  *   UNRESERVATION   status (strategic)         no condition but the uid
+ *   PATCH           see patches.h
  *
  * Threads:    the binder's.
  * Upstream:   plugins/volumebinding/binder.go (bindAPIUpdate), plugins/dynamicresources (bindClaim,
@@ -29,8 +30,10 @@
 #include "common/bus/bus.h"
 
 struct bh_object_job;
-/* it outlives the job. NULL: its object is none; err says why. */
-struct bh_object_job *bh_object_job_new(const Berth__WorkItem *it, struct bh_err *err);
+/* it outlives the job. plugin_writes: what plugins may patch. NULL: its object is none, or a patch is
+ * not made; err says why. */
+struct bh_object_job *bh_object_job_new(const Berth__WorkItem *it, const char *plugin_writes,
+                                        struct bh_err *err);
 void bh_object_job_free(struct bh_object_job *o);
 /* The next request only reads. */
 bool bh_object_job_reads(const struct bh_object_job *o);

@@ -295,10 +295,12 @@ static void run_step(struct bh_job *j)
 
 static enum step first_step(const Berth__WorkItem *it)
 {
+    if (it->look)
+        return STEP_LOOK;
     if (it->write)
         return STEP_OBJECT;
     if (it->kind == BERTH__WORK_KIND__WORK_BIND)
-        return it->look ? STEP_LOOK : STEP_BIND;
+        return STEP_BIND;
     return it->kind == BERTH__WORK_KIND__WORK_DELETE && !it->condition ? STEP_DELETE : STEP_PATCH;
 }
 
@@ -322,7 +324,9 @@ static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__
         bh_binder_answer(b, w->epoch, it, BERTH__OUTCOME__OUTCOME_DONE, 0, "", "", 0);
         return;
     }
-    if (it->write && !(object = bh_object_job_new(it, &err))) {
+    if (it->write && !it->look && !(object = bh_object_job_new(it, b->o.plugin_writes, &err))) {
+        bh_log_error("Refused what the scheduler asked for", bh_kv_u("kind", (unsigned)it->kind),
+                     bh_kv_s("why", err.msg));
         bh_binder_answer(b, w->epoch, it, BERTH__OUTCOME__OUTCOME_REJECTED, 0, "BadRequest",
                          err.msg, 0);
         return;
@@ -363,12 +367,13 @@ void bh_binder_take(struct bh_binder *b, struct bh_batch *batch, const Berth__Wo
         take_item(b, batch, w, w->item[i]);
 }
 
-/* It writes devices: done late, it could take some that the next scheduler gave to another pod. */
+/* It writes devices: done late, it could take some that the next scheduler gave to another pod. What a
+ * plugin's patch does late nobody knows. */
 static bool takes_devices(const Berth__WorkItem *it)
 {
     return it->kind == BERTH__WORK_KIND__WORK_ALLOCATION ||
            it->kind == BERTH__WORK_KIND__WORK_RESERVATION ||
-           it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM;
+           it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM || it->kind == BERTH__WORK_KIND__WORK_PATCH;
 }
 
 size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__WorkItem *out,

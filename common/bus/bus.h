@@ -22,7 +22,7 @@
 #include "common/bus/peers.h"
 #include "proto/berth.pb-c.h"
 
-#define BH_BUS_VERSION     2u /* 2: grants; a binder that ignored them would write unfenced */
+#define BH_BUS_VERSION     3u /* 3: patches; a binder that ignored one would post a Binding */
 #define BH_BUS_MAX_BYTES   (16u << 20)
 #define BH_BUS_BATCH_ITEMS 512u
 /* Frames for one peer; credit in the protocols keeps queues far shorter, this bounds the damage. */

@@ -45,12 +45,33 @@ static const char *check_change(const Berth__ObjectChange *c)
     return NULL;
 }
 
+/* A plugin's: what it holds is the binder's to judge. */
+static const char *check_patch(const Berth__ObjectWrite *o)
+{
+    const Berth__ObjectPatch *p = o->patch;
+
+    if (!p)
+        return "work: a write that is no patch";
+    if (o->has_object || o->has_pod_status)
+        return "work: patch with an object";
+    if (!id_ok(o->namespace_, false) || !id_ok(o->name, true) || !id_ok(o->uid, false) ||
+        !id_ok(o->resource_version, false))
+        return "work: patch without the object's name, or with one that is too long";
+    if (!id_ok(p->api_version, true) || !id_ok(p->resource, true) || !id_ok(p->subresource, false))
+        return "work: patch without apiVersion or resource, or with one that is too long";
+    if (!p->body || !*p->body || !text_ok(p->body))
+        return "work: patch without a body, or with one of more than 64 Ki bytes";
+    return NULL;
+}
+
 static const char *check_write(const Berth__WorkItem *w)
 {
     bool create = w->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM;
     bool global = w->kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
     const Berth__ObjectWrite *o = w->write;
 
+    if (o && w->kind == BERTH__WORK_KIND__WORK_PATCH)
+        return check_patch(o);
     if (!o || !o->has_object || !o->object.len)
         return "work: write without an object";
     if (!id_ok(o->namespace_, !global) || (global && o->namespace_ && *o->namespace_))
@@ -75,7 +96,7 @@ static const char *check_identity(const Berth__WorkItem *w)
 static bool is_write(const Berth__WorkItem *w)
 {
     return (int)w->kind >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM &&
-           (int)w->kind <= BERTH__WORK_KIND__WORK_UNRESERVATION;
+           (int)w->kind <= BERTH__WORK_KIND__WORK_PATCH;
 }
 
 static const char *check_item(const Berth__WorkItem *w)
@@ -86,6 +107,8 @@ static const char *check_item(const Berth__WorkItem *w)
         return why;
     if (is_write(w))
         why = check_write(w);
+    else if (w->write && w->kind == BERTH__WORK_KIND__WORK_BIND)
+        why = check_patch(w->write);
     else if (w->write)
         why = "work: an item of this kind writes no other object";
     if (!why && w->look && w->kind != BERTH__WORK_KIND__WORK_BIND)

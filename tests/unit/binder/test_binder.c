@@ -744,6 +744,50 @@ static void test_a_look_writes_nothing(void)
     teardown(&f);
 }
 
+/* A plugin's patch in the Binding's place, as far as plugins may write such objects. */
+static void test_a_bind_that_is_a_patch_posts_no_binding(void)
+{
+    static char ns[] = "ns", version[] = "v1", resource[] = "pods", sub[] = "status",
+                body[] = "{\"status\":{\"x\":\"y\"}}";
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    Berth__ObjectWrite o = BERTH__OBJECT_WRITE__INIT;
+    Berth__ObjectPatch patch = BERTH__OBJECT_PATCH__INIT;
+    struct pod *p;
+
+    setup(&f);
+    f.options.plugin_writes = "pods/status";
+    open_binder(&f);
+    p = add_pod(&f, "p");
+    o.namespace_ = ns;
+    o.name = p->name;
+    o.uid = p->uid;
+    o.patch = &patch;
+    patch.api_version = version;
+    patch.resource = resource;
+    patch.subresource = sub;
+    patch.body = body;
+    for (unsigned i = 0; i < 2; i++) {
+        work_of(&w, i + 1, BIND, p);
+        w.write = &o;
+        w.has_look = w.look = i == 1; /* the look is as ever */
+        send_items(&f, 10, &list, 1, 0);
+        SPIN(&f, f.n_results == i + 1);
+    }
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_DONE);
+    CU_ASSERT(p->patches == 1 && p->bindings == 0 && f.writes == 1 && f.gets == 1);
+    CU_ASSERT(strstr(f.last_patch, "\"x\":\"y\"") != NULL);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_REJECTED); /* on no node yet */
+    patch.subresource = NULL; /* pods themselves are not named */
+    work_of(&w, 3, BIND, p);
+    w.write = &o;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.n_results == 3);
+    CU_ASSERT(f.results[2].outcome == BERTH__OUTCOME__OUTCOME_REJECTED && f.writes == 1);
+    close_binder(&f);
+    teardown(&f);
+}
+
 static void test_status_patches_and_evictions(void)
 {
     struct fixture f;
@@ -1354,6 +1398,7 @@ BH_TESTS(
     {"a revoked binder says when nothing is out", test_a_revoked_binder_says_when_nothing_is_out},
     {"events of their own end with the lease", test_events_of_their_own_end_with_the_lease},
     {"a look writes nothing", test_a_look_writes_nothing},
+    {"a bind that is a patch posts no binding", test_a_bind_that_is_a_patch_posts_no_binding},
     {"a new scheduler is told what is on the wire",
      test_a_new_scheduler_is_told_what_is_on_the_wire},
     {"an allocation survives cuts, errors and repeats",

@@ -3,7 +3,9 @@
  * tests/unit/binder/test_objects.c - writes to volumes and claims, step by step against an API
  * server that the test plays: what goes out, and what every answer means
  */
-#include "binder/objects.h"
+#include <errno.h>
+
+#include "binder/patches.h"
 #include "common/data/json.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -75,7 +77,7 @@ static void begin(Berth__WorkKind kind, const char *name, const ProtobufCMessage
                                   "\"x/y\",\"requestName\":"
                                   "\"q\"}]}");
     t.ended = false;
-    t.job = bh_object_job_new(&t.item, &err);
+    t.job = bh_object_job_new(&t.item, NULL, &err);
     CU_ASSERT_FATAL(t.job != NULL);
 }
 
@@ -446,11 +448,231 @@ static void test_an_object_that_says_nothing_is_refused(void)
 
     begin_volume();
     t.write.object = pack(&k8s__persistent_volume__descriptor, PV("5", ""));
-    CU_ASSERT(bh_object_job_new(&t.item, &err) == NULL);
+    CU_ASSERT(bh_object_job_new(&t.item, NULL, &err) == NULL);
     CU_ASSERT(*err.msg);
     t.write.object = (ProtobufCBinaryData){3, (uint8_t *)text("\xff\xff\xff")};
-    CU_ASSERT(bh_object_job_new(&t.item, &err) == NULL);
+    CU_ASSERT(bh_object_job_new(&t.item, NULL, &err) == NULL);
     finish();
+}
+
+/* ---- what plugins ask for ---------------------------------------------------------------------- */
+
+static Berth__ObjectPatch patch;
+
+/* Of seat s of ns; NULL: refused, with this reason. */
+static void ask(const char *allowed, bool json, const char *body, const char *refusal)
+{
+    struct bh_err err = {0};
+
+    bh_arena_init(&t.a, 0);
+    berth__work_item__init(&t.item);
+    berth__object_write__init(&t.write);
+    berth__object_patch__init(&patch);
+    t.item.kind = BERTH__WORK_KIND__WORK_PATCH;
+    t.item.write = &t.write;
+    t.write.namespace_ = text("ns");
+    t.write.name = text("s");
+    t.write.uid = text("u-o");
+    t.write.patch = &patch;
+    patch.api_version = text("x.example.com/v1");
+    patch.resource = text("seats");
+    patch.json = json;
+    patch.body = text(body);
+    t.ended = false;
+    t.job = bh_object_job_new(&t.item, allowed, &err);
+    CU_ASSERT((t.job != NULL) == (refusal == NULL));
+    CU_ASSERT_STRING_EQUAL(err.msg, refusal ? refusal : "");
+}
+
+#define SEATS     "nodes,seats.x.example.com"
+#define SEAT_PATH "/apis/x.example.com/v1/namespaces/ns/seats/s"
+#define BY_P      "{\"metadata\":{\"labels\":{\"l\":\"1\"}},\"spec\":{\"by\":\"p\"}}"
+#define SEAT(uid, version, rest)                                                                   \
+    "{\"metadata\":{\"name\":\"s\",\"uid\":\"" uid "\",\"resourceVersion\":\"" version "\","       \
+    "\"labels\":{\"l\":\"1\"}}" rest "}"
+
+static void test_a_merge_patch_is_made_of_the_object_that_was_meant(void)
+{
+    ask(SEATS, false, BY_P, NULL);
+    sends("PATCH", SEAT_PATH);
+    CU_ASSERT_STRING_EQUAL(bh_buf_str(&t.body),
+                           "{\"metadata\":{\"labels\":{\"l\":\"1\"},\"uid\":\"u-o\"},\"spec\":{"
+                           "\"by\":\"p\"}}");
+    gets_conflict(); /* whose? */
+    sends("GET", SEAT_PATH);
+    gets(200, SEAT("u-o", "7", ",\"spec\":{\"by\":\"q\"}"));
+    sends("PATCH", SEAT_PATH);
+    gets_conflict();
+    gets(200, SEAT("u-o", "8", ",\"spec\":{\"by\":\"p\"}"));
+    ends(DONE, ""); /* an earlier request of ours */
+    finish();
+
+    ask(SEATS, false, BY_P, NULL);
+    sends("PATCH", SEAT_PATH);
+    gets_conflict();
+    sends("GET", SEAT_PATH);
+    gets(200, SEAT("u-other", "7", ""));
+    ends(GONE, "the object was re-created");
+    finish();
+
+    ask(SEATS, false, BY_P, NULL);
+    sends("PATCH", SEAT_PATH);
+    gets(200, SEAT("u-o", "8", ""));
+    ends(DONE, "");
+    CU_ASSERT(!bh_object_job_seen(t.job, &t.seen));
+    finish();
+}
+
+static void test_a_patch_of_a_version_is_not_made_of_another(void)
+{
+    ask(SEATS, false, BY_P, NULL);
+    t.write.resource_version = text("5");
+    bh_object_job_free(t.job);
+    t.job = bh_object_job_new(&t.item, SEATS, NULL);
+    sends("PATCH", SEAT_PATH);
+    CU_ASSERT(body_has("\"resourceVersion\":\"5\""));
+    gets_conflict();
+    sends("GET", SEAT_PATH);
+    gets(200, SEAT("u-o", "6", ",\"spec\":{\"by\":\"q\"}"));
+    ends(REJECTED, "it was modified");
+    finish();
+}
+
+static void test_a_json_patch_tests_first(void)
+{
+    static const char body[] = "[{\"op\":\"test\",\"path\":\"/spec/by\",\"value\":\"\"},"
+                               "{\"op\":\"replace\",\"path\":\"/spec/by\",\"value\":\"p\"},"
+                               "{\"op\":\"remove\",\"path\":\"/spec/free\"}]";
+    static const char failed[] =
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
+        "\"Invalid\",\"message\":\"the server rejected our request\",\"code\":422}";
+
+    ask(SEATS, true, body, NULL);
+    sends("PATCH", SEAT_PATH);
+    CU_ASSERT(strncmp(bh_buf_str(&t.body),
+                      "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"u-o\"},"
+                      "{\"op\":\"test\",\"path\":\"/spec/by\"",
+                      80) == 0);
+    gets(422, failed);
+    sends("GET", SEAT_PATH);
+    gets(200, SEAT("u-o", "7", ",\"spec\":{\"by\":\"p\"}"));
+    ends(DONE, ""); /* both are as wanted */
+    finish();
+
+    ask(SEATS, true, body, NULL);
+    sends("PATCH", SEAT_PATH);
+    gets(422, failed);
+    sends("GET", SEAT_PATH);
+    gets(200, SEAT("u-o", "7", ",\"spec\":{\"by\":\"q\",\"free\":true}"));
+    ends(REJECTED, "the server rejected our request"); /* somebody else's now */
+    finish();
+
+    ask(SEATS, true, body, NULL);
+    for (unsigned i = 0; i < 20 && !t.ended; i++) {
+        sends(i % 2 ? "GET" : "PATCH", SEAT_PATH);
+        if (i % 2)
+            gets(200, SEAT("u-o", "7", ",\"spec\":{\"by\":\"\",\"free\":true}"));
+        else
+            gets_conflict();
+    }
+    ends(REJECTED, "it was modified"); /* not for ever */
+    finish();
+}
+
+static void test_a_patch_that_is_missing_or_refused_ends(void)
+{
+    ask(SEATS, false, BY_P, NULL);
+    sends("PATCH", SEAT_PATH);
+    gets(404, "{}");
+    CU_ASSERT(t.ended && t.end.outcome == GONE);
+    finish();
+    ask(SEATS, false, BY_P, NULL);
+    sends("PATCH", SEAT_PATH);
+    gets(403, "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no\"}");
+    ends(REJECTED, "no");
+    finish();
+    ask(SEATS, false, BY_P, NULL);
+    sends("PATCH", SEAT_PATH);
+    gets(422, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"message\":\"by: too long\"}");
+    ends(REJECTED, "by: too long");
+    finish();
+    ask(SEATS, false, BY_P, NULL);
+    sends("PATCH", SEAT_PATH);
+    gets_conflict();
+    gets(200, "<html>");
+    ends(REJECTED, "the API server's answer is no such object");
+    finish();
+}
+
+static void test_patches_that_no_plugin_may_have_made(void)
+{
+    static const struct {
+        const char *allowed;
+        bool json;
+        const char *body, *refusal;
+    } cases[] = {
+        {NULL, false, BY_P,
+         "plugins may not write seats.x.example.com: --plugin-writes of berth-binder does not name "
+         "it"},
+        {"seats,seats.x.example.com/status,seats.x.example.comm", false, BY_P,
+         "plugins may not write seats.x.example.com: --plugin-writes of berth-binder does not name "
+         "it"},
+        {SEATS, false, "[]", "the merge patch, or its metadata, is no object"},
+        {SEATS, false, "{\"metadata\":null}", "the merge patch, or its metadata, is no object"},
+        {SEATS, false, "{\"metadata\":{\"name\":\"x\"}}",
+         "the merge patch changes which object it is"},
+        {SEATS, true, "{}", "the JSON patch is no list of operations"},
+        {SEATS, true, "[]", "the JSON patch is no list of operations"},
+        {SEATS, true, "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"}]",
+         "an operation is test, add, replace or remove: others cannot be repeated"},
+        {SEATS, true, "[7]",
+         "an operation is test, add, replace or remove: others cannot be repeated"},
+        {SEATS, true, "[{\"op\":\"add\",\"value\":1}]",
+         "an operation needs a path, which begins with /"},
+        {SEATS, true, "[{\"op\":\"add\",\"path\":\"/spec/l/-\",\"value\":1}]",
+         "an operation adds to a list or removes from it: it cannot be repeated"},
+        {SEATS, true, "[{\"op\":\"remove\",\"path\":\"/spec/l/0\"}]",
+         "an operation adds to a list or removes from it: it cannot be repeated"},
+        {SEATS, true, "[{\"op\":\"replace\",\"path\":\"/metadata/uid\",\"value\":\"x\"}]",
+         "an operation changes which object it is"},
+    };
+    struct bh_err err = {0};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        ask(cases[i].allowed, cases[i].json, cases[i].body, cases[i].refusal);
+        finish();
+        t.job = NULL;
+    }
+    ask(SEATS, false, BY_P, NULL);
+    bh_object_job_free(t.job);
+    patch.api_version = text("x.example.com/../v1");
+    CU_ASSERT_PTR_NULL(bh_object_job_new(&t.item, SEATS, &err));
+    CU_ASSERT(strstr(err.msg, "apiVersion, resource or subresource is none") != NULL);
+    patch.api_version = text("x.example.com/v1");
+    patch.body = text("{\"spec\":");
+    CU_ASSERT_PTR_NULL(bh_object_job_new(&t.item, SEATS, &err));
+    CU_ASSERT(strncmp(err.msg, "the patch is no JSON: ", 22) == 0);
+    patch.body = text(BY_P);
+    t.write.uid = NULL;
+    t.job = bh_object_job_new(&t.item, SEATS, &err);
+    CU_ASSERT_PTR_NULL(t.job);
+    CU_ASSERT_STRING_EQUAL(
+        err.msg, "the patch says neither uid nor resourceVersion of the object that is meant");
+    finish();
+}
+
+static void test_the_list_of_what_plugins_may_write(void)
+{
+    static const char *const bad[] = {"",      ",pods",   "pods,",       "Pods",
+                                      "pods/", "/status", "pods,,nodes", "a b"};
+    struct bh_err err = {0};
+
+    CU_ASSERT(bh_plugin_writes_check("pods,pods/status,seats.x.example.com", &err) == 0);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(bad); i++)
+        CU_ASSERT(bh_plugin_writes_check(bad[i], &err) == -EINVAL);
+    CU_ASSERT_STRING_EQUAL(err.msg,
+                           "--plugin-writes: \"a b\" is not RESOURCE[.GROUP][/SUBRESOURCE], "
+                           "such as pods, pods/status or widgets.example.com");
 }
 
 BH_TESTS("binder/objects", {"a volume gets its claim", test_a_volume_gets_its_claim},
@@ -466,4 +688,12 @@ BH_TESTS("binder/objects", {"a volume gets its claim", test_a_volume_gets_its_cl
          {"a new claim has one name, whoever makes it",
           test_a_new_claim_has_one_name_whoever_makes_it},
          {"a stranger's claim is left alone", test_a_strangers_claim_is_left_alone},
-         {"an object that says nothing is refused", test_an_object_that_says_nothing_is_refused})
+         {"an object that says nothing is refused", test_an_object_that_says_nothing_is_refused},
+         {"a merge patch is made of the object that was meant",
+          test_a_merge_patch_is_made_of_the_object_that_was_meant},
+         {"a patch of a version is not made of another",
+          test_a_patch_of_a_version_is_not_made_of_another},
+         {"a JSON patch tests first", test_a_json_patch_tests_first},
+         {"a patch that is missing or refused ends", test_a_patch_that_is_missing_or_refused_ends},
+         {"patches that no plugin may have made", test_patches_that_no_plugin_may_have_made},
+         {"the list of what plugins may write", test_the_list_of_what_plugins_may_write})

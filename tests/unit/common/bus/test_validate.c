@@ -215,6 +215,47 @@ static void test_object_writes(void)
     CU_ASSERT(!valid(&e)); /* a pod's deletion writes no claim */
 }
 
+static void test_patches(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__WorkBatch b = BERTH__WORK_BATCH__INIT;
+    Berth__WorkItem w = BERTH__WORK_ITEM__INIT, *list[] = {&w};
+    Berth__ObjectWrite o = BERTH__OBJECT_WRITE__INIT;
+    Berth__ObjectPatch p = BERTH__OBJECT_PATCH__INIT;
+    char **const needed[] = {&o.name, &p.api_version, &p.resource, &p.body};
+
+    e.work = &b;
+    b.has_epoch = 1;
+    b.item = list;
+    b.n_item = 1;
+    w.has_id = w.has_kind = 1;
+    w.name = w.namespace_ = w.uid = w.node = text;
+    w.write = &o;
+    o.name = p.api_version = p.resource = p.body = text;
+    for (unsigned i = 0; i < 2; i++) {
+        w.kind = i ? BERTH__WORK_KIND__WORK_BIND : BERTH__WORK_KIND__WORK_PATCH;
+        o.patch = NULL;
+        CU_ASSERT(!valid(&e));
+        o.patch = &p;
+        CU_ASSERT(valid(&e)); /* the object's namespace and uid are the binder's to miss */
+        o.uid = o.namespace_ = text;
+        CU_ASSERT(valid(&e));
+        for (unsigned k = 0; k < BH_ARRAY_LEN(needed); k++) {
+            *needed[k] = empty;
+            CU_ASSERT(!valid(&e));
+            *needed[k] = huge;
+            CU_ASSERT(!valid(&e));
+            *needed[k] = text;
+        }
+        o.has_object = 1;
+        CU_ASSERT(!valid(&e));
+        o.has_object = 0;
+        o.uid = huge;
+        CU_ASSERT(!valid(&e));
+        o.uid = o.namespace_ = NULL;
+    }
+}
+
 static void test_binder_side(void)
 {
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
@@ -355,6 +396,7 @@ int main(int argc, char **argv)
         {"grants", test_grant},
         {"work items carry what their kind needs", test_work},
         {"writes name their object and say what it shall be", test_object_writes},
+        {"patches name their object and have a body", test_patches},
         {"results and binder hellos are complete", test_binder_side},
         {"questions ask for something that fits into an answer", test_control},
         {"answers hold pods that are somewhere, and not too many", test_control_reply},
