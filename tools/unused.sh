@@ -10,8 +10,6 @@ cd "$(dirname "$0")/.."
 
 # symbol: why it may stay
 stays='
-bh_run_bind: Bind and PostBind are extension points; for what is built in, a binder does both
-bh_run_post_bind: as bh_run_bind
 bh_waiting_allow: the handle of Permit plugins, as upstream gives it to them
 bh_waiting_reject: as bh_waiting_allow
 bh_waiting_each: as bh_waiting_allow

@@ -2,9 +2,15 @@
  *
  * scheduler/cache/write.h - what has to be written at the API server for a pod
  *
- * Reserve chooses it (reservations.h), PostFilter may ask for it, a binder writes it; the daemon
- * gets it from bh_engine_prebind_work(), bh_engine_undo_work() and struct bh_decision.
- * Upstream: PreBind of VolumeBinding and DynamicResources.
+ * Reserve chooses it (reservations.h), PreBind may add to it, PostFilter and Bind may ask for it, a
+ * binder writes it; the daemon gets it from bh_engine_prebind_work(), bh_engine_undo_work(),
+ * bh_engine_bind() and struct bh_decision.
+ *
+ * A plugin's own write is a patch. The scheduler holds no credentials, so it is a request: the binder
+ * has the last word on which resources (its --plugin-writes), on the form (binder/patches.h), and on
+ * whether the object still is the one that was meant. Whoever asks may be asked again, after a
+ * restart or when an answer is lost, and a write may be repeated: what is there already is done.
+ * Upstream: PreBind of VolumeBinding and DynamicResources; Binding.
  */
 #ifndef BH_WRITE_H
 #define BH_WRITE_H
@@ -32,16 +38,33 @@ enum bh_write_what {
      * deleted. */
     BH_WRITE_DELETE_CLAIM,
     /* Undone. ResourceClaim: the pod out of status.reservedFor; the allocation stays. */
-    BH_WRITE_UNRESERVATION
+    BH_WRITE_UNRESERVATION,
+    /* A plugin's own: `patch`. Its kind and object are not looked at. */
+    BH_WRITE_PATCH
+};
+struct bh_patch {
+    const char *api_version, *resource; /* "apps/v1", "deployments" */
+    const char *subresource;            /* "status", or NULL */
+    bool json;                          /* a list of operations (RFC 6902); else a merge patch */
+    const char *body;                   /* JSON */
 };
 struct bh_write {
     enum bh_write_what what;
     enum bh_kind kind;
-    /* Of the object as it was when the decision was taken: another version means conflict. */
+    /* Of the object as it was when the decision was taken: another version means conflict. A PATCH
+     * needs uid or version, unless it is JSON with a test of its own. */
     const char *namespace_, *name, *uid, *resource_version;
     /* The whole object as it shall be (K8s__PersistentVolume ...). A new allocation comes without
      * allocationTimestamp: the time of writing goes there. */
     const ProtobufCMessage *object;
     const K8s__PodExtendedResourceClaimStatus *pod_status; /* NEW_CLAIM; without the name */
+    const struct bh_patch *patch;                          /* PATCH */
+    const char *plugin;                                    /* PATCH: who asks for it; static */
+};
+struct bh_bind_order {
+    const char *plugin; /* whose order it is; the framework says */
+    /* NULL: a Binding. Else this PATCH, whose effect is that the pod gets its node: the watch has to
+     * show it there, or the pod is looked at and decided anew (BH_BOUND_UNSEEN_NS). */
+    const struct bh_write *write;
 };
 #endif

@@ -136,12 +136,15 @@ void bh_sched_review_adopted(struct bh_sched_daemon *d)
 static bool takes_claims(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
 {
     const struct bh_status *s = bh_engine_reserve(d->engine, &p->pending, node);
+    bool open = s != NULL;
     uint32_t n;
 
-    (void)bh_engine_prebind_work(d->engine, bh_pod_uid(p->pod), &n);
-    if (s || n)
+    const struct bh_write *v = bh_engine_prebind_work(d->engine, bh_pod_uid(p->pod), &n);
+    for (uint32_t i = 0; v && i < n; i++) /* plugins' own were made before that, too */
+        open |= v[i].what != BH_WRITE_PATCH;
+    if (open)
         bh_engine_unreserve(d->engine, &p->pending, node);
-    return !s && !n;
+    return !open;
 }
 
 /* On its node from now on. False: there is nothing to adopt. */
@@ -179,12 +182,12 @@ static bool adopt(struct bh_sched_daemon *d, struct bh_adopted *a)
     /* Every binder, or the one started in its place, has said what it sends: nothing of this. */
     if (d->adopt.heard_all_ns)
         a->until_boot_ns = BH_MIN(a->until_boot_ns, now + BH_INFLIGHT_REQUEST_NS);
-    bh_sched_send_bind(d, p, node);
+    const bool asked = bh_sched_send_bind(d, p, node, true);
     struct bh_work *w = p->pod->bind;
     w->slot = a->slot;
     w->doubt_boot_ns = a->until_boot_ns;
     a->slot = 0;
-    if (a->term != d->lease.term)
+    if (!asked || a->term != d->lease.term)
         bh_ledger_keep(d->ledger, w,
                        bh_mono_ns() + a->until_boot_ns - BH_MIN(now, a->until_boot_ns));
     return true;
@@ -249,7 +252,8 @@ void bh_sched_adopt_reported(struct bh_sched_daemon *d, const Berth__BinderHello
 
         if (it->kind == BERTH__WORK_KIND__WORK_ALLOCATION ||
             it->kind == BERTH__WORK_KIND__WORK_RESERVATION ||
-            it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM)
+            it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM ||
+            it->kind == BERTH__WORK_KIND__WORK_PATCH)
             note_claim(d, &item, 0, true);
         if (it->kind != BERTH__WORK_KIND__WORK_BIND || (s && (s->bind || s->adopted)))
             continue;

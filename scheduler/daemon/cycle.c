@@ -191,8 +191,42 @@ void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p
         patch_nomination(d, p, node);
 }
 
-void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
+/* Bind plugins have their say about w. false: none of them binds it; *ret_text is the caller's. */
+static bool ask_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
+                     struct bh_work *w, enum bh_over *ret_how, char **ret_text)
 {
+    struct bh_bind_order order;
+    const struct bh_status *s = bh_engine_bind(d->engine, &p->pending, node, &order);
+
+    w->plugin = order.plugin;
+    if (!s && !order.write)
+        return true;
+    if (!s) {
+        bh_work_write(w, order.write);
+        const char *why = bh_work_unfit(w);
+        if (!why)
+            return true;
+        berth__object_write__free_unpacked(bh_take_ptr(w->item.write), NULL);
+        *ret_how = BH_OVER_ERROR;
+        *ret_text =
+            bh_asprintf("running Bind plugin \"%s\": what it wants written cannot be sent: %s",
+                        order.plugin, why);
+        return false;
+    }
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    *ret_how = bh_status_code(s) == BH_SKIP ? BH_OVER_SKIPPED
+               : bh_status_rejected(s)      ? BH_OVER_REFUSED
+                                            : BH_OVER_ERROR;
+    *ret_text = bh_strdup(bh_status_message(&a, s));
+    return false;
+}
+
+bool bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
+                        bool adopted)
+{
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    enum bh_over how;
+    bool asked = true;
     const struct bh_pod_rec *pod = p->pending.pod;
     const struct bh_bind_texts texts = {.pod = p->pod,
                                         .ns = bh_rec_text(pod, pod->namespace_),
@@ -204,7 +238,27 @@ void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p
 
     w->outside = bh_engine_extender_binds(d->engine, &p->pending);
     w->decision = p->decision;
-    (void)bh_ledger_add(d->ledger, w);
+    if (!w->outside)
+        asked = ask_bind(d, p, node, w, &how, &text);
+    if (asked || adopted) {
+        (void)bh_ledger_add(d->ledger, w);
+        return asked;
+    }
+    bh_work_free(w);
+    bh_sched_unwind(d, p, node, how, "", text);
+    return false;
+}
+
+void bh_sched_bind_inside(struct bh_sched_daemon *d, struct bh_work *w)
+{
+    const struct bh_queued_pod *p = w->pod->queued;
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    enum bh_over how;
+
+    if (!p || ask_bind(d, p, bh_sym_internc(d->symtab, w->item.node), w, &how, &text))
+        bh_ledger_inside(d->ledger, w);
+    else
+        bh_sched_bind_refused(d, w, how, text);
 }
 
 /* Reserve or Permit said no, or assume failed. The texts are copied into a before anything is
@@ -372,8 +426,7 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
             return "scheduled";
         bh_sched_saw(d, profile, BH_SEEN_PRE_BIND, BH_SUCCESS, 0); /* nothing to do */
         bh_queue_binding(d->queue, p->pod);
-        bh_sched_send_bind(d, p, node);
-        return "scheduled";
+        return bh_sched_send_bind(d, p, node, false) ? "scheduled" : "error";
     }
     decision_of_status(&d->text_arena, s, &dec, &plugin);
     if (bh_unlikely(p->decision))
@@ -496,7 +549,8 @@ static bool unassume(struct bh_sched_daemon *d, struct bh_str uid)
     return true;
 }
 
-/* A Permit plugin said no: a rejection like one in the cycle, and only then the move event. */
+/* A Permit plugin said no: a rejection like one in the cycle, and only then the move event. Without
+ * plugin: PreBind or Bind did, which no event of the cluster makes good. */
 static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const char *plugin,
                      const char *text)
 {
@@ -504,12 +558,12 @@ static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const c
     const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, bh_pod_uid(p->pod), &shape);
     BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(rec, rec->h.size);
     BH_CLEANUP(bh_freep)
-    char *message = bh_asprintf("0/1 nodes are available: 1 %s.", text);
+    char *message = plugin ? bh_asprintf("0/1 nodes are available: 1 %s.", text) : bh_strdup(text);
     const struct bh_decision dec = {.kind = BH_NO_FIT,
                                     .reason = "Unschedulable",
                                     .message = message,
                                     .unschedulable_plugins = &plugin,
-                                    .n_unschedulable_plugins = 1,
+                                    .n_unschedulable_plugins = plugin != NULL,
                                     .clear_nomination = true};
 
     shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, shape));
@@ -524,6 +578,7 @@ static const char *what_ended(enum bh_over how, const char *message)
     return how == BH_OVER_GONE        ? "the pod was deleted"
            : how == BH_OVER_RECALLED  ? "the lease ended before it was written"
            : how == BH_OVER_ELSEWHERE ? "the pod was bound to another node"
+           : how == BH_OVER_SKIPPED   ? "every Bind plugin skipped the pod"
                                       : message;
 }
 
@@ -536,8 +591,9 @@ void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_pod_state *s, en
 
     if (ours)
         bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED, what_ended(how, message));
-    if (how == BH_OVER_REJECTED && ours && bh_engine_is_assumed(d->engine, uid)) {
-        rejected(d, p, plugin, message);
+    if ((how == BH_OVER_REJECTED || how == BH_OVER_REFUSED) && ours &&
+        bh_engine_is_assumed(d->engine, uid)) {
+        rejected(d, p, how == BH_OVER_REJECTED ? plugin : NULL, message);
         return;
     }
     (void)unassume(d, uid); /* the move event before the pod returns: an error is not a rejection */
@@ -547,7 +603,7 @@ void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_pod_state *s, en
         bh_queue_done(d->queue, s); /* bound after all, by another try or another hand */
         return;
     }
-    if (how != BH_OVER_RECALLED && how != BH_OVER_ELSEWHERE) {
+    if (how != BH_OVER_RECALLED && how != BH_OVER_ELSEWHERE && how != BH_OVER_SKIPPED) {
         bh_queue_say(s, "SchedulerError", message);
         failed_scheduling_event(d, p, message);
         patch_condition(d, p, "SchedulerError", message, true, BH_SYM_NONE);

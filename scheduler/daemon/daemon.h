@@ -225,7 +225,12 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max);
 uint64_t bh_sched_condition_hash(const char *reason, const char *message);
 /* A pod that is written for before its bind, or waits: its status says where it goes. */
 void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node);
-void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node);
+/* Asks the Bind plugins, and a binder or an extender. false: the plugins do not bind it, so it is not
+ * asked for, and the pod is on its way back; but of one that the scheduler before us sent (adopted) the
+ * item is in the ledger all the same, to be kept: it must not go out. */
+bool bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
+                        bool adopted);
+void bh_sched_bind_inside(struct bh_sched_daemon *d, struct bh_work *w); /* no extender binds it */
 /* An event: drivers have to make its devices ready first. */
 void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node);
 /* Unreserve is done: Forget, the move event, and the pod back to the queue (prebind.h). */
@@ -279,8 +284,9 @@ void bh_sched_see_victims_off(struct bh_sched_daemon *d); /* after the snapshot 
 void bh_sched_drop_leaving(struct bh_sched_daemon *d);
 /* A bind is answered; w is kept or freed. Bound: the API server says so. Refused: for good. */
 void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w);
-void bh_sched_bind_refused(struct bh_sched_daemon *d, struct bh_work *w, Berth__Outcome o,
+void bh_sched_bind_refused(struct bh_sched_daemon *d, struct bh_work *w, enum bh_over how,
                            const char *message);
+void bh_sched_post_bind(struct bh_sched_daemon *d, struct bh_work *w); /* once; the pod is there */
 /* daemon_metrics.c, daemon_observe.c */
 void bh_sched_metrics_init(struct bh_sched_daemon *d);
 void bh_sched_metrics_free(struct bh_sched_daemon *d);

@@ -239,7 +239,6 @@ void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod 
     if (p->flushed)
         bh_cell_add(m->flushed, 1);
     bh_sched_saw(d, profile, BH_SEEN_BIND, BH_SUCCESS, (int64_t)(bind_s * 1e9));
-    bh_sched_saw(d, profile, BH_SEEN_POST_BIND, BH_SUCCESS, 0); /* no plugin does anything here */
 }
 
 void bh_sched_count_permit(struct bh_sched_daemon *d, const char *result, int64_t waited_ns)

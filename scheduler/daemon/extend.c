@@ -69,7 +69,7 @@ static void on_bound(void *arg, uint64_t id, enum bh_ext_bound how, const char *
     bh_assert(w && w->outside);
     switch (how) {
     case BH_EXT_NOT_BOUND:
-        bh_ledger_inside(d->ledger, w);
+        bh_sched_bind_inside(d, w);
         return;
     case BH_EXT_BOUND:
         bh_sched_count_outcome(d, BERTH__OUTCOME__OUTCOME_DONE);
@@ -87,7 +87,7 @@ static void on_bound(void *arg, uint64_t id, enum bh_ext_bound how, const char *
         bh_log_error("Binding failed", bh_kv_s("namespace", w->item.namespace_),
                      bh_kv_s("pod", w->item.name), bh_kv_s("node", w->item.node),
                      bh_kv_s("message", error));
-        bh_sched_bind_refused(d, w, BERTH__OUTCOME__OUTCOME_REJECTED, error);
+        bh_sched_bind_refused(d, w, BH_OVER_ERROR, error);
         return;
     }
 }

@@ -85,11 +85,19 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
         bh_queue_say(s, told->reason, told->message);
 }
 
-/* The watch has shown what became of a pod that was bound: it is no longer looked after. */
+/* The watch has shown what became of a pod that was bound: it is no longer looked after. A bind whose
+ * answer was bad may have been done all the same, by an earlier request. */
 static void end_kept(struct bh_sched_daemon *d, struct bh_pod_state *s)
 {
-    if (s->bind && s->bind->kept)
-        bh_ledger_finish(d->ledger, s->bind);
+    struct bh_work *w = s->bind;
+
+    if (!w || !w->kept)
+        return;
+    const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, bh_pod_uid(s), NULL);
+    if (rec && !bh_engine_is_assumed(d->engine, bh_pod_uid(s)) &&
+        bh_streq(bh_sym_text(d->symtab, rec->node), w->item.node))
+        bh_sched_post_bind(d, w);
+    bh_ledger_finish(d->ledger, w);
 }
 
 static void on_deleted(void *arg, const char *text)

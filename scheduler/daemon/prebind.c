@@ -93,14 +93,6 @@ void bh_sched_prebind_fini(struct bh_sched_daemon *d)
 
 /* ---- one write ------------------------------------------------------------------------------- */
 
-static ProtobufCBinaryData packed(const ProtobufCMessage *m)
-{
-    struct bh_buf b = {0};
-
-    bh_pb_pack(&b, m);
-    return (ProtobufCBinaryData){b.n, (uint8_t *)bh_buf_take(&b)};
-}
-
 static struct bh_work *item_of(const struct bh_prebind *b, const struct bh_write *w)
 {
     const struct bh_pod_rec *pod = b->pod;
@@ -108,18 +100,8 @@ static struct bh_work *item_of(const struct bh_prebind *b, const struct bh_write
         (Berth__WorkKind)((int)BERTH__WORK_KIND__WORK_VOLUME_CLAIM + (int)w->what);
     struct bh_work *item =
         bh_work_for(kind, bh_rec_text(pod, pod->namespace_), bh_rec_text(pod, pod->name), b->state);
-    Berth__ObjectWrite *o = item->item.write = bh_malloc(sizeof(*o));
 
-    berth__object_write__init(o);
-    o->namespace_ = bh_strdup(w->namespace_ ? w->namespace_ : "");
-    o->name = bh_strdup(w->name ? w->name : "");
-    o->uid = bh_strdup(w->uid ? w->uid : "");
-    o->resource_version = bh_strdup(w->resource_version ? w->resource_version : "");
-    o->has_object = true;
-    o->object = packed(w->object);
-    o->has_pod_status = w->pod_status != NULL;
-    if (w->pod_status)
-        o->pod_status = packed(&w->pod_status->base);
+    bh_work_write(item, w);
     return item;
 }
 
@@ -129,7 +111,8 @@ _Static_assert((int)BH_WRITE_SELECTED_NODE == BERTH__WORK_KIND__WORK_SELECTED_NO
                    (int)BH_WRITE_NEW_CLAIM == BERTH__WORK_KIND__WORK_NEW_CLAIM - 4 &&
                    (int)BH_WRITE_DEALLOCATION == BERTH__WORK_KIND__WORK_DEALLOCATION - 4 &&
                    (int)BH_WRITE_DELETE_CLAIM == BERTH__WORK_KIND__WORK_DELETE_CLAIM - 4 &&
-                   (int)BH_WRITE_UNRESERVATION == BERTH__WORK_KIND__WORK_UNRESERVATION - 4,
+                   (int)BH_WRITE_UNRESERVATION == BERTH__WORK_KIND__WORK_UNRESERVATION - 4 &&
+                   (int)BH_WRITE_PATCH == BERTH__WORK_KIND__WORK_PATCH - 4,
                "writes have the same numbers on the bus, from 4 on");
 
 static void send_out(struct bh_sched_daemon *d, struct bh_prebind *b, struct bh_work *item)
@@ -161,7 +144,7 @@ static void undo_next(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
     while (b->next < b->n_undo) {
         struct bh_work *item = b->undo[b->next++];
-        if (bh_work_fits(item)) {
+        if (!bh_work_unfit(item)) {
             send_out(d, b, item);
             return;
         }
@@ -231,6 +214,17 @@ static void count(struct bh_sched_daemon *d, const struct bh_prebind *b, bool fa
                            b->phase == CHECKS ? now - b->since_ns : -1);
 }
 
+static void write_next(struct bh_sched_daemon *d, struct bh_prebind *b);
+
+/* A PreBind plugin wants something written that Reserve did not know of. */
+static bool has_more(const struct bh_sched_daemon *d, const struct bh_prebind *b)
+{
+    uint32_t n;
+
+    (void)bh_engine_prebind_work(d->engine, uid_of(b), &n);
+    return b->next < n;
+}
+
 static void check(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
     const struct bh_pending p = pending_of(b);
@@ -238,23 +232,32 @@ static void check(struct bh_sched_daemon *d, struct bh_prebind *b)
     const char *text;
 
     b->looked_ns = bh_mono_ns();
-    switch (bh_engine_prebind_check(d->engine, &p, b->node, b->since_ns, bh_sched_now(d), &text)) {
+    const enum bh_prebind_state said =
+        bh_engine_prebind_check(d->engine, &p, b->node, b->since_ns, bh_sched_now(d), &text);
+    switch (said) {
     case BH_PREBIND_WAITS:
+        if (has_more(d, b)) {
+            b->phase = WRITES;
+            write_next(d, b);
+            return;
+        }
         if (queued && !b->told_wait && bh_streq(text, "DynamicResources"))
             bh_sched_say_waits(d, queued, b->node);
         b->told_wait |= bh_streq(text, "DynamicResources");
         return;
     case BH_PREBIND_FAILED:
+    case BH_PREBIND_REFUSED:
         count(d, b, true, text);
-        end(d, b, BH_OVER_ERROR, "", text);
+        end(d, b, said == BH_PREBIND_FAILED ? BH_OVER_ERROR : BH_OVER_REFUSED, "", text);
         return;
     case BH_PREBIND_READY:
         count(d, b, false, "");
         break;
     }
-    if (queued)
-        bh_sched_send_bind(d, queued, b->node);
+    const bh_sym node = b->node;
     leave(d, b);
+    if (queued)
+        (void)bh_sched_send_bind(d, queued, node, false);
 }
 
 static void write_next(struct bh_sched_daemon *d, struct bh_prebind *b)
@@ -266,12 +269,18 @@ static void write_next(struct bh_sched_daemon *d, struct bh_prebind *b)
         b->began_ns = bh_sched_now(d);
     if (v && b->next < n) {
         struct bh_work *item = item_of(b, &v[b->next]);
-        if (bh_work_fits(item)) {
+        const char *why = bh_work_unfit(item), *plugin = v[b->next].plugin;
+        if (!why) {
             send_out(d, b, item);
             return;
         }
         bh_work_free(item);
-        end(d, b, BH_OVER_ERROR, "", "an object that the pod needs is too large to be written");
+        BH_CLEANUP(bh_freep)
+        char *text = plugin ? bh_asprintf("running PreBind plugin \"%s\": what it wants written "
+                                          "cannot be sent: %s",
+                                          plugin, why)
+                            : bh_strdup("an object that the pod needs is too large to be written");
+        end(d, b, BH_OVER_ERROR, "", text);
         return;
     }
     b->phase = CHECKS;
@@ -303,11 +312,10 @@ static void look_at_permit(struct bh_sched_daemon *d, struct bh_prebind *b)
 bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
                             bool waits)
 {
-    const struct bh_shape_rec *shape = bh_engine_shape_rec(d->engine, p->pending.shape);
     uint32_t n;
 
     (void)bh_engine_prebind_work(d->engine, bh_pod_uid(p->pod), &n);
-    if (!waits && !n && !shape->claims.n)
+    if (!waits && !n && !bh_engine_prebind_due(d->engine, &p->pending))
         return false;
     struct bh_prebind *b = enter(d, p, node, waits ? PERMIT : WRITES);
     bh_sched_tell_node(d, p, node);
@@ -395,8 +403,15 @@ bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid)
 
 void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_pod_state *s)
 {
-    if (s->prebind)
-        leave(d, s->prebind);
+    struct bh_prebind *b = s->prebind;
+
+    if (!b)
+        return;
+    if (b->node != BH_SYM_NONE) {
+        const struct bh_pending p = pending_of(b);
+        bh_engine_unreserve(d->engine, &p, b->node);
+    }
+    leave(d, b);
 }
 
 bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
@@ -427,12 +442,25 @@ static void log_refusal(const struct bh_work *w, const Berth__WorkResult *r)
                 bh_kv_s("message", r->message));
 }
 
+static const char *writer(const struct bh_sched_daemon *d, const struct bh_prebind *b,
+                          const struct bh_work *w)
+{
+    uint32_t n;
+    const struct bh_write *v = bh_engine_prebind_work(d->engine, uid_of(b), &n);
+
+    if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH)
+        return v && b->next < n && v[b->next].plugin ? v[b->next].plugin : "";
+    return w->item.kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM ||
+                   w->item.kind == BERTH__WORK_KIND__WORK_SELECTED_NODE
+               ? "VolumeBinding"
+               : "DynamicResources";
+}
+
 /* An object comes with a failure too, when some of the steps were done. */
 static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struct bh_work *w,
                     const Berth__WorkResult *r)
 {
-    const bool volume = w->item.kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM ||
-                        w->item.kind == BERTH__WORK_KIND__WORK_SELECTED_NODE;
+    const bool patch = w->item.kind == BERTH__WORK_KIND__WORK_PATCH;
     bool done = r->outcome == BERTH__OUTCOME__OUTCOME_DONE;
     const char *why = r->message && *r->message ? r->message : "the write failed";
     struct bh_err err = {0};
@@ -440,18 +468,17 @@ static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struc
 
     if (w->item.kind == BERTH__WORK_KIND__WORK_NEW_CLAIM)
         bh_sched_count_claim_made(d, done || r->has_object);
-    if (r->has_object)
+    if (r->has_object && !patch)
         rc = bh_engine_prebind_written(d->engine, uid_of(b), b->next, r->object.data, r->object.len,
                                        &err);
-    else if (done)
+    else if (done && !patch)
         rc = bh_err_set(&err, -EINVAL, "the binder did not say what it wrote");
     if (b->over) {
         undo(d, b);
     } else if (!done || rc < 0) {
         BH_CLEANUP(bh_freep)
         char *text =
-            bh_asprintf("running PreBind plugin \"%s\": %s",
-                        volume ? "VolumeBinding" : "DynamicResources", done ? err.msg : why);
+            bh_asprintf("running PreBind plugin \"%s\": %s", writer(d, b, w), done ? err.msg : why);
         log_refusal(w, r);
         count(d, b, true, text);
         end(d, b, BH_OVER_ERROR, "", text);
@@ -478,7 +505,8 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
     }
     if (r->outcome != BERTH__OUTCOME__OUTCOME_DONE)
         log_refusal(w, r);
-    else if (r->has_object && w->item.kind != BERTH__WORK_KIND__WORK_DELETE_CLAIM)
+    else if (r->has_object && w->item.kind != BERTH__WORK_KIND__WORK_DELETE_CLAIM &&
+             w->item.kind != BERTH__WORK_KIND__WORK_PATCH)
         (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
                               false, NULL);
     undo_next(d, b);

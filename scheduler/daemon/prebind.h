@@ -41,6 +41,8 @@ struct bh_prebinds {
 enum bh_over { /* how a binding cycle ended other than well */
                BH_OVER_ERROR = 1,
                BH_OVER_REJECTED, /* by a Permit plugin */
+               BH_OVER_REFUSED,  /* by a PreBind or Bind plugin that did not fail */
+               BH_OVER_SKIPPED,  /* by all Bind plugins: tried again, and nobody is told */
                BH_OVER_GONE,     /* the pod */
                BH_OVER_RECALLED, /* the lease ended: no event, no condition */
                BH_OVER_ELSEWHERE /* another client bound it: neither, and nothing is undone */
@@ -64,7 +66,7 @@ void bh_sched_unwind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, b
 bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It is to make room (upstream: preemption in memory); false: it is not in here. */
 bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid);
-/* Another client bound the pod. */
+/* Another client bound the pod: Unreserve, and nothing else. */
 void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It came back to the queue and was popped while it is in here. false: it is not. */
 bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p);

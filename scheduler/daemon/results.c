@@ -21,6 +21,17 @@
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+void bh_sched_post_bind(struct bh_sched_daemon *d, struct bh_work *w)
+{
+    const struct bh_queued_pod *p = w->pod->queued;
+
+    if (!p || w->told_bound)
+        return;
+    w->told_bound = true;
+    if (!bh_engine_post_bind(d->engine, &p->pending, w->item.node))
+        bh_sched_saw(d, w->item.event->reporting_controller, BH_SEEN_POST_BIND, BH_SUCCESS, 0);
+}
+
 /* The queue's entry stays until the watch shows the pod on its node, whichever comes first. */
 void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
 {
@@ -35,6 +46,7 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
                              (double)(bh_mono_ns() - w->queued_ns - w->late_ns) / 1e9);
         bh_sched_log_bound(p, w->item.node);
     }
+    bh_sched_post_bind(d, w);
     if (p && assumed && !w->bound_seen) {
         bh_ledger_keep(d->ledger, w, bh_mono_ns() + d->timing.unseen_ns);
         return;
@@ -44,21 +56,23 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
     bh_ledger_finish(d->ledger, w);
 }
 
-void bh_sched_bind_refused(struct bh_sched_daemon *d, struct bh_work *w, Berth__Outcome o,
+void bh_sched_bind_refused(struct bh_sched_daemon *d, struct bh_work *w, enum bh_over how,
                            const char *message)
 {
+    const struct bh_queued_pod *p = w->pod->queued;
     const uint64_t now = bh_boot_ns();
-    const bool elsewhere = o == BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE;
-    const bool pending = w->pod->queued && !w->bound_seen;
 
-    if (pending && !elsewhere && now < w->doubt_boot_ns) {
+    if (p && !w->bound_seen && how != BH_OVER_ELSEWHERE && now < w->doubt_boot_ns) {
         bh_ledger_keep(d->ledger, w, bh_mono_ns() + (w->doubt_boot_ns - now));
         return; /* an earlier request may still bind it: it counts until that is over */
     }
-    if (w->bound_seen)
+    if (w->bound_seen) {
+        if (p && how == BH_OVER_ELSEWHERE)
+            bh_engine_unreserve(d->engine, &p->pending, bh_sym_internc(d->symtab, w->item.node));
         bh_sched_pod_gone(d, w->pod);
-    else
-        bh_sched_bind_failed(d, w, elsewhere ? BH_OVER_ELSEWHERE : BH_OVER_ERROR, message);
+    } else {
+        bh_sched_bind_failed(d, w, how, message);
+    }
     bh_ledger_finish(d->ledger, w);
 }
 
@@ -76,16 +90,16 @@ static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Bert
     case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE: /* the watch will tell */
         bh_log_info("The pod is on another node", bh_kv_s("namespace", w->item.namespace_),
                     bh_kv_s("pod", w->item.name), bh_kv_s("node", r->message));
-        bh_sched_bind_refused(d, w, r->outcome, "");
+        bh_sched_bind_refused(d, w, BH_OVER_ELSEWHERE, "");
         break;
     default:
-        text = bh_asprintf("running Bind plugin \"DefaultBinder\": %s",
+        text = bh_asprintf("running Bind plugin \"%s\": %s", w->plugin ? w->plugin : "",
                            r->message ? r->message : "binding failed");
         bh_log_error("Binding failed", bh_kv_s("namespace", w->item.namespace_),
                      bh_kv_s("pod", w->item.name), bh_kv_s("node", w->item.node),
                      bh_kv_i("code", r->code), bh_kv_s("reason", r->reason),
                      bh_kv_s("message", r->message));
-        bh_sched_bind_refused(d, w, r->outcome, text);
+        bh_sched_bind_refused(d, w, BH_OVER_ERROR, text);
         break;
     }
 }

@@ -3,6 +3,8 @@
  * scheduler/daemon/work.c - one item of the ledger: made, put on the wire, and freed
  */
 #include "scheduler/daemon/work.h"
+#include "common/k8s/codec.h"
+#include "scheduler/engine/engine.h"
 
 struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
                             struct bh_str uid)
@@ -137,7 +139,8 @@ bool bh_work_takes_effect(const struct bh_work *w)
     return (w->item.kind == BERTH__WORK_KIND__WORK_BIND && !w->item.look) ||
            w->item.kind == BERTH__WORK_KIND__WORK_ALLOCATION ||
            w->item.kind == BERTH__WORK_KIND__WORK_RESERVATION ||
-           w->item.kind == BERTH__WORK_KIND__WORK_NEW_CLAIM;
+           w->item.kind == BERTH__WORK_KIND__WORK_NEW_CLAIM ||
+           w->item.kind == BERTH__WORK_KIND__WORK_PATCH;
 }
 
 void bh_work_doubt(struct bh_work *w, uint64_t ns)
@@ -146,7 +149,54 @@ void bh_work_doubt(struct bh_work *w, uint64_t ns)
         w->doubt_boot_ns = BH_MAX(w->doubt_boot_ns, bh_boot_ns() + ns);
 }
 
-bool bh_work_fits(const struct bh_work *w)
+static ProtobufCBinaryData packed(const ProtobufCMessage *m)
+{
+    struct bh_buf b = {0};
+
+    bh_pb_pack(&b, m);
+    return (ProtobufCBinaryData){b.n, (uint8_t *)bh_buf_take(&b)};
+}
+
+static char *text_of(const char *s)
+{
+    return bh_strdup(s ? s : "");
+}
+
+static Berth__ObjectPatch *patch_of(const struct bh_patch *x)
+{
+    Berth__ObjectPatch *p = bh_malloc(sizeof(*p));
+
+    berth__object_patch__init(p);
+    p->api_version = text_of(x->api_version);
+    p->resource = text_of(x->resource);
+    p->subresource = text_of(x->subresource);
+    p->has_json = true;
+    p->json = x->json;
+    p->body = text_of(x->body);
+    return p;
+}
+
+void bh_work_write(struct bh_work *w, const struct bh_write *x)
+{
+    Berth__ObjectWrite *o = w->item.write = bh_malloc(sizeof(*o));
+
+    berth__object_write__init(o);
+    o->namespace_ = text_of(x->namespace_);
+    o->name = text_of(x->name);
+    o->uid = text_of(x->uid);
+    o->resource_version = text_of(x->resource_version);
+    if (x->what == BH_WRITE_PATCH) {
+        o->patch = patch_of(x->patch);
+        return;
+    }
+    o->has_object = true;
+    o->object = packed(x->object);
+    o->has_pod_status = x->pod_status != NULL;
+    if (x->pod_status)
+        o->pod_status = packed(&x->pod_status->base);
+}
+
+const char *bh_work_unfit(const struct bh_work *w)
 {
     Berth__WorkBatch batch = BERTH__WORK_BATCH__INIT;
     Berth__Envelope env = BERTH__ENVELOPE__INIT;
@@ -156,5 +206,6 @@ bool bh_work_fits(const struct bh_work *w)
     batch.n_item = 1;
     batch.item = &item;
     env.work = &batch;
-    return berth__envelope__get_packed_size(&env) < BH_BUS_MAX_BYTES / 2 && !bh_bus_validate(&env);
+    return berth__envelope__get_packed_size(&env) < BH_BUS_MAX_BYTES / 2 ? bh_bus_validate(&env)
+                                                                         : "it is too large";
 }

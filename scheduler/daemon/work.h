@@ -14,15 +14,18 @@
 #include "common/bus/bus.h"
 #include "scheduler/queue/pods.h"
 
+struct bh_write; /* scheduler/cache/write.h */
 struct bh_work {
     Berth__WorkItem item;           /* as it goes onto the wire; its texts are owned */
     struct bh_pod_state *pod;       /* the pod it is for, held; NULL: no pod of ours (a victim) */
     bool transition;                /* of the condition, or of those that it took the place of */
     struct bh_pod_state *on_behalf; /* DELETE: the preemptor, held */
-    bool last;       /* DELETE: waits for the end of the others on_behalf of that preemptor */
-    bool bound_seen; /* BIND: the watch was faster than the answer */
-    bool kept;       /* BIND: see bh_ledger_keep */
-    bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
+    bool last;          /* DELETE: waits for the end of the others on_behalf of that preemptor */
+    bool bound_seen;    /* BIND: the watch was faster than the answer */
+    bool kept;          /* BIND: see bh_ledger_keep */
+    bool outside;       /* BIND: an extender writes it, see bh_ledger_next_outside */
+    bool told_bound;    /* BIND: PostBind plugins know that it is done */
+    const char *plugin; /* BIND: the Bind plugin that asked for it; NULL: an extender's */
     uint64_t queued_ns, sent_ns;
     uint64_t due_ns;        /* kept: when to look */
     uint64_t doubt_boot_ns; /* BIND: until then an earlier request for it may take effect */
@@ -65,12 +68,15 @@ void bh_work_event(struct bh_work *w, const char *type, const char *reason, cons
 void bh_work_condition(struct bh_work *w, const char *type, const char *status, const char *reason,
                        char *message, int64_t generation, bool transition);
 void bh_work_nominate(struct bh_work *w, const char *node); /* "" clears it */
-/* The bus takes it: what is written for a pod comes from objects that any user may have made. Items
- * that are no binds and are not taken are dropped when they are sent; a write must not be. */
-bool bh_work_fits(const struct bh_work *w);
+/* The item's object; of a BIND what is written in the Binding's place. */
+void bh_work_write(struct bh_work *w, const struct bh_write *x);
+/* Why the bus would not take it, NULL: it does. What is written for a pod comes from objects that any
+ * user may have made, and from plugins. Items that are not taken are dropped when they are sent; a
+ * write must not be, nor a bind. */
+const char *bh_work_unfit(const struct bh_work *w);
 /* The request that is out may take effect although its outcome is not known: a bad answer to a later
  * one is not the end of it before that time (bh_work.doubt_boot_ns). */
 void bh_work_doubt(struct bh_work *w, uint64_t ns);
-/* It takes room or devices on a node if it is done. */
+/* It takes room or devices on a node if it is done; of a plugin's patch that is taken for granted. */
 bool bh_work_takes_effect(const struct bh_work *w);
 #endif

@@ -374,12 +374,18 @@ bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
     return p && p->assumed;
 }
 
+/* For points that need no cycle: its making costs as much as all else that comes after a decision. */
+static struct bh_call lone_call(struct bh_engine *e, const struct bh_pod_info *pod)
+{
+    return (struct bh_call){
+        .cache = &e->cache, .tab = e->tab, .objects = &e->objects, .pod = pod, .arena = &e->aside};
+}
+
 /* Most pods: no volumes, no claims. None has to be called then, unless calls are to be timed. */
 static bool nothing_to_reserve(struct bh_engine *e, const struct bh_framework *fw,
                                const struct bh_pod_info *pod)
 {
-    struct bh_call call = {
-        .cache = &e->cache, .tab = e->tab, .objects = &e->objects, .pod = pod, .arena = &e->aside};
+    struct bh_call call = lone_call(e, pod);
 
     if (e->watch.samples || pod->shape->flags & BH_SHAPE_USES_VOLUMES)
         return false;
@@ -479,6 +485,41 @@ unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct
         fn(arg, (struct bh_str){m->key, m->key_len});
     bh_map_clear(&e->waiting.activate);
     return n;
+}
+
+const struct bh_status *bh_engine_bind(struct bh_engine *e, const struct bh_pending *p, bh_sym node,
+                                       struct bh_bind_order *ret)
+{
+    const struct bh_pod_info pod = info_of(e, p);
+    const struct bh_profile *prof = profile_of(e, pod.shape);
+    struct bh_call call = lone_call(e, &pod);
+
+    *ret = (struct bh_bind_order){.plugin = ""};
+    bh_arena_reset(&e->aside);
+    return prof ? bh_run_bind(prof->fw, &call, node, ret) : &bh_status_skip;
+}
+
+bool bh_engine_prebind_due(struct bh_engine *e, const struct bh_pending *p)
+{
+    const struct bh_pod_info pod = info_of(e, p);
+    const struct bh_profile *prof = profile_of(e, pod.shape);
+
+    return pod.shape->claims.n || (prof && prof->fw->pre_binds);
+}
+
+bool bh_engine_post_bind(struct bh_engine *e, const struct bh_pending *p, const char *node)
+{
+    const struct bh_pod_info pod = info_of(e, p);
+    const struct bh_profile *prof = profile_of(e, pod.shape);
+    struct bh_call call = lone_call(e, &pod);
+
+    if (!prof || !prof->fw->n_point[BH_POINT_POST_BIND])
+        return false;
+    bh_arena_reset(&e->aside);
+    uint64_t t = bh_aside_watch(e, prof->fw, BH_POINT_POST_BIND);
+    bh_run_post_bind(prof->fw, &call, bh_sym_internc(e->tab, node));
+    bh_aside_point(e, prof->fw, BH_SEEN_POST_BIND, BH_SUCCESS, t);
+    return true;
 }
 
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node)

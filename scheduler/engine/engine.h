@@ -231,6 +231,12 @@ uint32_t bh_engine_permit_waits(const struct bh_engine *e, struct bh_str uid, co
 /* Pods that plugins want tried next; each is told once. Returns how many. */
 unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
                                void *arg);
+/* Bind. NULL: a binder shall bind the pod as *ret says (valid until the next call for a pod); Skip:
+ * no plugin does; anything else is the failure. ret->plugin: who was asked last. */
+const struct bh_status *bh_engine_bind(struct bh_engine *e, const struct bh_pending *p, bh_sym node,
+                                       struct bh_bind_order *ret);
+/* false: no plugin wanted to know. */
+bool bh_engine_post_bind(struct bh_engine *e, const struct bh_pending *p, const char *node);
 
 /* ---- what has to be written before a pod may be bound -------------------------------------------
  * Reserve chooses volumes and devices for the pod's claims on the node and takes them: every later
@@ -257,9 +263,13 @@ uint64_t bh_engine_claims_version(const struct bh_engine *e);
 enum bh_prebind_state {
     BH_PREBIND_READY, /* bind the pod */
     BH_PREBIND_WAITS, /* controllers or drivers have not answered yet: ask again after their objects
-                         changed, or in a second; *ret_text: the plugin that waits */
-    BH_PREBIND_FAILED /* *ret_text as upstream writes it; unreserve */
+                         changed, or in a second; *ret_text: the plugin that waits. Or a plugin has
+                         added to bh_engine_prebind_work: ask again when that is written */
+    BH_PREBIND_FAILED, /* *ret_text as upstream writes it; unreserve */
+    BH_PREBIND_REFUSED /* the same, by a plugin that did not fail */
 };
+/* Does the pod go through PreBind although nothing has to be written for it? */
+bool bh_engine_prebind_due(struct bh_engine *e, const struct bh_pending *p);
 /* After all writes: are the volumes bound, are the devices ready? since_ns: when the last write was
  * done; the plugins' timeouts count from there. *ret_text lives until the next call for a pod. */
 enum bh_prebind_state bh_engine_prebind_check(struct bh_engine *e, const struct bh_pending *p,

@@ -90,7 +90,7 @@ enum bh_prebind_state bh_engine_prebind_check(struct bh_engine *e, const struct 
         return BH_PREBIND_WAITS;
     }
     *ret_text = bh_status_message(&e->aside, s);
-    return BH_PREBIND_FAILED;
+    return bh_status_rejected(s) ? BH_PREBIND_REFUSED : BH_PREBIND_FAILED;
 }
 
 const struct bh_write *bh_engine_undo_work(struct bh_engine *e, const struct bh_pending *p,
@@ -103,10 +103,21 @@ const struct bh_write *bh_engine_undo_work(struct bh_engine *e, const struct bh_
     *ret_n = 0;
     if (!bh_aside_cycle(e, p, &pod, &cy))
         return NULL;
-    for (uint32_t i = 0; i < cy.fw->n_plugins && !*ret_n; i++)
-        if (cy.fw->plugins[i].plugin->undo_work)
-            *ret_n = cy.fw->plugins[i].plugin->undo_work(&cy.calls[i], &v);
-    return *ret_n ? v : NULL;
+    for (uint32_t i = 0; i < cy.fw->n_plugins; i++) {
+        const struct bh_write *more = NULL;
+        uint32_t n = cy.fw->plugins[i].plugin->undo_work
+                         ? cy.fw->plugins[i].plugin->undo_work(&cy.calls[i], &more)
+                         : 0;
+        if (!n)
+            continue;
+        struct bh_write *all = bh_arena_new_array(&e->aside, struct bh_write, *ret_n + n);
+        if (v)
+            memcpy(all, v, *ret_n * sizeof *v);
+        memcpy(all + *ret_n, more, n * sizeof *more);
+        v = all;
+        *ret_n += n;
+    }
+    return v;
 }
 
 /* ---- without an API server ------------------------------------------------------------------- */
@@ -162,8 +173,9 @@ void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid)
                                 bh_hash(uid.p, uid.n, 0) & 0xfffff);
             c->metadata->uid = c->metadata->name;
             put(e, BH_KIND_RESOURCECLAIM, &c->base);
-        } else
+        } else if (w->what != BH_WRITE_PATCH) {
             put(e, w->kind, w->object);
+        }
     }
     bh_reservation_drop(&e->reserved, uid);
 }

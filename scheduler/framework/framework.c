@@ -96,6 +96,9 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
             !(in->plugin->flags & BH_PLUGIN_READS_SUMS))
             fw->looking |= (uint64_t)1 << i;
     }
+    bh_each_plugin(k, fw, BH_POINT_PRE_BIND) {
+        fw->pre_binds |= !(fw->plugins[k].plugin->flags & BH_PLUGIN_RESERVES_CLAIMS);
+    }
     fw->evaluations =
         bh_arena_new_array(&fw->arena, struct bh_evaluations, fw->n_plugins ? fw->n_plugins : 1);
     *ret = fw;

@@ -15,7 +15,8 @@
  * "running Permit plugin "X": ..."
  *
  * A PreFilter Skip removes the plugin's Filter, AddPod and RemovePod from the cycle; a PreScore
- * Skip its Score and Normalize.
+ * Skip its Score and Normalize. PreBind is as Permit, Bind as Reserve, but for its Skip: the next
+ * plugin's turn.
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/runtime/framework.go.
@@ -50,6 +51,7 @@ struct bh_framework {
     uint32_t profile;   /* index in the configuration */
     uint64_t extending; /* plugins at PreFilter that have change_pod; bit i: plugin i */
     uint64_t looking;   /* plugins at Filter without BH_PLUGIN_READS_SUMS */
+    bool pre_binds;     /* some plugin at PreBind is there for pods without claims, too */
     const struct bh_engine_observer *observer; /* NULL: nothing is timed */
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
 };
@@ -170,8 +172,11 @@ void bh_run_unreserve(struct bh_cycle *cy, bh_sym node);
 const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns);
 /* Wait as long as some plugin waits; the first failure ends it. */
 const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_t since_ns);
-const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_bind_order *ret);
-void bh_run_post_bind(struct bh_cycle *cy, bh_sym node);
+/* Without a cycle: every pod gets here, and its making costs more than the point. c is filled in for
+ * one plugin after the other. Skip: all of them skipped. */
+const struct bh_status *bh_run_bind(const struct bh_framework *fw, struct bh_call *c, bh_sym node,
+                                    struct bh_bind_order *ret);
+void bh_run_post_bind(const struct bh_framework *fw, struct bh_call *c, bh_sym node);
 
 /* ---- helpers --------------------------------------------------------------------------------- */
 /* How many feasible nodes end the search; has_score: something scores. */

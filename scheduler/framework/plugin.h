@@ -46,7 +46,8 @@ enum bh_plugin_flags {
      * differ in nothing else (bh_shape_essence) have one answer. */
     BH_PLUGIN_HINTS_BY_ESSENCE = 2,
     /* reserve does nothing for a pod without BH_SHAPE_USES_VOLUMES for which the plugin, if it has
-     * idle(), is idle: it need not be called. */
+     * idle(), is idle: it need not be called; nor need pre_bind for a pod without claims for which
+     * reserve listed nothing. */
     BH_PLUGIN_RESERVES_CLAIMS = 4,
     /* It looks at the pod's own volumes or claims, which make most pods unlike all others. Results
      * kept for a shape are made without it, of the shape without volumes and claims
@@ -189,10 +190,6 @@ struct bh_queue_key { /* QueueSort compares these */
     int32_t priority;
     int64_t timestamp_ns;
 };
-struct bh_bind_order { /* what a binder shall write */
-    struct bh_str namespace_, name, uid;
-    bh_sym node;
-};
 
 /* For plugins that are not node local: what the other nodes' pods mean for pods of one shape,
  * counted once and from then on kept from cycle to cycle. With it the fast path need not ask
@@ -308,12 +305,21 @@ struct bh_plugin {
     void (*unreserve)(struct bh_call *c, bh_sym node); /* idempotent */
     const struct bh_status *(*permit)(struct bh_call *c, bh_sym node, int64_t *ret_timeout_ns);
     /* After everything that reserve listed is written, as often as it takes. NULL: bind; Wait: ask
-     * again; else the text of the failure. since_ns: when the last write was done. */
+     * again; else the text of the failure. since_ns: when the last write was done. It may list more
+     * (bh_reservation_add to what bh_reservation_for gives) and say Wait: it is asked again when that
+     * is written, and has to know then that it listed it. */
     const struct bh_status *(*pre_bind)(struct bh_call *c, bh_sym node, int64_t since_ns);
     /* What of the pod's reservation has to be undone at the API server; before unreserve. In
      * c->arena. */
     uint32_t (*undo_work)(struct bh_call *c, const struct bh_write **ret);
+    /* NULL: a binder shall bind the pod to the node as *ret says (write.h), left alone a Binding.
+     * Skip: the next Bind plugin's turn. Not asked when an extender binds. Asked once more, for the
+     * same node, by the scheduler after this one when the outcome is not known. Here and in
+     * post_bind the call has no `cycle`. */
     const struct bh_status *(*bind)(struct bh_call *c, bh_sym node, struct bh_bind_order *ret);
+    /* The API server has bound the pod there. Once a pod; unreserve may follow, if the pod goes before
+     * the watch has shown it on its node. A pod that was reserved sees at least one of the two, unless
+     * the scheduler is killed. */
     void (*post_bind)(struct bh_call *c, bh_sym node);
 
     /* ---- batch forms: rows are live nodes ---- */

@@ -9,11 +9,17 @@
 
 #define PERMIT_TIMEOUT_MAX_NS ((int64_t)15 * 60 * 1000000000)
 
+static const struct bh_status *failed(struct bh_arena *a, const char *point,
+                                      const struct bh_plugin *p, const struct bh_status *s)
+{
+    return bh_status_new(a, BH_ERROR, p->name, "running %s plugin \"%s\": %s", point, p->name,
+                         bh_status_message(a, s));
+}
+
 const struct bh_status *bh_run_failed(struct bh_cycle *cy, const char *point,
                                       const struct bh_plugin *p, const struct bh_status *s)
 {
-    return bh_status_new(cy->arena, BH_ERROR, p->name, "running %s plugin \"%s\": %s", point,
-                         p->name, bh_status_message(cy->arena, s));
+    return failed(cy->arena, point, p, s);
 }
 
 const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node)
@@ -83,27 +89,27 @@ const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_
     return wait;
 }
 
-const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_bind_order *ret)
+const struct bh_status *bh_run_bind(const struct bh_framework *fw, struct bh_call *c, bh_sym node,
+                                    struct bh_bind_order *ret)
 {
-    const struct bh_framework *fw = cy->fw;
-
     bh_each_plugin(i, fw, BH_POINT_BIND) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
-        const struct bh_status *s = p->bind(&cy->calls[i], node, ret);
+        c->args = fw->plugins[i].args;
+        *ret = (struct bh_bind_order){.plugin = p->name};
+        const struct bh_status *s = p->bind(c, node, ret);
         if (bh_status_code(s) == BH_SKIP)
             continue;
         if (bh_status_code(s) != BH_SUCCESS && !bh_status_rejected(s))
-            return bh_run_failed(cy, "Bind", p, s);
+            return failed(c->arena, "Bind", p, s);
         return s;
     }
     return &bh_status_skip;
 }
 
-void bh_run_post_bind(struct bh_cycle *cy, bh_sym node)
+void bh_run_post_bind(const struct bh_framework *fw, struct bh_call *c, bh_sym node)
 {
-    const struct bh_framework *fw = cy->fw;
-
     bh_each_plugin(i, fw, BH_POINT_POST_BIND) {
-        fw->plugins[i].plugin->post_bind(&cy->calls[i], node);
+        c->args = fw->plugins[i].args;
+        fw->plugins[i].plugin->post_bind(c, node);
     }
 }

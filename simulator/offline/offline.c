@@ -158,6 +158,8 @@ void bh_offline_write(struct bh_offline *w, const struct bh_write *x)
 {
     bool gone = x->what == BH_WRITE_DELETE_CLAIM;
 
+    if (x->what == BH_WRITE_PATCH) /* of a plugin, for others than the scheduler to read */
+        return;
     (void)put_other(w, x->kind, gone ? BH_EV_DELETE : BH_EV_UPDATE, x->namespace_, x->name,
                     gone ? NULL : x->object, NULL);
 }

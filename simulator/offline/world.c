@@ -126,6 +126,7 @@ static bool apply_write(void *arg, struct bh_arena *a, struct bh_json *obj)
         return true;
     case BH_WRITE_NEW_CLAIM: /* gates that make such claims cannot be switched on */
     case BH_WRITE_DELETE_CLAIM:
+    case BH_WRITE_PATCH:
         break;
     }
     return false;
@@ -137,7 +138,7 @@ static void on_write(void *arg, const struct bh_write *x)
     const struct bh_kind_info *k = &bh_kinds[x->kind];
     const struct bh_sim_type *t = bh_sim_type_of_kind(NULL, k->kind_name);
 
-    if (!t)
+    if (!t || x->what == BH_WRITE_PATCH) /* of a plugin, for others than the scheduler to read */
         return;
     if (x->what == BH_WRITE_DELETE_CLAIM)
         (void)bh_sim_delete(w->sim, t, x->namespace_, x->name, NULL, NULL);

@@ -31,8 +31,8 @@ struct item { /* a copy of what a binder was sent */
     char name[64], uid[64], node[64], reason[64], nominated[64];
     char message[512], note[512], event[64];
     bool transition, set_nominated, answered, look;
-    char object[64], object_uid[64], version[32]; /* what a write is about */
-    uint8_t bytes[2048];                          /* as it shall be */
+    char object[64], object_uid[64], version[32], resource[64]; /* what a write is about */
+    uint8_t bytes[2048]; /* as it shall be; of a patch its body */
     size_t n_bytes;
 };
 struct binder {
@@ -408,8 +408,10 @@ static inline void binder_keep(struct binder *b, uint64_t epoch, const Berth__Wo
         COPY(i->object, w->write->name);
         COPY(i->object_uid, w->write->uid);
         COPY(i->version, w->write->resource_version);
-        i->n_bytes = BH_MIN(w->write->object.len, sizeof(i->bytes));
-        memcpy(i->bytes, w->write->object.data, i->n_bytes);
+        const Berth__ObjectPatch *p = w->write->patch;
+        COPY(i->resource, p ? p->resource : "");
+        i->n_bytes = BH_MIN(p ? strlen(p->body) : w->write->object.len, sizeof(i->bytes));
+        memcpy(i->bytes, p ? (uint8_t *)p->body : w->write->object.data, i->n_bytes);
     }
 }
 

@@ -596,7 +596,7 @@ static void test_a_bind_in_one_block(void)
     CU_ASSERT_STRING_EQUAL(w->item.event->reporting_controller, "sched");
     CU_ASSERT_STRING_EQUAL(w->item.event->regarding_resource_version, "17");
     CU_ASSERT_STRING_EQUAL(w->item.event->note, "Successfully assigned ns/pod to node-1");
-    CU_ASSERT(w->item.kind == BERTH__WORK_KIND__WORK_BIND && bh_work_fits(w));
+    CU_ASSERT(w->item.kind == BERTH__WORK_KIND__WORK_BIND && !bh_work_unfit(w));
     bh_work_free(w);
     w = bh_work_bind(&t, 38); /* as long as it is */
     CU_ASSERT_STRING_EQUAL(w->item.event->note, "Successfully assigned ns/pod to node-1");

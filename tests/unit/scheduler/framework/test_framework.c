@@ -80,11 +80,23 @@ static const struct bh_status *permit(struct bh_call *c, bh_sym node, int64_t *r
     *ret = answers.timeout_ns[self(c)];
     return answers.permit[self(c)];
 }
+/* Bind and PostBind have no cycle: which plugin it is stands in its args. */
+static unsigned self_by_args(const struct bh_call *c, char what)
+{
+    const unsigned i = *(const unsigned *)c->args;
+
+    snprintf(answers.log + strlen(answers.log), 3, "%c%u", what, i);
+    return i;
+}
 static const struct bh_status *bind_it(struct bh_call *c, bh_sym node, struct bh_bind_order *ret)
 {
-    ret->node = node;
-    note(c, 'b');
-    return answers.bind[self(c)];
+    (void)node, (void)ret;
+    return answers.bind[self_by_args(c, 'b')];
+}
+static void post_bind(struct bh_call *c, bh_sym node)
+{
+    (void)node;
+    (void)self_by_args(c, 'B');
 }
 static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *p,
                                        const struct bh_node_info *n, int by)
@@ -101,7 +113,7 @@ static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_in
         .abi = BH_PLUGIN_ABI, .size = sizeof(struct bh_plugin), .name = n,                         \
         .pre_filter = pre_filter, .filter = filter, .post_filter = post_filter,                    \
         .pre_score = pre_score, .score = score, .reserve = reserve, .unreserve = unreserve,        \
-        .permit = permit, .bind = bind_it, .change_pod = add_pod,                                  \
+        .permit = permit, .bind = bind_it, .post_bind = post_bind, .change_pod = add_pod,          \
     }
 static const struct bh_plugin fakes[PLUGINS] = {FAKE("C"), FAKE("A"), FAKE("B")};
 
@@ -344,14 +356,24 @@ static void test_bind(void)
     struct bh_bind_order order = {0};
 
     setup(&w);
+    static unsigned ids[PLUGINS] = {0, 1, 2};
+    struct bh_call c = {.arena = &w.arena};
+    for (unsigned i = 0; i < PLUGINS; i++)
+        w.in[i].args = &ids[i];
     answers.bind[0] = &bh_status_skip;
-    CU_ASSERT(bh_run_bind(&w.cy, 4, &order) == NULL);
-    FX_STR(answers.log, "b0b1");
-    FX_INT(order.node, 4);
+    CU_ASSERT(bh_run_bind(&w.fw, &c, 4, &order) == NULL);
+    FX_STR(answers.log, "b0b1"); /* the third has nothing left to do */
+    FX_STR(order.plugin, "A");
+    CU_ASSERT(!order.write);
     answers.bind[1] = &failed;
-    FX_STR(bh_run_bind(&w.cy, 4, &order)->reasons[0], "running Bind plugin \"A\": boom");
+    FX_STR(bh_run_bind(&w.fw, &c, 4, &order)->reasons[0], "running Bind plugin \"A\": boom");
+    answers.bind[1] = &unschedulable; /* a rejection is no failure */
+    CU_ASSERT(bh_run_bind(&w.fw, &c, 4, &order) == &unschedulable);
     answers.bind[1] = answers.bind[2] = &bh_status_skip;
-    FX_INT(bh_run_bind(&w.cy, 4, &order)->code, BH_SKIP);
+    FX_INT(bh_run_bind(&w.fw, &c, 4, &order)->code, BH_SKIP);
+    answers.log[0] = '\0';
+    bh_run_post_bind(&w.fw, &c, 4);
+    FX_STR(answers.log, "B0B1B2");
     teardown(&w);
 }
 
