@@ -14,7 +14,7 @@
 #ifndef BH_BINDER_H
 #define BH_BINDER_H
 
-#include "scheduler/plugins/label_columns.h"
+#include "scheduler/cache/label_columns.h"
 #include "scheduler/plugins/volumebinding/translate.h"
 #include "scheduler/plugins/volumebinding/volumes.h"
 

@@ -4,7 +4,7 @@
  *
  * Upstream: pkg/scheduler/framework/plugins/volumezone.
  */
-#include "scheduler/plugins/label_columns.h"
+#include "scheduler/cache/label_columns.h"
 #include "scheduler/plugins/registry.h"
 #include "scheduler/plugins/volumebinding/hints.h"
 #include "scheduler/plugins/volumebinding/translate.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/plugins/label_columns.h - the nodes' values of a few label keys, by row
+ * scheduler/cache/label_columns.h - the nodes' values of a few label keys, by row
  *
  * For overlays (struct bh_overlay_ops) whose conditions on nodes differ from pod to pod: a column
  * is scanned in a fraction of the time that looking labels up takes.

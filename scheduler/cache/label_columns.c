@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/plugins/label_columns.c - the nodes' values of a few label keys, by row
+ * scheduler/cache/label_columns.c - the nodes' values of a few label keys, by row
  */
-#include "scheduler/plugins/label_columns.h"
+#include "scheduler/cache/label_columns.h"
 
 void bh_label_columns_fini(struct bh_label_columns *l)
 {
