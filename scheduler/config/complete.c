@@ -298,7 +298,7 @@ static struct bh_json *complete_args(struct bh_config_ctx *x, const struct bh_js
         if (!done && args)
             done = bh_json_clone(x->a, args);
         bh_json_append(x->a, out, "name: %s, args?: %p", name, done)->line = e->line;
-        if (p && !p->args_schema && args)
+        if (p && !p->args_schema && !(p->flags & BH_PLUGIN_OWN_ARGS) && args)
             bh_config_warn(x, e, "plugin \"%s\" takes no args: they have no effect", name);
         if (!p && !bh_config_is_legacy(name))
             bh_config_warn(x, e, "there is no plugin \"%s\": its args have no effect", name);

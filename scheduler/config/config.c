@@ -37,7 +37,7 @@ static int build_profile(struct bh_config_ctx *x, struct bh_profile_config *p,
         if (!pl || !pl->check_at_construction ||
             !bh_config_needed(bh_json_get(profile, "plugins"), pl->name))
             continue;
-        pl->args_check(p->args[i].args, "", &errs);
+        pl->args_check(pl, p->args[i].args, "", &errs);
         if (errs.n)
             return bh_config_fail_all(
                 x, p->args[i].args,

@@ -83,7 +83,7 @@ static void check_args(const struct bh_config_ctx *x, const struct bh_json *list
         } else if (p && p->args_check && !p->check_at_construction) {
             char args_at[112];
             snprintf(args_at, sizeof args_at, "%s.args", at);
-            p->args_check(bh_json_get(e, "args"), args_at, errs);
+            p->args_check(p, bh_json_get(e, "args"), args_at, errs);
         }
     }
     bh_map_fini(&seen);

@@ -25,7 +25,9 @@ static int add_instance(struct bh_framework *fw, const char *name, const struct 
     struct bh_plugin_instance *in = &fw->plugins[fw->n_plugins];
     *in = (struct bh_plugin_instance){.plugin = p, .points = bh_plugin_points(p)};
     if (p->args_new) {
-        int rc = p->args_new(env, bh_profile_args(fw->config, name), &in->args, err);
+        struct bh_plugin_env own = *env;
+        own.plugin = p;
+        int rc = p->args_new(&own, bh_profile_args(fw->config, name), &in->args, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "initializing plugin \"%s\"", name);
     }

@@ -80,6 +80,7 @@ struct bh_cycle {
     uint64_t left_out; /* fast path: plugins that are not asked in this cycle, as if they skipped */
     bool filter_failed; /* fast path: a Filter gave an Error, so the cycle ends as the reference
                            path says */
+    bool score_failed;  /* fast path: a Score gave an Error, and so on */
     /* Results are for every pod of the shape: no nomination is the pod's own. */
     bool for_shape;
     /* Where pods that come to a node or leave it change nothing but sums for the plugins that take

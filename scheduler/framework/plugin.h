@@ -60,15 +60,19 @@ enum bh_plugin_flags {
     BH_PLUGIN_READS_SUMS = 16,
     /* Node local, and Filter and Score look at nothing but the node's record and its image states:
      * not asked again when only pods on the node have changed. */
-    BH_PLUGIN_READS_NODE = 32
+    BH_PLUGIN_READS_NODE = 32,
+    /* Its args have no schema: they stand in the configuration as the file has them. */
+    BH_PLUGIN_OWN_ARGS = 64
 };
 
+struct bh_plugin;
 struct bh_framework;
 struct bh_cycle;
 
 /* What a constructor may use; valid as long as the instance. */
 struct bh_plugin_env {
-    struct bh_arena *arena; /* of the framework: lives as long as the instance */
+    const struct bh_plugin *plugin; /* whose instance it is */
+    struct bh_arena *arena;         /* of the framework: lives as long as the instance */
     struct bh_symtab *tab;
     struct bh_cache *cache;
     struct bh_objects *objects;           /* only Reserve and Unreserve change them (assume) */
@@ -265,8 +269,10 @@ struct bh_plugin {
 
     /* ---- configuration ---- */
     const struct bh_field *args_schema; /* NULL: takes no args */
-    /* Checks the args of pluginConfig (NULL = absent). path: where they stand in the file. */
-    void (*args_check)(const struct bh_json *args, const char *path, struct bh_field_errors *errs);
+    /* Checks the args of pluginConfig (NULL = absent). path: where they stand in the file. self: the
+     * descriptor, for callbacks that several share. */
+    void (*args_check)(const struct bh_plugin *self, const struct bh_json *args, const char *path,
+                       struct bh_field_errors *errs);
     bool check_at_construction; /* upstream checks in the constructor: another prefix and order */
     /* Builds the instance from checked args (NULL = defaults). 0 or -EINVAL. */
     int (*args_new)(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
@@ -350,7 +356,10 @@ extern const struct bh_plugin *const bh_plugins[];
 /* A program may define more; NULL ends. (Tests do.) */
 extern const struct bh_plugin *const bh_plugins_extra[] __attribute__((weak));
 const struct bh_plugin *bh_plugin_find(const char *name); /* NULL: not registered */
-uint32_t bh_plugin_points(const struct bh_plugin *p);     /* BH_POINT_BIT()s of its callbacks */
+/* Asked for names that are in neither list; NULL: nobody is. What it answers stays. Set before there
+ * are threads. */
+extern const struct bh_plugin *(*bh_plugin_find_more)(const char *name);
+uint32_t bh_plugin_points(const struct bh_plugin *p); /* BH_POINT_BIT()s of its callbacks */
 /* For a filter_rows that cannot tell for all rows at once: asks p's filter for each (engine). */
 uint32_t bh_filter_one_by_one(struct bh_call *c, const struct bh_plugin *p, uint32_t *rows,
                               uint32_t n);

@@ -24,6 +24,19 @@ const struct bh_plugin *const bh_plugins[] = {
 
 #define MEMO 8u
 
+const struct bh_plugin *(*bh_plugin_find_more)(const char *name);
+
+static const struct bh_plugin *look_up(const char *name)
+{
+    const struct bh_plugin *const *lists[] = {bh_plugins_extra, bh_plugins};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(lists); i++)
+        for (const struct bh_plugin *const *p = lists[i]; p && *p; p++)
+            if (bh_streq((*p)->name, name))
+                return *p;
+    return bh_plugin_find_more ? bh_plugin_find_more(name) : NULL;
+}
+
 /* Every waiting pod is asked for by the names of the few that rejected it: these are looked at
  * first, from the one found last on. */
 const struct bh_plugin *bh_plugin_find(const char *name)
@@ -38,15 +51,12 @@ const struct bh_plugin *bh_plugin_find(const char *name)
             return memo[k];
         }
     }
-    const struct bh_plugin *const *lists[] = {bh_plugins_extra, bh_plugins};
-    for (unsigned i = 0; i < BH_ARRAY_LEN(lists); i++)
-        for (const struct bh_plugin *const *p = lists[i]; p && *p; p++)
-            if (bh_streq((*p)->name, name)) {
-                at = (at + MEMO - 1) % MEMO;
-                memo[at] = *p;
-                return *p;
-            }
-    return NULL;
+    const struct bh_plugin *p = look_up(name);
+    if (p) {
+        at = (at + MEMO - 1) % MEMO;
+        memo[at] = p;
+    }
+    return p;
 }
 
 uint32_t bh_plugin_points(const struct bh_plugin *p)

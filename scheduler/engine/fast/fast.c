@@ -154,6 +154,10 @@ bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint3
     cy->fw->evaluations[i].score += n;
     if (p->score_rows) {
         p->score_rows(call, rows, n, ret);
+        if (cy->score_failed) {
+            cy->score_failed = false;
+            return false;
+        }
     } else {
         for (uint32_t k = 0; k < n; k++)
             if (p->score(call, call->cache->rows[rows[k]], &ret[k]))

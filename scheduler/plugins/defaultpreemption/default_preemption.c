@@ -28,7 +28,8 @@ static const struct bh_status *pre_enqueue(struct bh_call *c BH_UNUSED)
     return NULL;
 }
 
-static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+static void args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                       const char *path, struct bh_field_errors *errs)
 {
     int64_t pct = bh_json_get_i64(args, "minCandidateNodesPercentage", 10);
     int64_t abs = bh_json_get_i64(args, "minCandidateNodesAbsolute", 100);

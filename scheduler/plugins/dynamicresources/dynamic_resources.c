@@ -447,7 +447,8 @@ static int64_t duration(const struct bh_json *args, const char *name, int64_t df
     return text && bh_parse_duration_ns(text, &ns) == 0 ? ns : dflt;
 }
 
-static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+static void args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                       const char *path, struct bh_field_errors *errs)
 {
     if (duration(args, "filterTimeout", 10 * SECOND_NS) < 0)
         bh_field_error(errs, "%s.filterTimeout: Invalid value: %s: must be zero or positive", path,

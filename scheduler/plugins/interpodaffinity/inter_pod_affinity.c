@@ -221,7 +221,8 @@ static bool idle(struct bh_call *c)
 
 /* ---- args ---- */
 
-static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+static void args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                       const char *path, struct bh_field_errors *errs)
 {
     int64_t w = bh_json_get_i64(args, "hardPodAffinityWeight", 1);
 

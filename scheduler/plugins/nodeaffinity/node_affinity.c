@@ -208,7 +208,8 @@ static void add_error(void *arg, struct bh_str error)
 }
 
 /* What is no NodeAffinity at all is refused when the instance is made. */
-static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+static void args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                       const char *path, struct bh_field_errors *errs)
 {
     const struct bh_json *aff = bh_json_get(args, "addedAffinity");
     ProtobufCMessage *m;

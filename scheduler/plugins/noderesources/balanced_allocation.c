@@ -112,7 +112,8 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 
 /* ---- args ---- */
 
-static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+static void args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                       const char *path, struct bh_field_errors *errs)
 {
     const struct bh_json *list = bh_json_get(args, "resources");
     struct bh_map seen BH_CLEANUP(bh_map_fini) = {0};

@@ -30,7 +30,8 @@ struct bh_fit_args {
     struct bh_arena *arena;
 };
 extern const struct bh_field bh_fit_schema[];
-void bh_fit_args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs);
+void bh_fit_args_check(const struct bh_plugin *self, const struct bh_json *args, const char *path,
+                       struct bh_field_errors *errs);
 int bh_fit_args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
                     struct bh_err *err);
 void bh_fit_args_free(void *args);

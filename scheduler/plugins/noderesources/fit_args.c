@@ -86,7 +86,8 @@ static bool set(const struct bh_json *v)
     return v && v->type != BH_JSON_NULL;
 }
 
-void bh_fit_args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+void bh_fit_args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                       const char *path, struct bh_field_errors *errs)
 {
     const struct bh_json *st = bh_json_get(args, "scoringStrategy");
     const struct bh_json *ratio = bh_json_get(st, "requestedToCapacityRatio");

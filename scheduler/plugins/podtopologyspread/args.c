@@ -57,8 +57,8 @@ static void check_constraint(const struct bh_json *k, const char *at, struct bh_
         bh_field_error(errs, "%s: Duplicate value: \"%s\"", at, pair);
 }
 
-void bh_spread_args_check(const struct bh_json *args, const char *path,
-                          struct bh_field_errors *errs)
+void bh_spread_args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                          const char *path, struct bh_field_errors *errs)
 {
     const struct bh_json *list = bh_json_get(args, "defaultConstraints");
     const char *type = text_of(args, "defaultingType");

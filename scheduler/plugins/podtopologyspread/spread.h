@@ -40,8 +40,8 @@ struct bh_constraints {
 
 /* ---- args.c ---- */
 extern const struct bh_field bh_spread_schema[];
-void bh_spread_args_check(const struct bh_json *args, const char *path,
-                          struct bh_field_errors *errs);
+void bh_spread_args_check(const struct bh_plugin *self, const struct bh_json *args,
+                          const char *path, struct bh_field_errors *errs);
 int bh_spread_args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
                        struct bh_err *err);
 void bh_spread_args_free(void *args);

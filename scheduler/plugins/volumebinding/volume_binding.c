@@ -64,7 +64,8 @@ static void args_free(void *args)
     free(b->volumes);
 }
 
-static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+static void args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_json *args,
+                       const char *path, struct bh_field_errors *errs)
 {
     int64_t s = bh_json_get_i64(args, "bindTimeoutSeconds", BIND_TIMEOUT_S);
     const struct bh_json *shape = bh_json_get(args, "shape");

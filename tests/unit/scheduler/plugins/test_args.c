@@ -38,7 +38,7 @@ static void expect(const char *plugin, const char *members, const char *want)
         *p = *p == '\'' ? '"' : *p;
     CU_ASSERT_FATAL(bh_json_parse(&a, text, strlen(text), 0, &args, &err) == 0);
     struct bh_field_errors errs = {.a = &a};
-    bh_plugin_find(plugin)->args_check(args, "args", &errs);
+    bh_plugin_find(plugin)->args_check(NULL, args, "args", &errs);
     if (errs.n)
         bh_err_set(&err, 0, "%s", bh_field_errors_text(&errs));
     if (!bh_streq(err.msg, want))

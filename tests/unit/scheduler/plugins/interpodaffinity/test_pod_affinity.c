@@ -563,7 +563,7 @@ static void test_args(void)
         struct bh_err err = {{0}};
         fx_init(&f, NULL);
         struct bh_field_errors errs = {.a = &f.arena};
-        bh_plugin_inter_pod_affinity.args_check(fx_json(&f, rows[i].args), "args", &errs);
+        bh_plugin_inter_pod_affinity.args_check(NULL, fx_json(&f, rows[i].args), "args", &errs);
         if (errs.n)
             bh_err_set(&err, 0, "%s", bh_field_errors_text(&errs));
         FX_STR(err.msg, rows[i].error);
