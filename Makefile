@@ -41,7 +41,7 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 COMMON := common/control common/feed common/bus common/api common/snapshot common/cel common/k8s common/flags common/data common/http common/regex common/base
 LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench
 # scheduler is one library out of several folders.
-SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
+SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework native config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
 SUBDIRS_bench     := perf scale
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
 PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth
@@ -79,7 +79,7 @@ PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
 GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
 PROTO_H   := $(GEN_C:.c=.h)
 # Tables that are read at run time: each becomes the text of one string literal, without its comments and empty lines.
-DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css))
+DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data cli/*.in $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css))
 GEN_H     := $(PROTO_H) $(DATA_H)
 GEN_O     := $(GEN_C:.c=.o)
 PROTO_LIB := $(BUILD)/lib/proto.a
@@ -91,6 +91,9 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 $(BUILD)/gen/%.data.h: %.data
 	@mkdir -p $(dir $@)
 	$(Q)sed -e '/^#/d; /^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
+$(BUILD)/gen/%.in.h: %.in
+	@mkdir -p $(dir $@)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
 $(BUILD)/gen/%.css.h: %.css
 	@mkdir -p $(dir $@)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&"/' $< >$@
@@ -147,7 +150,28 @@ $(BUILD)/share/berth/web/%: simulator/scenario/%
 	@mkdir -p $(dir $@)
 	$(Q)cp $< $@
 
-all: $(BUILD_PROGRAMS) $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
+# ---- plugins out of tree ------------------------------------------------------------------------
+# plugins/<name>/*.c is one shared object, built with the public header alone, as a stranger would.
+PLUGINS := $(patsubst plugins/%/,$(BUILD)/plugins/%.so,$(filter-out plugins/include/,$(wildcard plugins/*/)))
+PLUGIN_CC = $(CC) -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -shared -Wl,-z,relro,-z,now,-z,defs -Iplugins/include
+define PLUGIN_RULE
+$(BUILD)/plugins/$(1).so: $(wildcard plugins/$(1)/*.c) plugins/include/berth/plugin.h
+	$(call say,PLUGIN,$$@)
+	@mkdir -p $$(dir $$@)
+	$(Q)$(PLUGIN_CC) -o $$@ $$(filter %.c,$$^) -lm
+endef
+$(foreach p,$(PLUGINS),$(eval $(call PLUGIN_RULE,$(patsubst $(BUILD)/plugins/%.so,%,$(p)))))
+# One for the tests.
+$(BUILD)/tests/plugins/%.so: tests/plugins/%.c plugins/include/berth/plugin.h
+	$(call say,PLUGIN,$@)
+	@mkdir -p $(dir $@)
+	$(Q)$(PLUGIN_CC) -o $@ $<
+
+$(BUILD)/include/berth/plugin.h: plugins/include/berth/plugin.h
+	@mkdir -p $(dir $@)
+	$(Q)cp $< $@
+
+all: $(BUILD_PROGRAMS) $(PLUGINS) $(BUILD)/include/berth/plugin.h $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
 
 # ---- unit tests: tests/unit/<folder>/test_x.c links the folder's library and what it may use ------
 
@@ -166,7 +190,7 @@ $(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(1) $(BUILD)/obj/tests/unit/h
 endef
 $(foreach t,$(UNIT_SRC),$(eval $(call UNIT_RULE,$(t))))
 
-unit-tests: $(UNIT_BIN) ## build the unit tests
+unit-tests: $(UNIT_BIN) $(PLUGINS) $(BUILD)/tests/plugins/strange.so ## build the unit tests
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tests -name '*.d' 2>/dev/null)
 include tools/targets.mk

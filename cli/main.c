@@ -3,6 +3,7 @@
  * cli/main.c - `berth`: the one command a person types
  */
 #include "cli/cli.h"
+#include "scheduler/native/native.h"
 
 static int version(int argc, char **argv)
 {
@@ -24,6 +25,7 @@ static const struct bh_cli_command commands[] = {
     {"simulate", bh_cmd_simulate, "decide for nodes and pods in files, without any server"},
     {"scenario", bh_cmd_scenario, "run steps at virtual times, compare scheduler configurations"},
     {"config", bh_cmd_config, "check configuration files, show the configuration in force"},
+    {"plugin", bh_cmd_plugin, "scheduling plugins of your own: begin one, check one"},
     {"import", bh_cmd_import, "copy a real cluster's scheduling state, without its secrets"},
     {"sync", bh_cmd_sync, "keep such a copy up to date"},
     {"record", bh_cmd_record, "record a real cluster's changes to a file"},
@@ -34,8 +36,14 @@ static const struct bh_cli_command commands[] = {
     {"version", version, "print the version"},
 };
 
+static void tell_plugin(const char *line)
+{
+    fprintf(stderr, "berth: a plugin's file is not used: %s\n", line);
+}
+
 int main(int argc, char **argv)
 {
+    bh_native_start(&(struct bh_native_options){0}, tell_plugin);
     if (argc > 1 && bh_streq(argv[1], "--version"))
         return version(argc, argv);
     return bh_cli_dispatch(

@@ -14,6 +14,7 @@
 #include "common/base/notify.h"
 #include "scheduler/config/config.h"
 #include "scheduler/decisions/recorder.h"
+#include "scheduler/native/native.h"
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct run {
     int64_t binders;
     const char *record, *decisions_file; /* the scheduler's own */
     int64_t decisions_max_bytes, decisions_max_age_ns;
+    struct bh_native_options plugins;
     char **words; /* for each process: the flags that were given, NULL-terminated */
     size_t n_words;
 };
@@ -192,6 +194,7 @@ int bh_cmd_run(int argc, char **argv)
          "sockets of this instance (default: $BERTH_RUNTIME_DIR, /run/berth)"},
         BH_RECORD_OPTIONS(r.record, r.decisions_file, r.decisions_max_bytes,
                           r.decisions_max_age_ns),
+        BH_NATIVE_OPTIONS(r.plugins),
         {0},
     };
     int code = bh_kube_flags_start(&r.flags, own, bh_cli_help(WHO), argc, argv);
@@ -203,6 +206,7 @@ int bh_cmd_run(int argc, char **argv)
                    MAX_BINDERS);
         code = bh_cli_usage(WHO, -EINVAL, &err);
     } else {
+        bh_native_start(&r.plugins, NULL); /* the processes find them by our environment */
         bh_kube_flags_forward(&r.flags, add_word, &r);
         code = work(&r);
     }

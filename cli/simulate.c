@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "common/k8s/quantity.h"
 #include "scheduler/explain/grid.h"
+#include "scheduler/native/native.h"
 #include "simulator/server/sim.h"
 #include "simulator/trial/trial.h"
 
@@ -20,6 +21,7 @@ struct options {
     const char *output, *tie, *now, *only, *config;
     int64_t seed, max;
     bool count, explain, verify, strict, no_preemption;
+    struct bh_native_options plugins;
 };
 
 static int read_options(struct options *o, int argc, char **argv, struct bh_err *err)
@@ -46,6 +48,7 @@ static int read_options(struct options *o, int argc, char **argv, struct bh_err 
          "objects of unknown kinds are errors, not warnings"},
         {"verify", 0, BH_OPT_BOOL, &o->verify, NULL,
          "decide every pod by both paths of the engine and abort on a difference"},
+        BH_NATIVE_OPTIONS(o->plugins),
         {0},
     };
 
@@ -120,6 +123,7 @@ int bh_cmd_simulate(int argc, char **argv)
         free(o.files.v);
         return bh_cli_usage(WHO, rc, &err);
     }
+    bh_native_start(&o.plugins, NULL);
     bh_progress_patient(&progress);
     to.watcher =
         (struct bh_trial_watcher){.progress = on_progress, .warning = on_warning, .arg = &progress};

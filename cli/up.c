@@ -10,6 +10,7 @@
 #include "cli/up.h"
 #include "cli/cluster.h"
 #include "cli/config.h"
+#include "scheduler/native/native.h"
 #include "simulator/server/sim.h"
 #include "simulator/trial/trial.h"
 #include <errno.h>
@@ -26,6 +27,7 @@ struct arguments {
     const char *who; /* the command */
     bool demo;       /* `berth demo`: an empty cluster, and the page's tour is opened */
     bool no_example;
+    struct bh_native_options plugins;
 };
 
 /* What is there already is left alone: it came with --data. */
@@ -283,6 +285,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
          "annotations"},
         {"leader-elect", 0, BH_OPT_BOOL, &a->up.leader_elect, NULL,
          "schedule only while this machine holds the lease kube-system/kube-scheduler"},
+        BH_NATIVE_OPTIONS(a->plugins),
         {0},
     };
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
@@ -336,6 +339,7 @@ static int start(struct arguments a, int argc, char **argv)
     int rc = parse(&a, argc, argv, &err);
     if (rc != 0)
         return bh_cli_usage(a.who, rc, &err);
+    bh_native_start(&a.plugins, NULL);         /* the processes find them by our environment */
     struct bh_up *u = bh_up_open(a.who, NULL); /* a closed terminal stops us, too */
     u->own_server = !a.up.kubeconfig || a.up.observe;
     if (!u->own_server)

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/loop.h"
 #include "scheduler/daemon/daemon.h"
+#include "scheduler/native/native.h"
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ struct options {
     const char *record, *decisions_file;
     enum bh_record_mode record_mode;
     int64_t decisions_max_bytes, decisions_max_age_ns;
+    struct bh_native_options plugins;
 };
 
 /* At V(2), as upstream: what is in force, and which plugins run where. */
@@ -111,6 +113,11 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
     return rc < 0 ? BH_EXIT_FAIL : rc == BH_SCHED_RELOAD ? START_AGAIN : BH_EXIT_OK;
 }
 
+static void tell_plugin(const char *line)
+{
+    bh_log_warn("A plugin's file is not used", bh_kv_s("err", line));
+}
+
 static int work(const struct options *o)
 {
     const char *path = *o->flags.config ? o->flags.config : NULL, *to = o->flags.write_config_to;
@@ -118,6 +125,7 @@ static int work(const struct options *o)
     struct bh_buf text = {0};
     int code;
 
+    bh_native_start(&o->plugins, tell_plugin);
     if (bh_sched_config_load_logged(path, &cfg) < 0)
         return BH_EXIT_FAIL;
     bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
@@ -181,6 +189,7 @@ int main(int argc, char **argv)
         BH_BUS_USERS_OPT(&o.users),
         BH_RECORD_OPTIONS(o.record, o.decisions_file, o.decisions_max_bytes,
                           o.decisions_max_age_ns),
+        BH_NATIVE_OPTIONS(o.plugins),
         {0},
     };
     int code = bh_kube_flags_start(&o.flags, own, &usage, argc, argv);

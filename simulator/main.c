@@ -7,6 +7,7 @@
 #include "common/base/notify.h"
 #include "common/base/opt.h"
 #include "scheduler/decisions/recorder.h"
+#include "scheduler/native/native.h"
 #include "simulator/console/observe.h"
 #include "simulator/server/kubeconfig_out.h"
 #include "simulator/server/server.h"
@@ -272,6 +273,12 @@ static int start(struct daemon *d, struct bh_err *err)
     return 0;
 }
 
+/* Configurations that the page tries may name them. */
+static void tell_plugin(const char *line)
+{
+    bh_log_warn("A plugin's file is not used", bh_kv_s("err", line));
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon d;
@@ -287,6 +294,7 @@ int main(int argc, char **argv)
     }
     bh_log_init("berth-simulator", (int)d.args.verbosity,
                 bh_streq(d.args.log_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
+    bh_native_start(&(struct bh_native_options){0}, tell_plugin);
     uv_loop_init(&d.loop);
     rc = start(&d, &err);
     if (rc < 0)

@@ -200,6 +200,9 @@ install: all ## install below DESTDIR and PREFIX
 	install -D -m 644 cli/completion/berth.zsh $(DESTDIR)$(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_berth
 	for p in watcher scheduler binder front simulator; do ln -sf berth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth-$$p; ln -sf berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth-$$p.fish; done
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
+	install -D -m 644 plugins/include/berth/plugin.h $(DESTDIR)$(PREFIX)/include/berth/plugin.h
+	install -d $(DESTDIR)$(PREFIX)/lib/berth/plugins
+	install -m 644 $(PLUGINS) $(DESTDIR)$(PREFIX)/lib/berth/plugins/
 	install -m 755 systemd/restart-pause $(DESTDIR)$(PREFIX)/libexec/berth/
 	install -m 644 config/example-cluster.yaml config/rbac.yaml config/rbac-observe.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
 	install -m 644 config/scenarios/*.yaml $(DESTDIR)$(PREFIX)/share/berth/scenarios/

@@ -10,13 +10,10 @@ cd "$(dirname "$0")/.."
 
 # symbol: why it may stay
 stays='
-bh_waiting_allow: the handle of Permit plugins, as upstream gives it to them
-bh_waiting_reject: as bh_waiting_allow
-bh_waiting_each: as bh_waiting_allow
-bh_waiting_activate: as bh_waiting_allow
+bh_waiting_each: the handle of Permit plugins, as upstream gives it to them
+bh_waiting_activate: as bh_waiting_each
 bh_snap_reader_of: a reader in the writer itself: damaged segments are fuzzed and tested with it
 bh_api_in_flight: what the limit of requests is tested by
-bh_symtab_count: that an operation interns nothing new is tested by it
 bh_log_dropped: what a full pipe costs is tested by it
 bh_resources_count: bounded memory is tested by it
 bh_reviews_count: bounded memory is tested by it

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/plugin.c - `berth plugin`: a plugin of one's own, begun and checked
+ */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/data/yaml.h"
+#include "scheduler/native/native.h"
+#include "simulator/trial/trial.h"
+
+#define CHECK    "berth plugin check"
+#define NEW      "berth plugin new"
+#define ARGS_MAX ((size_t)1 << 20)
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+/* Nodes that differ, and pods of four templates, the last of which fit nowhere. */
+static void add_cluster(struct bh_buf *b)
+{
+    for (unsigned i = 0; i < 16; i++)
+        bh_buf_addf(b,
+                    "---\napiVersion: v1\nkind: Node\nmetadata: {name: node-%02u, labels: {zone: "
+                    "zone-%u, rank: \"%u\"}}\nspec: {%s}\nstatus: {allocatable: {cpu: \"%u\", "
+                    "memory: %uGi, pods: \"110\"}}\n",
+                    i, i % 3, i * 7 % 16,
+                    i % 5 ? "" : "taints: [{key: kept, value: apart, effect: PreferNoSchedule}]",
+                    4 + i % 4 * 4, 8 + i % 5 * 8);
+    for (unsigned i = 0; i < 64; i++)
+        bh_buf_addf(b,
+                    "---\napiVersion: v1\nkind: Pod\nmetadata: {name: pod-%02u, labels: {app: "
+                    "app-%u}}\nspec: {containers: [{name: c, image: i, resources: {requests: "
+                    "{cpu: %um, memory: %uMi}}}]}\n",
+                    i, i % 4, i >= 60 ? 99000 : 100 + i % 4 * 300, 64 + i % 4 * 512);
+}
+
+/* A profile with the plugin at every point that it has. args NULL: without any. */
+static struct bh_json *config_with(struct bh_arena *a, const char *plugin,
+                                   const struct bh_json *args)
+{
+    struct bh_json *c =
+        bh_json_make(a,
+                     "apiVersion: kubescheduler.config.k8s.io/v1, kind: "
+                     "KubeSchedulerConfiguration, profiles: [{plugins: {multiPoint: "
+                     "{enabled: [{name: %s}]}}}]",
+                     plugin);
+    if (args)
+        bh_json_add(a, bh_json_at(bh_json_get(c, "profiles"), 0),
+                    "pluginConfig: [{name: %s, args: %p}]", plugin, bh_json_clone(a, args));
+    return c;
+}
+
+/* All pods of the made-up cluster on both paths of the engine, in this process. */
+static int try_plugin(const char *name, const struct bh_json *args, struct bh_err *err)
+{
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
+    struct bh_buf cluster BH_CLEANUP(bh_buf_fini) = {0}, report BH_CLEANUP(bh_buf_fini) = {0};
+    char path[] = "/tmp/berth-plugin-XXXXXX";
+    const char *files[] = {path};
+    const struct bh_trial_options o = {.config_object = config_with(&a, name, args),
+                                       .tie_break = BH_TIE_FIRST,
+                                       .verify = true,
+                                       .now_ns = bh_wall_ns()};
+    struct bh_trial *t = NULL;
+    int fd = mkstemp(path);
+
+    if (fd < 0)
+        return bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    add_cluster(&cluster);
+    int rc = bh_write_file(path, cluster.p, cluster.n, 0600);
+    rc = rc < 0 ? bh_err_set(err, rc, "%s: %s", path, strerror(-rc)) : bh_trial_new(&o, &t, err);
+    if (rc >= 0)
+        rc = bh_trial_load(t, files, 1, err);
+    if (rc >= 0) {
+        bh_trial_run(t);
+        struct bh_trial_summary s = bh_trial_summarize(t);
+        printf("decided    64 pods on 16 nodes, both paths agree: %u placed, %u unschedulable, %u "
+               "gated, %u failed\n",
+               s.scheduled, s.unschedulable, s.gated, s.failed);
+        for (size_t i = 0; i < t->n_list && s.failed; i++)
+            if (t->list[i]->result == BH_TRIAL_ERROR && rc >= 0)
+                rc = bh_err_set(err, -EINVAL, "%s", t->list[i]->message);
+    }
+    bh_trial_free(t);
+    unlink(path);
+    close(fd);
+    return rc < 0 ? rc : 0;
+}
+
+/* What the plugin does wrong may end the process: that of a child. */
+static int try_in_child(const char *name, const struct bh_json *args)
+{
+    struct bh_err err = {0};
+    int status = 0;
+
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int rc = try_plugin(name, args, &err);
+        fflush(stdout);
+        if (rc < 0)
+            fprintf(stderr, CHECK ": %s\n", err.msg);
+        _exit(rc < 0);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid < 0)
+        fprintf(stderr, CHECK ": %s\n", strerror(errno));
+    else if (WIFSIGNALED(status))
+        fprintf(stderr, CHECK ": plugin \"%s\" ended the process: %s\n", name,
+                strsignal(WTERMSIG(status)));
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? BH_EXIT_OK : BH_EXIT_FAIL;
+}
+
+static void print_plugin(const struct bh_plugin *p)
+{
+    static const struct {
+        uint32_t flag;
+        const char *text;
+    } kept[] = {{BH_PLUGIN_READS_NODE, "until the node's object changes"},
+                {BH_PLUGIN_NODE_LOCAL, "until the node or its pods change"},
+                {BH_PLUGIN_OVERLAY, "by nobody, but asked for all nodes at once (normalize)"},
+                {0, "by nobody: every node is asked for every pod (reads)"}};
+    unsigned k = 0;
+
+    printf("plugin     %s:", p->name);
+    for (enum bh_point at = 0; at < BH_POINT_COUNT; at++)
+        if (bh_plugin_points(p) & BH_POINT_BIT(at))
+            printf(" %s", bh_sched_point_name(at));
+    printf("%s%s\n", p->filter_rows ? " (filter_rows)" : "", p->score_rows ? " (score_rows)" : "");
+    while (kept[k].flag && !(p->flags & kept[k].flag))
+        k++;
+    if (p->filter || p->score || p->pre_filter || p->pre_score)
+        printf("answers    are kept %s\n", kept[k].text);
+}
+
+static int read_args(const char *path, struct bh_arena *a, struct bh_json **ret, struct bh_err *err)
+{
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
+
+    if (bh_cli_read(path, ARGS_MAX, &text) < 0)
+        return bh_err_set(err, -EINVAL, "%s: %s", path, strerror(errno));
+    int rc = bh_yaml_parse(a, text.p, text.n, BH_JSON_STRICT, ret, err);
+    return rc < 0 ? bh_err_prefix(err, rc, "%s", path) : 0;
+}
+
+static int examine(int argc, char **argv)
+{
+    const char *args_file = NULL;
+    const struct bh_opt table[] = {
+        {"args", 0, BH_OPT_STR, &args_file, "FILE",
+         "the plugin's arguments, as pluginConfig has them"},
+        {0},
+    };
+    struct bh_opt_list paths BH_CLEANUP(bh_opt_list_fini) = {0};
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
+    struct bh_json *args = NULL;
+    struct bh_native_file f;
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, bh_cli_help(CHECK), argc, argv, &paths, &err);
+
+    if (rc == 0 && paths.n != 1)
+        rc = bh_err_set(&err, -EINVAL, "one FILE is needed");
+    if (rc != 0)
+        return bh_cli_usage(CHECK, rc, &err);
+    if ((args_file && read_args(args_file, &a, &args, &err) < 0) ||
+        bh_native_use(paths.v[0], &f, &err) < 0)
+        return bh_cli_fail(CHECK, &err);
+    printf("file       %s\nsha256     %s\nversion    %s\nlicense    %s\nABI        %u.%u\n", f.file,
+           f.sha256, f.version, f.license, f.major, f.minor);
+    int code = BH_EXIT_OK;
+    for (const char *s = f.names; *s && code == BH_EXIT_OK;) {
+        size_t n = strcspn(s, " ");
+        const char *name = bh_arena_strndup(&a, s, n);
+        const struct bh_plugin *p = bh_plugin_find(name);
+        s += n + (s[n] == ' ');
+        if (!p) /* told already */
+            return BH_EXIT_FAIL;
+        print_plugin(p);
+        code = try_in_child(name, args);
+    }
+    return code;
+}
+
+/* ---- new ------------------------------------------------------------------------------------- */
+
+static const char template_c[] =
+#include "cli/plugin_c.in.h"
+    ;
+static const char template_make[] =
+#include "cli/plugin_make.in.h"
+    ;
+static const char template_config[] =
+#include "cli/plugin_config.in.h"
+    ;
+
+struct target {
+    const char *dir, *name;
+    char berth[PATH_MAX], include[PATH_MAX]; /* where ours are */
+};
+
+/* text with its @WORDS@ replaced. */
+static int put_file(const struct target *t, const char *file, const char *text, struct bh_err *err)
+{
+    const struct {
+        const char *word, *value;
+    } words[] = {{"@NAME@", t->name}, {"@BERTH@", t->berth}, {"@INCLUDE@", t->include}};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s", t->dir, file);
+
+    while (*text) {
+        unsigned i = 0;
+        while (i < BH_ARRAY_LEN(words) && strncmp(text, words[i].word, strlen(words[i].word)) != 0)
+            i++;
+        if (i < BH_ARRAY_LEN(words))
+            bh_buf_adds(&b, words[i].value);
+        else
+            bh_buf_addc(&b, *text);
+        text += i < BH_ARRAY_LEN(words) ? strlen(words[i].word) : 1;
+    }
+    int rc = bh_write_file(path, b.p, b.n, 0644);
+    return rc < 0 ? bh_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+static bool is_identifier(const char *s)
+{
+    size_t n = strlen(s);
+
+    return n > 0 && n < 64 &&
+           strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == n;
+}
+
+static int find_ours(struct target *t, struct bh_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", t->berth, sizeof t->berth - 1);
+    char bin[PATH_MAX] = "", *dir;
+
+    if (n < 0)
+        return bh_err_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
+    memcpy(bin, t->berth, (size_t)n);
+    dir = dirname(dirname(bin));
+    snprintf(t->include, sizeof t->include, "%.*s/include", PATH_MAX - 16, dir);
+    return 0;
+}
+
+static int begin(int argc, char **argv)
+{
+    const struct bh_opt table[] = {{0}};
+    struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
+    struct target t = {0};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, bh_cli_help(NEW), argc, argv, &rest, &err);
+
+    if (rc == 0 && rest.n != 1)
+        rc = bh_err_set(&err, -EINVAL, "one NAME is needed");
+    else if (rc == 0 && !is_identifier(rest.v[0]))
+        rc =
+            bh_err_set(&err, -EINVAL, "invalid NAME \"%s\": 1 to 63 letters and digits", rest.v[0]);
+    if (rc != 0)
+        return bh_cli_usage(NEW, rc, &err);
+    t.dir = t.name = rest.v[0];
+    BH_CLEANUP(bh_freep) char *source = bh_asprintf("%s.c", t.name);
+    rc = find_ours(&t, &err);
+    if (rc == 0 && mkdir(t.dir, 0755) < 0)
+        rc = bh_err_set(&err, -errno, "folder %s: %s", t.dir, strerror(errno));
+    if (rc == 0)
+        rc = put_file(&t, source, template_c, &err);
+    if (rc == 0)
+        rc = put_file(&t, "Makefile", template_make, &err);
+    if (rc == 0)
+        rc = put_file(&t, "config.yaml", template_config, &err);
+    if (rc == 0)
+        rc = put_file(&t, "args.yaml", "label: rank\n", &err);
+    if (rc < 0)
+        return bh_cli_fail(NEW, &err);
+    printf("%s/%s, Makefile, args.yaml and config.yaml are there. Next:\n  cd %s && make check\n",
+           t.dir, source, t.dir);
+    return BH_EXIT_OK;
+}
+
+int bh_cmd_plugin(int argc, char **argv)
+{
+    static const struct bh_cli_command commands[] = {
+        {"new", begin, "begin a plugin: a folder with source, Makefile and configuration"},
+        {"check", examine, "look at a plugin's file, load it, try it on a made-up cluster"},
+    };
+
+    return bh_cli_dispatch("berth plugin", "scheduling plugins of your own (docs/plugins.md)",
+                           commands, BH_ARRAY_LEN(commands), argc, argv);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth/plugin.h - scheduling plugins that Berth did not compile: the whole public surface
+ *
+ * A plugin is a shared object with one ELF note (BERTH_NOTE) and one exported symbol,
+ * berth_plugin_entry_v1. It is used by naming it in a KubeSchedulerConfiguration, as any other
+ * plugin; docs/plugins.md goes from an empty folder to a running one.
+ *
+ * Compatibility. What is built for ABI major 1 runs on every Berth that has major 1. Tables only
+ * grow at their ends: each begins with its size, and BERTH_HAS tells whether the other side has a
+ * member. Structs of the host are never visible: handles are opaque and good for the accessors
+ * below.
+ *
+ * Shapes. Numbers have fixed widths; a text is {p, n}, UTF-8, and nothing relies on a NUL behind it.
+ * CPU is in milli, every other resource in whole units (bytes, counts), times in nanoseconds.
+ *
+ * Lifetimes. What a callback is handed lives until it returns, unless the member says otherwise. What
+ * a plugin hands back is copied before the next callback. What it keeps it allocates itself.
+ *
+ * Threads. All callbacks of one instance come from one thread at a time; instances of one plugin
+ * may be at work in several threads at once (one scheduler makes one instance a profile, the
+ * simulator more), so a plugin has no unguarded globals. Functions of the host may be called inside
+ * a callback only, from its thread, with the handles of that callback; elsewhere they do nothing
+ * and answer 0. log() may be called from anywhere.
+ *
+ * Purity. PreFilter, Filter, PreScore, Score and their batch forms answer from their arguments, the
+ * host's accessors and the instance: no files, no sockets, no clock, no random numbers. What of the
+ * cluster they look at stands in `reads`; an accessor that gives something else makes the call an
+ * Error. `berth simulate --verify` finds answers that depend on what is not declared.
+ *
+ * C11, C++11. Nothing but these two headers.
+ */
+#ifndef BERTH_PLUGIN_H
+#define BERTH_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BERTH_ABI_MAJOR 1
+#define BERTH_ABI_MINOR 0
+
+/* Does the table t (whose first member is its size) have the member, and is it not NULL? */
+#define BERTH_HAS(t, member)                                                                       \
+    ((t)->size >=                                                                                  \
+         (size_t)((const char *)&(t)->member - (const char *)(t)) + sizeof((t)->member) &&         \
+     (t)->member)
+
+struct berth_str { /* a borrowed text */
+    const char *p;
+    uint64_t n; /* bytes */
+};
+#ifdef __cplusplus
+#define BERTH_STR(literal)                                                                         \
+    berth_str                                                                                      \
+    {                                                                                              \
+        literal, sizeof(literal) - 1                                                               \
+    }
+#else
+#define BERTH_STR(literal) ((struct berth_str){literal, sizeof(literal) - 1})
+#endif
+
+/* A text as a number: equal texts of one instance have equal symbols. 0 is the empty text. */
+typedef uint32_t berth_sym;
+#define BERTH_SYM_ABSENT UINT32_MAX /* there is no such label */
+
+struct berth_home;   /* an instance, as the host knows it: from create() to destroy() */
+struct berth_call;   /* one callback's pod and moment */
+struct berth_pod;    /* a pod */
+struct berth_node;   /* a node as the callback is to see it: maybe with pods added or taken away */
+struct berth_value;  /* a value in the plugin's arguments */
+struct berth_errors; /* what is wrong with them */
+
+/* ---- what callbacks say ---------------------------------------------------------------------- */
+
+/* Status codes, kube-scheduler's. A code that the callback may not return counts as ERROR, with the
+ * plugin's name. */
+#define BERTH_SUCCESS       0
+#define BERTH_ERROR         1 /* the plugin failed: the attempt ends, the pod is tried again later */
+#define BERTH_UNSCHEDULABLE 2 /* not as things are; evicting pods could help */
+#define BERTH_UNRESOLVABLE  3 /* UnschedulableAndUnresolvable: evicting pods would not help */
+#define BERTH_WAIT          4 /* Permit: the pod waits */
+#define BERTH_SKIP          5 /* PreFilter, PreScore: the plugin has no say about this pod */
+#define BERTH_PENDING       6 /* rejected until something outside the cluster happens */
+
+/* Why a callback did not return SUCCESS. Filled by the plugin, copied when the callback returns. */
+struct berth_why {
+    uint32_t size; /* set by the host: its sizeof(struct berth_why) */
+    uint32_t reserved;
+    struct berth_str reason; /* empty: the host says that the plugin gave none */
+};
+
+/* ---- functions of the host ------------------------------------------------------------------- */
+
+#define BERTH_LOG_ERROR   0
+#define BERTH_LOG_WARNING 1
+#define BERTH_LOG_INFO    2
+#define BERTH_LOG_DEBUG   3 /* written at -v=2 and above */
+
+struct berth_host_base {
+    uint32_t size;
+    uint32_t reserved;
+    /* Zeroed memory, aligned to 16, that is freed by itself: after the cycle, or with the results
+     * that the host keeps where the callback was PreFilter or PreScore. NULL: more than 64 MiB at
+     * once, or the cycle has used 256 MiB. */
+    void *(*alloc)(struct berth_call *c, uint64_t bytes);
+    /* One line in the scheduler's log, with the plugin's name. Any thread, at any time between
+     * create() and destroy(). */
+    void (*log)(const struct berth_home *home, uint32_t severity, struct berth_str text);
+    /* Text to symbol; in create() and in every callback. Symbols are never freed: intern the keys of
+     * the configuration, not whatever pods bring along. */
+    berth_sym (*intern)(struct berth_home *home, struct berth_str text);
+    /* Symbol to text. Lives as long as the instance, and a NUL follows it. */
+    struct berth_str (*text)(const struct berth_home *home, berth_sym symbol);
+    /* The moment of this cycle, nanoseconds since 1970, the same in all of its callbacks. Needs
+     * BERTH_READS_TIME. */
+    int64_t (*now)(struct berth_call *c);
+    /* Where the plugin may leave a pointer for its later callbacks of the same cycle: NULL at first.
+     * What it points to comes from alloc() in the same callback. filter_state: from PreFilter on for
+     * Filter, change_pod, PreScore, Score. score_state: from PreScore on for Score, Normalize. */
+    void **(*filter_state)(struct berth_call *c);
+    void **(*score_state)(struct berth_call *c);
+};
+
+#define BERTH_NULL   0
+#define BERTH_BOOL   1
+#define BERTH_NUMBER 2
+#define BERTH_STRING 3
+#define BERTH_ARRAY  4
+#define BERTH_OBJECT 5
+
+/* The plugin's arguments: pluginConfig's `args`, as they stand in the file; apiVersion and kind, which
+ * the file may give, are taken out. NULL is a value, too: of type BERTH_NULL, without children.
+ * Values live until check_args() or create() returns. */
+struct berth_host_values {
+    uint32_t size;
+    uint32_t reserved;
+    uint32_t (*type)(const struct berth_value *v);
+    const struct berth_value *(*get)(const struct berth_value *object, struct berth_str member);
+    /* Children of an array or an object, in the file's order: first(v), then next(child) until
+     * NULL. */
+    const struct berth_value *(*first)(const struct berth_value *v);
+    const struct berth_value *(*next)(const struct berth_value *child);
+    struct berth_str (*key)(const struct berth_value *member); /* its name in the object */
+    struct berth_str (*text)(const struct berth_value *v); /* of a string or a number, else "" */
+    /* 1 and *ret, or 0 and *ret untouched: not of this type, or out of range. */
+    int32_t (*integer)(const struct berth_value *v, int64_t *ret);
+    int32_t (*number)(const struct berth_value *v, double *ret);
+    int32_t (*boolean)(const struct berth_value *v, int32_t *ret);
+    /* check_args() only: one thing that is wrong. path: "resources[1].weight", "" = the whole. */
+    void (*error)(struct berth_errors *errors, struct berth_str path, struct berth_str text);
+};
+
+struct berth_host_pods {
+    uint32_t size;
+    uint32_t reserved;
+    /* The pod that the callback is about. */
+    const struct berth_pod *(*current)(struct berth_call *c);
+    /* What pods of one template share. */
+    struct berth_str (*namespace_)(struct berth_call *c, const struct berth_pod *pod);
+    int32_t (*priority)(struct berth_call *c, const struct berth_pod *pod);
+    /* The value of a label; BERTH_SYM_ABSENT. */
+    berth_sym (*label)(struct berth_call *c, const struct berth_pod *pod, berth_sym key);
+    uint32_t (*n_labels)(struct berth_call *c, const struct berth_pod *pod);
+    void (*label_at)(struct berth_call *c, const struct berth_pod *pod, uint32_t i, berth_sym *key,
+                     berth_sym *value);
+    /* What it requests of "cpu", "memory", "ephemeral-storage" or an extended resource: the sum that
+     * NodeResourcesFit compares. 0 without a request. */
+    int64_t (*request)(struct berth_call *c, const struct berth_pod *pod, berth_sym resource);
+    /* What is its own: needs BERTH_READS_IDENTITY. */
+    struct berth_str (*name)(struct berth_call *c, const struct berth_pod *pod);
+    struct berth_str (*uid)(struct berth_call *c, const struct berth_pod *pod);
+    int64_t (*created)(struct berth_call *c, const struct berth_pod *pod); /* ns since 1970 */
+    int32_t (*terminating)(struct berth_call *c, const struct berth_pod *pod);
+    berth_sym (*nominated_node)(struct berth_call *c, const struct berth_pod *pod); /* 0 = none */
+};
+
+struct berth_host_nodes {
+    uint32_t size;
+    uint32_t reserved;
+    /* Its row in columns. Rows are reused when a node goes. UINT32_MAX: none (a node of a change). */
+    uint32_t (*row)(struct berth_call *c, const struct berth_node *node);
+    /* What the node's object says: needs BERTH_READS_NODE. */
+    berth_sym (*name)(struct berth_call *c, const struct berth_node *node);
+    berth_sym (*label)(struct berth_call *c, const struct berth_node *node, berth_sym key);
+    uint32_t (*n_labels)(struct berth_call *c, const struct berth_node *node);
+    void (*label_at)(struct berth_call *c, const struct berth_node *node, uint32_t i,
+                     berth_sym *key, berth_sym *value);
+    int32_t (*unschedulable)(struct berth_call *c, const struct berth_node *node);
+    uint32_t (*n_taints)(struct berth_call *c, const struct berth_node *node);
+    /* effect: BERTH_NO_SCHEDULE ... 0 = another one. */
+    void (*taint_at)(struct berth_call *c, const struct berth_node *node, uint32_t i,
+                     berth_sym *key, berth_sym *value, uint32_t *effect);
+    /* status.allocatable of "cpu", "memory", "ephemeral-storage", "pods" or an extended resource. */
+    int64_t (*allocatable)(struct berth_call *c, const struct berth_node *node, berth_sym resource);
+    /* The sum of its pods' requests; of "pods" their number: needs BERTH_READS_SUMS. */
+    int64_t (*requested)(struct berth_call *c, const struct berth_node *node, berth_sym resource);
+    /* Its pods, one by one: needs BERTH_READS_PODS. */
+    uint32_t (*n_pods)(struct berth_call *c, const struct berth_node *node);
+    const struct berth_pod *(*pod_at)(struct berth_call *c, const struct berth_node *node,
+                                      uint32_t i);
+    /* Other nodes than the one at hand: needs BERTH_READS_OTHERS. NULL: there is no such node. */
+    uint32_t (*count)(struct berth_call *c);
+    const struct berth_node *(*find)(struct berth_call *c, berth_sym name);
+};
+#define BERTH_NO_SCHEDULE        1
+#define BERTH_PREFER_NO_SCHEDULE 2
+#define BERTH_NO_EXECUTE         3
+
+/* One value a row, for batch forms. Arrays are aligned to 64 bytes, readable up to a multiple of 64
+ * rows, valid until the callback returns; a row that was not asked about may hold anything. */
+struct berth_host_columns {
+    uint32_t size;
+    uint32_t reserved;
+    /* NULL: no column of this resource ("pods" has none, an extended resource that no node offers, or
+     * the 65th): ask the nodes. Need what the node's accessors of the same names need. */
+    const int64_t *(*allocatable)(struct berth_call *c, berth_sym resource);
+    const int64_t *(*requested)(struct berth_call *c, berth_sym resource);
+    /* The nodes' values of one label, BERTH_SYM_ABSENT without. Kept up to date by the host, for at
+     * most 8 keys an instance. NULL: a ninth key. Needs BERTH_READS_NODE. */
+    const berth_sym *(*label)(struct berth_call *c, berth_sym key);
+    /* One bit a row, bit row % 64 of word row / 64: BERTH_FACT_... Needs BERTH_READS_NODE. NULL: no
+     * such fact. */
+    const uint64_t *(*fact)(struct berth_call *c, uint32_t which);
+    /* The node of a row; NULL: there is none. Without BERTH_READS_OTHERS of rows that the callback was
+     * given only. */
+    const struct berth_node *(*node)(struct berth_call *c, uint32_t row);
+    /* Rows are 0 to n_rows - 1, some of them without a node. Needs BERTH_READS_OTHERS. */
+    uint32_t (*n_rows)(struct berth_call *c);
+};
+#define BERTH_FACT_UNSCHEDULABLE 1 /* spec.unschedulable */
+#define BERTH_FACT_HARD_TAINT    2 /* some NoSchedule or NoExecute taint */
+#define BERTH_FACT_SOFT_TAINT    3 /* some PreferNoSchedule taint */
+
+/* Pods that wait because the plugin's Permit said so. Inside callbacks, of any pod. */
+struct berth_host_waiting {
+    uint32_t size;
+    uint32_t reserved;
+    /* Of the plugin's part in it. 1; 0: no such pod waits, or it was decided before. */
+    int32_t (*allow)(struct berth_home *home, struct berth_str uid);
+    int32_t (*reject)(struct berth_home *home, struct berth_str uid, struct berth_str reason);
+};
+
+struct berth_host {
+    uint32_t size;
+    uint32_t abi_minor; /* of BERTH_ABI_MAJOR */
+    struct berth_str version;
+    const struct berth_host_base *base;
+    const struct berth_host_values *values;
+    const struct berth_host_pods *pods;
+    const struct berth_host_nodes *nodes;
+    const struct berth_host_columns *columns;
+    const struct berth_host_waiting *waiting;
+};
+
+/* ---- what a plugin is ------------------------------------------------------------------------ */
+
+/* What PreFilter, Filter, PreScore, Score and their batch forms may look at besides what pods of one
+ * template share. Within NODE, SUMS and PODS the host keeps answers from pod to pod and asks anew
+ * about nodes that changed only; with anything else, or 0 (= everything), every node is asked for
+ * every pod. */
+#define BERTH_READS_NODE     1u  /* of the node at hand: its object */
+#define BERTH_READS_SUMS     2u  /* of the node at hand: sums over its pods, their number */
+#define BERTH_READS_PODS     4u  /* of the node at hand: its pods, but for their identity */
+#define BERTH_READS_IDENTITY 8u  /* of pods: name, uid, times, nomination */
+#define BERTH_READS_OTHERS   16u /* nodes other than the one at hand, and how many there are */
+#define BERTH_READS_TIME     32u /* now() */
+
+/* How a score follows from what score() said of all feasible nodes, where there is no normalize(). */
+#define BERTH_NORMAL_NONE        0u /* it is final: 0 to 100 */
+#define BERTH_NORMAL_MAX         1u /* 100 * score / the largest; scores from 0 on */
+#define BERTH_NORMAL_MAX_REVERSE 2u /* 100 minus that */
+
+#define BERTH_ON_POD  1u
+#define BERTH_ON_NODE 2u
+/* Actions, kube-scheduler's bits. */
+#define BERTH_ADD              1u
+#define BERTH_DELETE           2u
+#define BERTH_NODE_ALLOCATABLE 4u
+#define BERTH_NODE_LABEL       8u
+#define BERTH_NODE_TAINT       16u
+#define BERTH_NODE_CONDITION   32u
+#define BERTH_NODE_ANNOTATION  64u
+#define BERTH_POD_LABEL        256u
+#define BERTH_POD_SCALE_DOWN   512u
+#define BERTH_POD_TOLERATION   1024u
+#define BERTH_POD_GATES        2048u
+#define BERTH_UPDATE           8188u
+#define BERTH_ALL              8191u
+
+/* After which changes a pod that the plugin rejected is worth another attempt. */
+struct berth_event {
+    uint32_t on;      /* BERTH_ON_... */
+    uint32_t actions; /* bits */
+};
+
+/* A change that `events` names, for hint(). */
+struct berth_change {
+    uint32_t size;
+    uint32_t on;
+    uint32_t action; /* one bit, or BERTH_UPDATE */
+    uint32_t reserved;
+    /* NULL = absent. Of these nodes only what their objects say is known. */
+    const struct berth_node *old_node, *new_node;
+    const struct berth_pod *old_pod, *new_pod;
+};
+
+/* What PostFilter found. */
+struct berth_post_filter {
+    uint32_t size;
+    berth_sym nominate; /* SUCCESS: the node that is to be the pod's; 0 = none */
+};
+
+/* A plugin. Every callback may be NULL; those that are not are its extension points. `self` is what
+ * create() left. Callbacks without a result cannot fail. */
+struct berth_plugin {
+    uint32_t size; /* sizeof(struct berth_plugin) */
+    uint32_t
+        flags; /* 0. Of bits that the host does not know, those from 1 << 16 on refuse the plugin */
+    struct berth_str name; /* one of the note's; as in the configuration */
+    uint32_t reads;        /* BERTH_READS_... */
+    uint32_t normal;       /* BERTH_NORMAL_... */
+    /* NULL: every change; n_events 0 and not NULL: none. */
+    const struct berth_event *events;
+    uint64_t n_events;
+
+    /* ---- configuration ---- */
+    /* Tells everything that is wrong with the arguments, also to `berth config check`. Without an
+     * instance. */
+    void (*check_args)(const struct berth_value *args, struct berth_errors *errors);
+    /* Makes an instance of arguments that check_args() had nothing against. SUCCESS, or ERROR and
+     * why: the scheduler does not start. */
+    int32_t (*create)(struct berth_home *home, const struct berth_value *args, void **ret_self,
+                      struct berth_why *why);
+    void (*destroy)(void *self);
+    /* A number that changes whenever answers may, for a reason that is neither in the pod nor in what
+     * the plugin reads. Asked for each pod: cheap. */
+    uint64_t (*epoch)(void *self, struct berth_call *c);
+
+    /* ---- queue ---- */
+    /* SUCCESS lets the pod into the queue; anything else holds it back until a change of `events`. */
+    int32_t (*pre_enqueue)(void *self, struct berth_call *c, struct berth_why *why);
+    /* Is the change worth another attempt of the pod (pods->current) that the plugin rejected? 1 yes,
+     * 0 no. NULL: yes. May look at the pod, at the change's handles and at nothing else. */
+    int32_t (*hint)(void *self, struct berth_call *c, const struct berth_change *change);
+
+    /* ---- filtering ---- */
+    /* Once a pod. SUCCESS; SKIP: not asked further (no Filter); UNSCHEDULABLE, UNRESOLVABLE: no node
+     * will do. *names, *n_names: only these nodes may do; NULL leaves all. */
+    int32_t (*pre_filter)(void *self, struct berth_call *c, const berth_sym **names,
+                          uint64_t *n_names, struct berth_why *why);
+    /* What filter_state says once a pod is added to a node (by 1) or taken away (-1), with
+     * clone_state: a copy of it, in memory of alloc(). Both or none. */
+    int32_t (*change_pod)(void *self, struct berth_call *c, const struct berth_pod *pod,
+                          const struct berth_node *node, int32_t by, struct berth_why *why);
+    void *(*clone_state)(void *self, struct berth_call *c, const void *state);
+    /* SUCCESS, UNSCHEDULABLE, UNRESOLVABLE, PENDING. */
+    int32_t (*filter)(void *self, struct berth_call *c, const struct berth_node *node,
+                      struct berth_why *why);
+    /* The same for many rows: sets bit i % 64 of keep[i / 64] (0 before) where rows[i] passes. Equals
+     * filter(), which says why. SUCCESS or ERROR. */
+    int32_t (*filter_rows)(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                           uint64_t *keep, struct berth_why *why);
+    /* No node will do. SUCCESS: the pod is tried again, maybe on the node nominated; UNSCHEDULABLE:
+     * the next plugin is asked; UNRESOLVABLE: none is. */
+    int32_t (*post_filter)(void *self, struct berth_call *c, struct berth_post_filter *ret,
+                           struct berth_why *why);
+
+    /* ---- scoring ---- */
+    /* Before Score. SUCCESS; SKIP: the plugin scores no node. rows: the feasible ones where reads has
+     * OTHERS, else NULL, 0. */
+    int32_t (*pre_score)(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                         struct berth_why *why);
+    int32_t (*score)(void *self, struct berth_call *c, const struct berth_node *node, int64_t *ret,
+                     struct berth_why *why);
+    /* The same for many rows: fills ret[0..n). Equals score(). */
+    int32_t (*score_rows)(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                          int64_t *ret, struct berth_why *why);
+    /* In place, over the scores of all feasible nodes: 0 to 100 each. May not call accessors of
+     * nodes. */
+    int32_t (*normalize)(void *self, struct berth_call *c, int64_t *scores, uint64_t n,
+                         struct berth_why *why);
+
+    /* ---- after a node was chosen: identity, other nodes and now() are free ---- */
+    int32_t (*reserve)(void *self, struct berth_call *c, berth_sym node, struct berth_why *why);
+    /* Undoes it; also where reserve() of another plugin failed, and more than once. */
+    void (*unreserve)(void *self, struct berth_call *c, berth_sym node);
+    /* SUCCESS; WAIT for at most *wait_ns (15 minutes at most), until waiting->allow() or reject();
+     * UNSCHEDULABLE and others: back to the queue. */
+    int32_t (*permit)(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                      struct berth_why *why);
+};
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* The oldest minor that the plugin can do with. */
+#ifndef BERTH_NEEDS_MINOR
+#define BERTH_NEEDS_MINOR BERTH_ABI_MINOR
+#endif
+
+/* Once in a file: read before anything of the file runs. names: of its plugins, with one space
+ * between; license: SPDX. All are string literals. */
+#define BERTH_NOTE(names, version, license)                                                        \
+    __attribute__((section(".note.berth"), used, aligned(4))) static const struct {                \
+        uint32_t n_owner, n_rest, type;                                                            \
+        char owner[8];                                                                             \
+        uint32_t major, minor, flags, reserved;                                                    \
+        char texts[(sizeof(names) + sizeof(version) + sizeof(license) + 3) & ~(size_t)3];          \
+    } berth_note_ = {6,                                                                            \
+                     16 + ((sizeof(names) + sizeof(version) + sizeof(license) + 3) & ~(size_t)3),  \
+                     1,                                                                            \
+                     "Berth",                                                                      \
+                     BERTH_ABI_MAJOR,                                                              \
+                     BERTH_NEEDS_MINOR,                                                            \
+                     0,                                                                            \
+                     0,                                                                            \
+                     names "\0" version "\0" license}
+
+struct berth_entry {
+    uint32_t size; /* set by the host */
+    uint32_t reserved;
+    const struct berth_plugin *const *plugins; /* set by the plugin; stay as they are */
+    uint64_t n;
+};
+
+#define BERTH_EXPORT __attribute__((visibility("default")))
+/* Called once, before anything else. host stays. 0, or another number: the file is refused. */
+BERTH_EXPORT int32_t berth_plugin_entry_v1(const struct berth_host *host, struct berth_entry *ret);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

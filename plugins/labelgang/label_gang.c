@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plugins/labelgang/label_gang.c - pods with one label value are bound together
+ *
+ * A pod with the label groupLabel waits at Permit until as many pods of its namespace and group have
+ * a node as its label sizeLabel says; then all that wait go on. Who comes later goes on at once. When
+ * one of those that wait times out it goes back to the queue alone: the others wait until their own
+ * time is over.
+ *
+ * What is remembered is who waits: after a restart of the scheduler they come again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "berth/plugin.h"
+
+#define SECOND ((int64_t)1000000000)
+
+static const struct berth_host *host;
+
+struct member { /* a pod that waits */
+    struct member *next;
+    berth_sym group;
+    uint64_t n_namespace, n_uid;
+    char text[]; /* namespace, uid */
+};
+struct instance {
+    struct berth_home *home;
+    berth_sym group_label, size_label;
+    int64_t timeout_ns;
+    struct member *members;
+};
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static void check_args(const struct berth_value *args, struct berth_errors *errors)
+{
+    const struct berth_host_values *v = host->values;
+    const struct berth_value *timeout = v->get(args, BERTH_STR("timeoutSeconds"));
+    int64_t seconds = 60;
+
+    if (!v->text(v->get(args, BERTH_STR("groupLabel"))).n)
+        v->error(errors, BERTH_STR("groupLabel"), BERTH_STR("the key of a label is needed"));
+    if (!v->text(v->get(args, BERTH_STR("sizeLabel"))).n)
+        v->error(errors, BERTH_STR("sizeLabel"), BERTH_STR("the key of a label is needed"));
+    if (timeout && (!v->integer(timeout, &seconds) || seconds < 1 || seconds > 900))
+        v->error(errors, BERTH_STR("timeoutSeconds"), BERTH_STR("1 to 900 is needed"));
+}
+
+static int32_t create(struct berth_home *home, const struct berth_value *args, void **ret,
+                      struct berth_why *why)
+{
+    const struct berth_host_values *v = host->values;
+    struct instance *in = calloc(1, sizeof *in);
+    int64_t seconds = 60;
+
+    if (!in) {
+        why->reason = BERTH_STR("out of memory");
+        return BERTH_ERROR;
+    }
+    v->integer(v->get(args, BERTH_STR("timeoutSeconds")), &seconds);
+    in->home = home;
+    in->timeout_ns = seconds * SECOND;
+    in->group_label = host->base->intern(home, v->text(v->get(args, BERTH_STR("groupLabel"))));
+    in->size_label = host->base->intern(home, v->text(v->get(args, BERTH_STR("sizeLabel"))));
+    *ret = in;
+    return BERTH_SUCCESS;
+}
+
+static void destroy(void *self)
+{
+    struct instance *in = self;
+
+    for (struct member *m = in->members, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    free(in);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static int equal(struct berth_str a, struct berth_str b)
+{
+    return a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
+}
+
+static struct berth_str namespace_of(const struct member *m)
+{
+    return (struct berth_str){m->text, m->n_namespace};
+}
+
+static struct berth_str uid_of(const struct member *m)
+{
+    return (struct berth_str){m->text + m->n_namespace, m->n_uid};
+}
+
+static struct member **find_member(struct instance *in, struct berth_str uid)
+{
+    struct member **m = &in->members;
+
+    while (*m && !equal(uid_of(*m), uid))
+        m = &(*m)->next;
+    return m;
+}
+
+static void forget(struct member **at)
+{
+    struct member *m = *at;
+
+    *at = m->next;
+    free(m);
+}
+
+/* How many of the pod's group have a node, the pod among them: a pod that waits has one, too. */
+static uint64_t count(struct instance *in, struct berth_call *c, berth_sym group)
+{
+    const struct berth_host_pods *p = host->pods;
+    const struct berth_pod *own = p->current(c);
+    uint64_t n = 1;
+
+    for (uint32_t row = host->columns->n_rows(c); row-- > 0;) {
+        const struct berth_node *node = host->columns->node(c, row);
+        for (uint32_t i = node ? host->nodes->n_pods(c, node) : 0; i-- > 0;) {
+            const struct berth_pod *pod = host->nodes->pod_at(c, node, i);
+            n += p->label(c, pod, in->group_label) == group && !p->terminating(c, pod) &&
+                 equal(p->namespace_(c, pod), p->namespace_(c, own)) &&
+                 !equal(p->uid(c, pod), p->uid(c, own));
+        }
+    }
+    return n;
+}
+
+static int32_t wait_for_others(struct instance *in, struct berth_call *c, berth_sym group,
+                               int64_t *wait_ns, struct berth_why *why)
+{
+    struct berth_str uid = host->pods->uid(c, host->pods->current(c));
+    struct berth_str ns = host->pods->namespace_(c, host->pods->current(c));
+    struct member *m = *find_member(in, uid);
+
+    *wait_ns = in->timeout_ns;
+    if (m)
+        return BERTH_WAIT;
+    m = malloc(sizeof *m + ns.n + uid.n);
+    if (!m) {
+        why->reason = BERTH_STR("out of memory");
+        return BERTH_ERROR;
+    }
+    m->group = group;
+    m->n_namespace = ns.n;
+    m->n_uid = uid.n;
+    memcpy(m->text, ns.p, ns.n);
+    memcpy(m->text + ns.n, uid.p, uid.n);
+    m->next = in->members;
+    in->members = m;
+    return BERTH_WAIT;
+}
+
+static int32_t permit(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                      struct berth_why *why)
+{
+    struct instance *in = self;
+    const struct berth_pod *pod = host->pods->current(c);
+    berth_sym group = host->pods->label(c, pod, in->group_label);
+    berth_sym size = host->pods->label(c, pod, in->size_label);
+    struct berth_str ns = host->pods->namespace_(c, pod);
+
+    (void)node;
+    if (group == BERTH_SYM_ABSENT || size == BERTH_SYM_ABSENT)
+        return BERTH_SUCCESS;
+    if (count(in, c, group) < strtoull(host->base->text(in->home, size).p, NULL, 10))
+        return wait_for_others(in, c, group, wait_ns, why);
+    for (struct member **m = &in->members; *m;) {
+        if ((*m)->group == group && equal(namespace_of(*m), ns)) {
+            host->waiting->allow(in->home, uid_of(*m));
+            forget(m);
+        } else {
+            m = &(*m)->next;
+        }
+    }
+    return BERTH_SUCCESS;
+}
+
+/* The pod has no node any more. */
+static void unreserve(void *self, struct berth_call *c, berth_sym node)
+{
+    struct instance *in = self;
+    struct member **m = find_member(in, host->pods->uid(c, host->pods->current(c)));
+
+    (void)node;
+    if (*m)
+        forget(m);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static const struct berth_event events[] = {{BERTH_ON_POD, BERTH_ADD}, {BERTH_ON_NODE, BERTH_ADD}};
+static const struct berth_plugin plugin = {
+    .size = sizeof plugin,
+    .name = {"LabelGang", 9},
+    .reads = BERTH_READS_NODE,
+    .events = events,
+    .n_events = 2,
+    .check_args = check_args,
+    .create = create,
+    .destroy = destroy,
+    .unreserve = unreserve,
+    .permit = permit,
+};
+
+BERTH_NOTE("LabelGang", "1.0.0", "Apache-2.0");
+
+int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
+{
+    static const struct berth_plugin *const all[] = {&plugin};
+
+    host = h;
+    ret->plugins = all;
+    ret->n = 1;
+    return 0;
+}

@@ -1,0 +1,708 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/native/host.c - the functions that plugins call
+ *
+ * Each looks first whether this thread is in a callback of the instance and whether the handle is
+ * that callback's: a plugin that calls from a thread of its own, or with a handle that is over, gets
+ * nothing, and nothing of ours is touched. Then whether the plugin declared what it asks for.
+ *
+ * Runs in: the engine's thread; log() in any.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+
+#include "common/base/log.h"
+#include "scheduler/native/native_int.h"
+
+#define ALLOC_MAX ((uint64_t)64 << 20)
+#define CYCLE_MAX ((size_t)256 << 20)
+#define LOG_MAX   1024u
+
+/* ---- may it? --------------------------------------------------------------------------------- */
+
+static void stray(const char *what)
+{
+    static atomic_bool told;
+
+    if (!atomic_exchange(&told, true))
+        bh_log_error(
+            "A plugin called the host outside of its callbacks: from a thread of its own, or "
+            "with a handle that is over",
+            bh_kv_s("function", what));
+}
+
+/* The instance whose callback c is, if it may use what the bits say; NULL. */
+static struct bh_native *may(const struct berth_call *c, uint32_t reads, const char *what)
+{
+    struct bh_native *in = bh_native_inside;
+
+    if (bh_unlikely(!in || !c || (const void *)in->call != (const void *)c)) {
+        stray(what);
+        return NULL;
+    }
+    if (bh_unlikely(reads & ~in->may)) {
+        in->broke = what;
+        return NULL;
+    }
+    return in;
+}
+/* What an accessor is called in an error, with what it needs. */
+#define UNDECLARED(what, bit) "it used " what " without " bit " in its reads"
+
+static struct bh_native *home_of(const struct berth_home *home, const char *what)
+{
+    struct bh_native *in = bh_native_inside;
+
+    if (in && (const void *)in == (const void *)home)
+        return in;
+    stray(what);
+    return NULL;
+}
+
+static struct berth_str str_of(struct bh_str s)
+{
+    return (struct berth_str){s.p, s.n};
+}
+static struct berth_str sym_text(const struct bh_native *in, bh_sym s)
+{
+    return s < bh_symtab_count(in->tab) ? str_of(bh_sym_str(in->tab, s))
+                                        : (struct berth_str){"", 0};
+}
+
+/* ---- base ------------------------------------------------------------------------------------ */
+
+static void *base_alloc(struct berth_call *c, uint64_t bytes)
+{
+    struct bh_native *in = may(c, 0, "alloc");
+
+    if (!in || !in->call->arena || bytes > ALLOC_MAX ||
+        in->call->arena->used_bytes + bytes > CYCLE_MAX)
+        return NULL;
+    return bh_arena_zalloc(in->call->arena, bytes ? bytes : 1);
+}
+
+static void base_log(const struct berth_home *home, uint32_t severity, struct berth_str text)
+{
+    const struct bh_native *in = (const struct bh_native *)(const void *)home;
+    char line[LOG_MAX];
+    size_t n = BH_MIN(text.n, (uint64_t)sizeof line - 1);
+
+    memcpy(line, text.p, n);
+    line[n] = '\0';
+    if (severity >= BERTH_LOG_DEBUG)
+        bh_log_debug("A plugin says", bh_kv_s("plugin", in->of->d.name), bh_kv_s("text", line));
+    else
+        bh_log_at(severity == BERTH_LOG_INFO      ? BH_LOG_INFO
+                  : severity == BERTH_LOG_WARNING ? BH_LOG_WARN
+                                                  : BH_LOG_ERROR,
+                  "A plugin says", bh_kv_s("plugin", in->of->d.name), bh_kv_s("text", line));
+}
+
+static berth_sym base_intern(struct berth_home *home, struct berth_str text)
+{
+    const struct bh_native *in = home_of(home, "intern");
+
+    return in ? bh_sym_intern(in->tab, text.p, text.n) : BH_SYM_NONE;
+}
+
+static struct berth_str base_text(const struct berth_home *home, berth_sym symbol)
+{
+    const struct bh_native *in = home_of(home, "text");
+
+    return in ? sym_text(in, symbol) : (struct berth_str){"", 0};
+}
+
+static int64_t base_now(struct berth_call *c)
+{
+    const struct bh_native *in = may(c, BERTH_READS_TIME, UNDECLARED("now", "BERTH_READS_TIME"));
+
+    return in ? in->call->now_ns : 0;
+}
+
+static void **base_filter_state(struct berth_call *c)
+{
+    static _Thread_local void *nowhere;
+    struct bh_native *in = may(c, 0, "filter_state");
+
+    return in ? &in->call->pre_filter_state : &nowhere;
+}
+
+static void **base_score_state(struct berth_call *c)
+{
+    static _Thread_local void *nowhere;
+    struct bh_native *in = may(c, 0, "score_state");
+
+    return in ? &in->call->pre_score_state : &nowhere;
+}
+
+static const struct berth_host_base base = {
+    .size = sizeof base,
+    .alloc = base_alloc,
+    .log = base_log,
+    .intern = base_intern,
+    .text = base_text,
+    .now = base_now,
+    .filter_state = base_filter_state,
+    .score_state = base_score_state,
+};
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static const struct bh_json *json(const struct berth_value *v)
+{
+    return (const struct bh_json *)(const void *)v;
+}
+static const struct berth_value *value(const struct bh_json *v)
+{
+    return (const struct berth_value *)(const void *)v;
+}
+
+static uint32_t value_type(const struct berth_value *v)
+{
+    static const uint32_t types[] = {
+        [BH_JSON_NULL] = BERTH_NULL,     [BH_JSON_BOOL] = BERTH_BOOL,
+        [BH_JSON_NUMBER] = BERTH_NUMBER, [BH_JSON_STRING] = BERTH_STRING,
+        [BH_JSON_ARRAY] = BERTH_ARRAY,   [BH_JSON_OBJECT] = BERTH_OBJECT,
+    };
+    return v ? types[json(v)->type] : BERTH_NULL;
+}
+
+static const struct berth_value *value_get(const struct berth_value *object,
+                                           struct berth_str member)
+{
+    bh_json_each(v, json(object))
+        if (bh_str_eq(v->key, (struct bh_str){member.p, member.n}))
+            return value(v);
+    return NULL;
+}
+
+static const struct berth_value *value_first(const struct berth_value *v)
+{
+    return value(bh_json_first(json(v)));
+}
+
+static const struct berth_value *value_next(const struct berth_value *child)
+{
+    return child ? value(json(child)->next) : NULL;
+}
+
+static struct berth_str value_key(const struct berth_value *member)
+{
+    return member && json(member)->key.p ? str_of(json(member)->key) : (struct berth_str){"", 0};
+}
+
+static struct berth_str value_text(const struct berth_value *v)
+{
+    uint32_t t = value_type(v);
+
+    return t == BERTH_STRING || t == BERTH_NUMBER ? str_of(json(v)->s) : (struct berth_str){"", 0};
+}
+
+static int32_t value_integer(const struct berth_value *v, int64_t *ret)
+{
+    return bh_json_i64(json(v), ret);
+}
+
+static int32_t value_number(const struct berth_value *v, double *ret)
+{
+    if (value_type(v) != BERTH_NUMBER)
+        return 0;
+    double d = strtod(json(v)->s.p, NULL);
+    if (!isfinite(d))
+        return 0;
+    *ret = d;
+    return 1;
+}
+
+static int32_t value_boolean(const struct berth_value *v, int32_t *ret)
+{
+    if (value_type(v) != BERTH_BOOL)
+        return 0;
+    *ret = json(v)->b;
+    return 1;
+}
+
+static void value_error(struct berth_errors *errors, struct berth_str path, struct berth_str text)
+{
+    const struct bh_native_errors *e = (const struct bh_native_errors *)(const void *)errors;
+
+    if (!bh_native_inside || bh_native_inside->tab) { /* not in check_args() */
+        stray("error");
+        return;
+    }
+    if (!bh_native_is_text(path) || !bh_native_is_text(text))
+        bh_field_error(e->errs, "%s: plugin \"%s\" gave an error that is not printable UTF-8",
+                       e->path, bh_native_inside->of->d.name);
+    else
+        bh_field_error(e->errs, "%s%s%.*s: %.*s", e->path, path.n && *e->path ? "." : "",
+                       (int)path.n, path.p, (int)BH_MIN(text.n, (uint64_t)LOG_MAX), text.p);
+}
+
+static const struct berth_host_values values = {
+    .size = sizeof values,
+    .type = value_type,
+    .get = value_get,
+    .first = value_first,
+    .next = value_next,
+    .key = value_key,
+    .text = value_text,
+    .integer = value_integer,
+    .number = value_number,
+    .boolean = value_boolean,
+    .error = value_error,
+};
+
+/* ---- pods ------------------------------------------------------------------------------------ */
+
+static const struct bh_pod_info *pod_of(const struct berth_pod *p)
+{
+    return (const struct bh_pod_info *)(const void *)p;
+}
+
+static const struct berth_pod *pod_current(struct berth_call *c)
+{
+    const struct bh_native *in = may(c, 0, "current");
+
+    return in ? (const struct berth_pod *)(const void *)in->call->pod : NULL;
+}
+
+static struct berth_str pod_namespace(struct berth_call *c, const struct berth_pod *pod)
+{
+    const struct bh_native *in = may(c, 0, "namespace_");
+
+    return in ? sym_text(in, pod_of(pod)->shape->namespace_) : (struct berth_str){"", 0};
+}
+
+static int32_t pod_priority(struct berth_call *c, const struct berth_pod *pod)
+{
+    return may(c, 0, "priority") ? pod_of(pod)->shape->priority : 0;
+}
+
+/* rec: the record that has them. */
+static berth_sym label_in(const void *rec, struct bh_slice labels, berth_sym key)
+{
+    bh_sym value;
+
+    return bh_labels_get(bh_rec_at(rec, labels, struct bh_kv), labels.n, key, &value)
+               ? value
+               : BERTH_SYM_ABSENT;
+}
+
+static void label_number(const void *rec, struct bh_slice labels, uint32_t i, berth_sym *key,
+                         berth_sym *value)
+{
+    const struct bh_kv *kv = bh_rec_at(rec, labels, struct bh_kv);
+
+    *key = i < labels.n ? kv[i].key : BERTH_SYM_ABSENT;
+    *value = i < labels.n ? kv[i].value : BERTH_SYM_ABSENT;
+}
+
+static berth_sym pod_label(struct berth_call *c, const struct berth_pod *pod, berth_sym key)
+{
+    const struct bh_shape_rec *s = may(c, 0, "label") ? pod_of(pod)->shape : NULL;
+
+    return s ? label_in(s, s->labels, key) : BERTH_SYM_ABSENT;
+}
+
+static uint32_t pod_n_labels(struct berth_call *c, const struct berth_pod *pod)
+{
+    return may(c, 0, "n_labels") ? pod_of(pod)->shape->labels.n : 0;
+}
+
+static void pod_label_at(struct berth_call *c, const struct berth_pod *pod, uint32_t i,
+                         berth_sym *key, berth_sym *value)
+{
+    const struct bh_shape_rec *s = may(c, 0, "label_at") ? pod_of(pod)->shape : NULL;
+
+    *key = *value = BERTH_SYM_ABSENT;
+    if (s)
+        label_number(s, s->labels, i, key, value);
+}
+
+static int64_t pod_request(struct berth_call *c, const struct berth_pod *pod, berth_sym resource)
+{
+    const struct bh_native *in = may(c, 0, "request");
+    bool present;
+
+    if (!in)
+        return 0;
+    const struct bh_shape_rec *s = pod_of(pod)->shape;
+    if (resource == in->cpu)
+        return s->fit.cpu_milli;
+    if (resource == in->memory)
+        return s->fit.memory_bytes;
+    if (resource == in->ephemeral)
+        return s->fit.ephemeral_bytes;
+    return bh_requests_scalar(s, &s->fit, resource, &present);
+}
+
+/* What is the pod's alone; NULL: it may not be asked for. */
+static const struct bh_pod_rec *identity(struct berth_call *c, const struct berth_pod *pod,
+                                         const char *what)
+{
+    const struct bh_native *in = may(c, BERTH_READS_IDENTITY, what);
+
+    if (in && in->by_pod && pod_of(pod) == in->call->pod)
+        *in->by_pod = true;
+    return in ? pod_of(pod)->rec : NULL;
+}
+
+static struct berth_str pod_name(struct berth_call *c, const struct berth_pod *pod)
+{
+    const struct bh_pod_rec *r = identity(c, pod, UNDECLARED("name", "BERTH_READS_IDENTITY"));
+
+    return r ? str_of(bh_rec_text(r, r->name)) : (struct berth_str){"", 0};
+}
+
+static struct berth_str pod_uid(struct berth_call *c, const struct berth_pod *pod)
+{
+    const struct bh_pod_rec *r = identity(c, pod, UNDECLARED("uid", "BERTH_READS_IDENTITY"));
+
+    return r ? str_of(bh_rec_text(r, r->uid)) : (struct berth_str){"", 0};
+}
+
+static int64_t pod_created(struct berth_call *c, const struct berth_pod *pod)
+{
+    const struct bh_pod_rec *r = identity(c, pod, UNDECLARED("created", "BERTH_READS_IDENTITY"));
+
+    return r ? r->creation_ns : 0;
+}
+
+static int32_t pod_terminating(struct berth_call *c, const struct berth_pod *pod)
+{
+    const struct bh_pod_rec *r =
+        identity(c, pod, UNDECLARED("terminating", "BERTH_READS_IDENTITY"));
+
+    return r && r->flags & BH_POD_TERMINATING;
+}
+
+static berth_sym pod_nominated_node(struct berth_call *c, const struct berth_pod *pod)
+{
+    const struct bh_pod_rec *r =
+        identity(c, pod, UNDECLARED("nominated_node", "BERTH_READS_IDENTITY"));
+
+    return r ? r->nominated_node : BH_SYM_NONE;
+}
+
+static const struct berth_host_pods pods = {
+    .size = sizeof pods,
+    .current = pod_current,
+    .namespace_ = pod_namespace,
+    .priority = pod_priority,
+    .label = pod_label,
+    .n_labels = pod_n_labels,
+    .label_at = pod_label_at,
+    .request = pod_request,
+    .name = pod_name,
+    .uid = pod_uid,
+    .created = pod_created,
+    .terminating = pod_terminating,
+    .nominated_node = pod_nominated_node,
+};
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+#define NODE_DATA(what) UNDECLARED(what, "BERTH_READS_NODE")
+
+static const struct bh_node_info *info_of(const struct berth_node *n)
+{
+    return (const struct bh_node_info *)(const void *)n;
+}
+/* The node's object; NULL: it may not be asked for. */
+static const struct bh_node_rec *rec_of(struct berth_call *c, const struct berth_node *n,
+                                        const char *what)
+{
+    return may(c, BERTH_READS_NODE, what) ? info_of(n)->rec : NULL;
+}
+
+static uint32_t node_row(struct berth_call *c, const struct berth_node *node)
+{
+    return may(c, 0, "row") ? info_of(node)->row : BH_ROW_NONE;
+}
+
+static berth_sym node_name(struct berth_call *c, const struct berth_node *node)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("a node's name"));
+
+    return r ? r->name : BH_SYM_NONE;
+}
+
+static berth_sym node_label(struct berth_call *c, const struct berth_node *node, berth_sym key)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("a node's label"));
+
+    return r ? label_in(r, r->labels, key) : BERTH_SYM_ABSENT;
+}
+
+static uint32_t node_n_labels(struct berth_call *c, const struct berth_node *node)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("n_labels of a node"));
+
+    return r ? r->labels.n : 0;
+}
+
+static void node_label_at(struct berth_call *c, const struct berth_node *node, uint32_t i,
+                          berth_sym *key, berth_sym *value)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("label_at of a node"));
+
+    *key = *value = BERTH_SYM_ABSENT;
+    if (r)
+        label_number(r, r->labels, i, key, value);
+}
+
+static int32_t node_unschedulable(struct berth_call *c, const struct berth_node *node)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("unschedulable"));
+
+    return r && r->flags & BH_NODE_UNSCHEDULABLE;
+}
+
+static uint32_t node_n_taints(struct berth_call *c, const struct berth_node *node)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("n_taints"));
+
+    return r ? r->taints.n : 0;
+}
+
+static void node_taint_at(struct berth_call *c, const struct berth_node *node, uint32_t i,
+                          berth_sym *key, berth_sym *value, uint32_t *effect)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("taint_at"));
+    const struct bh_taint *t =
+        r && i < r->taints.n ? &bh_rec_at(r, r->taints, struct bh_taint)[i] : NULL;
+
+    *key = t ? t->key : BERTH_SYM_ABSENT;
+    *value = t ? t->value : BERTH_SYM_ABSENT;
+    *effect = t && t->effect <= BH_NO_EXECUTE ? t->effect : 0;
+}
+
+static int64_t node_allocatable(struct berth_call *c, const struct berth_node *node,
+                                berth_sym resource)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("allocatable"));
+    const struct bh_native *in = bh_native_inside;
+    bool present;
+
+    if (!r)
+        return 0;
+    if (resource == in->cpu)
+        return r->alloc_cpu_milli;
+    if (resource == in->memory)
+        return r->alloc_memory_bytes;
+    if (resource == in->ephemeral)
+        return r->alloc_ephemeral_bytes;
+    if (resource == in->pods)
+        return r->alloc_pods;
+    return bh_node_rec_scalar(r, resource, &present);
+}
+
+#define REQUESTED UNDECLARED("requested", "BERTH_READS_SUMS")
+
+static int64_t node_requested(struct berth_call *c, const struct berth_node *node,
+                              berth_sym resource)
+{
+    const struct bh_native *in = may(c, BERTH_READS_SUMS, REQUESTED);
+    const struct bh_node_info *ni = info_of(node);
+
+    if (!in)
+        return 0;
+    if (resource == in->cpu)
+        return bh_sum_i64(ni->used_cpu_milli);
+    if (resource == in->memory)
+        return bh_sum_i64(ni->used_memory_bytes);
+    if (resource == in->ephemeral)
+        return bh_sum_i64(ni->used_ephemeral_bytes);
+    if (resource == in->pods)
+        return ni->n_pods;
+    return bh_sum_i64(bh_node_info_used_scalar(ni, resource));
+}
+
+static uint32_t node_n_pods(struct berth_call *c, const struct berth_node *node)
+{
+    return may(c, BERTH_READS_PODS, UNDECLARED("n_pods", "BERTH_READS_PODS"))
+               ? info_of(node)->n_pods
+               : 0;
+}
+
+static const struct berth_pod *node_pod_at(struct berth_call *c, const struct berth_node *node,
+                                           uint32_t i)
+{
+    const struct bh_native *in = may(c, BERTH_READS_PODS, UNDECLARED("pod_at", "BERTH_READS_PODS"));
+
+    return in && i < info_of(node)->n_pods
+               ? (const struct berth_pod *)(const void *)info_of(node)->pods[i]
+               : NULL;
+}
+
+static uint32_t node_count(struct berth_call *c)
+{
+    const struct bh_native *in =
+        may(c, BERTH_READS_OTHERS, UNDECLARED("count", "BERTH_READS_OTHERS"));
+
+    return in ? in->call->cache->n_nodes : 0;
+}
+
+static const struct berth_node *node_find(struct berth_call *c, berth_sym name)
+{
+    const struct bh_native *in =
+        may(c, BERTH_READS_OTHERS, UNDECLARED("find", "BERTH_READS_OTHERS"));
+
+    return in ? (const struct berth_node *)(const void *)bh_cache_node(in->call->cache, name)
+              : NULL;
+}
+
+static const struct berth_host_nodes nodes = {
+    .size = sizeof nodes,
+    .row = node_row,
+    .name = node_name,
+    .label = node_label,
+    .n_labels = node_n_labels,
+    .label_at = node_label_at,
+    .unschedulable = node_unschedulable,
+    .n_taints = node_n_taints,
+    .taint_at = node_taint_at,
+    .allocatable = node_allocatable,
+    .requested = node_requested,
+    .n_pods = node_n_pods,
+    .pod_at = node_pod_at,
+    .count = node_count,
+    .find = node_find,
+};
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+static const int64_t *column_allocatable(struct berth_call *c, berth_sym resource)
+{
+    const struct bh_native *in = may(c, BERTH_READS_NODE, NODE_DATA("the column of allocatable"));
+    const struct bh_columns *cols = in ? &in->call->cache->cols : NULL;
+
+    if (!cols)
+        return NULL;
+    if (resource == in->cpu)
+        return cols->alloc_cpu_milli;
+    if (resource == in->memory)
+        return cols->alloc_memory_bytes;
+    if (resource == in->ephemeral)
+        return cols->alloc_ephemeral_bytes;
+    const struct bh_scalar_column *s = bh_columns_scalar(cols, resource);
+    return s ? s->alloc : NULL;
+}
+
+static const int64_t *column_requested(struct berth_call *c, berth_sym resource)
+{
+    const struct bh_native *in = may(c, BERTH_READS_SUMS, REQUESTED);
+    const struct bh_columns *cols = in ? &in->call->cache->cols : NULL;
+
+    if (!cols)
+        return NULL;
+    if (resource == in->cpu)
+        return cols->used_cpu_milli;
+    if (resource == in->memory)
+        return cols->used_memory_bytes;
+    if (resource == in->ephemeral)
+        return cols->used_ephemeral_bytes;
+    const struct bh_scalar_column *s = bh_columns_scalar(cols, resource);
+    return s ? s->used : NULL;
+}
+
+static const berth_sym *column_label(struct berth_call *c, berth_sym key)
+{
+    struct bh_native *in = may(c, BERTH_READS_NODE, NODE_DATA("the column of a label"));
+    uint32_t i = 0;
+
+    if (!in)
+        return NULL;
+    while (i < in->n_labels && in->label_key[i] != key)
+        i++;
+    if (i == BH_LABEL_COLUMNS)
+        return NULL;
+    if (i == in->n_labels)
+        in->label_key[in->n_labels++] = key;
+    if (!in->labels)
+        in->labels = bh_calloc(1, sizeof *in->labels);
+    return bh_label_column(in->labels, in->call->cache, key);
+}
+
+static const uint64_t *column_fact(struct berth_call *c, uint32_t which)
+{
+    static const enum bh_row_bit bits[] = {[BERTH_FACT_UNSCHEDULABLE] = BH_ROW_UNSCHEDULABLE,
+                                           [BERTH_FACT_HARD_TAINT] = BH_ROW_HARD_TAINT,
+                                           [BERTH_FACT_SOFT_TAINT] = BH_ROW_SOFT_TAINT};
+    const struct bh_native *in = may(c, BERTH_READS_NODE, NODE_DATA("fact"));
+
+    return in && which > 0 && which < BH_ARRAY_LEN(bits) ? in->call->cache->cols.bits[bits[which]]
+                                                         : NULL;
+}
+
+static const struct berth_node *column_node(struct berth_call *c, uint32_t row)
+{
+    const struct bh_native *in = may(c, 0, "node");
+    const struct bh_cache *cache = in ? in->call->cache : NULL;
+
+    return cache && row < cache->cols.n_rows
+               ? (const struct berth_node *)(const void *)cache->rows[row]
+               : NULL;
+}
+
+static uint32_t column_n_rows(struct berth_call *c)
+{
+    const struct bh_native *in =
+        may(c, BERTH_READS_OTHERS, UNDECLARED("n_rows", "BERTH_READS_OTHERS"));
+
+    return in ? in->call->cache->cols.n_rows : 0;
+}
+
+static const struct berth_host_columns columns = {
+    .size = sizeof columns,
+    .allocatable = column_allocatable,
+    .requested = column_requested,
+    .label = column_label,
+    .fact = column_fact,
+    .node = column_node,
+    .n_rows = column_n_rows,
+};
+
+/* ---- waiting pods ---------------------------------------------------------------------------- */
+
+static int32_t waiting_allow(struct berth_home *home, struct berth_str uid)
+{
+    const struct bh_native *in = home_of(home, "allow");
+
+    return in && in->waiting &&
+           bh_waiting_allow(in->waiting, (struct bh_str){uid.p, uid.n}, in->of->d.name);
+}
+
+static int32_t waiting_reject(struct berth_home *home, struct berth_str uid,
+                              struct berth_str reason)
+{
+    const struct bh_native *in = home_of(home, "reject");
+
+    if (!in || !in->waiting)
+        return 0;
+    BH_CLEANUP(bh_freep)
+    char *text = bh_native_is_text(reason)
+                     ? bh_strndup(reason.p, BH_MIN(reason.n, (uint64_t)LOG_MAX))
+                     : bh_strdup("it gave a reason that is not printable UTF-8");
+    return bh_waiting_reject(in->waiting, (struct bh_str){uid.p, uid.n}, in->of->d.name, text);
+}
+
+static const struct berth_host_waiting waiting = {
+    .size = sizeof waiting,
+    .allow = waiting_allow,
+    .reject = waiting_reject,
+};
+
+const struct berth_host bh_native_host = {
+    .size = sizeof bh_native_host,
+    .abi_minor = BERTH_ABI_MINOR,
+    .version = {BH_VERSION, sizeof BH_VERSION - 1},
+    .base = &base,
+    .values = &values,
+    .pods = &pods,
+    .nodes = &nodes,
+    .columns = &columns,
+    .waiting = &waiting,
+};

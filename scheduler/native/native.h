@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/native/native.h - plugins out of shared objects, found by name
+ *
+ * A name that no built-in plugin has is looked up among the files of the plugin folders: first what
+ * they say of themselves is read, without running anything of them; then the file is loaded in a child
+ * process, and when that went well here. What is loaded stays loaded.
+ *
+ * Folders: $BERTH_PLUGIN_DIR (files *.so), $BERTH_PLUGIN_CONFIG (*.yaml: where a plugin's file is,
+ * and its digest); $BERTH_PLUGIN_POLICY. Environment, because the programs that Berth starts look
+ * for the same plugins. They are read when the first unknown name is asked for.
+ *
+ * Owns:    descriptors and open files, for the life of the process.
+ * Runs in: any thread; one after the other.
+ */
+#ifndef BH_NATIVE_H
+#define BH_NATIVE_H
+
+#include "scheduler/framework/plugin.h"
+
+#define BH_PLUGIN_DIR    "/usr/lib/berth/plugins"
+#define BH_PLUGIN_CONFIG "/etc/berth/plugins.d"
+#define BH_PLUGIN_POLICY "owned" /* "pinned": only files whose digest is given */
+
+/* Options of a program; values go into the environment by bh_native_start(). */
+struct bh_native_options {
+    const char *dir, *config, *policy; /* NULL: as the environment says, else the defaults */
+};
+#define BH_NATIVE_OPTIONS(o)                                                                       \
+    {"plugin-dir", 0,                                                                              \
+     BH_OPT_STR,   &(o).dir,                                                                       \
+     "DIR",        "plugins as shared objects (default $BERTH_PLUGIN_DIR or " BH_PLUGIN_DIR ")"},  \
+        {"plugin-config",                                                                          \
+         0,                                                                                        \
+         BH_OPT_STR,                                                                               \
+         &(o).config,                                                                              \
+         "DIR",                                                                                    \
+         "files that say where a plugin's file is, and its digest (default $BERTH_PLUGIN_CONFIG "  \
+         "or " BH_PLUGIN_CONFIG ")"},                                                              \
+    {                                                                                              \
+        "plugin-policy", 0, BH_OPT_CHOICE, &(o).policy, "owned|pinned",                            \
+            "which of them may be loaded: those that only their owner can change, or of these "    \
+            "only those whose digest is given (default $BERTH_PLUGIN_POLICY or " BH_PLUGIN_POLICY  \
+            ")"                                                                                    \
+    }
+/* From now on bh_plugin_find() knows them. tell: why a file is not used, one line each; called from
+ * the look-up; NULL: as before. Again: other options, before the first look-up. */
+void bh_native_start(const struct bh_native_options *o, void (*tell)(const char *line));
+
+struct bh_native_file {                           /* what a file says of itself */
+    const char *file, *names, *version, *license; /* names: of its plugins, one space between */
+    uint32_t major, minor;
+    char sha256[65];
+};
+/* Its plugins come from this file, whatever there is in the folders. Texts live as long as the
+ * process. 0; -EINVAL, -errno: why it is refused. */
+int bh_native_use(const char *path, struct bh_native_file *ret, struct bh_err *err);
+#endif

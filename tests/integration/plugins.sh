@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Plugins out of shared objects: those of plugins/ in `berth simulate`, `berth config check` and a running scheduler, and what
+# becomes of one that does not behave.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+export BERTH_PLUGIN_CONFIG=$work/plugins.d
+build=$(dirname "$BERTH_BIN")
+s() { "$BERTH_BIN/berth" simulate --tie-break first "$@"; }
+config() { # plugins and pluginConfig of the profile
+    printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- %s\n' "$1"
+}
+node() { # name labels
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s, labels: {%s}}\nstatus: {allocatable: {cpu: "%s", memory: %s, pods: "110"}}\n' "$@"
+}
+pod() { # name labels
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {%s}}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}\n' "$@"
+}
+{ node a 'rank: "10"' 4 8Gi; node b 'rank: "20"' 8 16Gi; node c '' 16 16Gi; } >"$work/nodes.yaml"
+for i in 1 2 3 4 5 6; do pod "p$i" ""; done >"$work/pods.yaml"
+
+# ---- NodeMetadata and NodeResourcesAllocatable: the originals' numbers
+config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 10}, {name: NodeResourcesAllocatable}]}}
+  pluginConfig:
+  - {name: NodeMetadata, args: {metadataKey: rank, metadataSource: Label, metadataType: Number, scoringStrategy: Highest}}' >"$work/meta.yaml"
+meta() { s --plugin-dir "$build/plugins" -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/meta.yaml" "$@"; }
+meta --explain -o wide >"$work/explained" 2>&1
+expect "a label's number: the best" ' b +[0-9]+ +NodeMetadata +20 +100 +10 +1000$' cat "$work/explained"
+expect "the worst" ' a +[0-9]+ +NodeMetadata +10 +1 +10 +10$' cat "$work/explained"
+expect "none" ' c +[0-9]+ +NodeMetadata +-9223372036854775808 +0 +10 +0$' cat "$work/explained"
+expect "least allocatable: the smallest" ' a +[0-9]+ +NodeResourcesAllocatable +-12191 +100 ' cat "$work/explained"
+expect "one between" ' b +[0-9]+ +NodeResourcesAllocatable +-24383 +39 ' cat "$work/explained"
+expect "the largest" ' c +[0-9]+ +NodeResourcesAllocatable +-32383 +0 ' cat "$work/explained"
+check "all pods are where the label says" test "$(meta | grep -cE 'Scheduled +b( |$)')" = 6
+check "both paths agree" status 0 meta --verify
+config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 100}]}}
+  pluginConfig:
+  - {name: NodeMetadata, args: {metadataKey: since, metadataSource: Label, metadataType: Timestamp, scoringStrategy: Newest, timestampFormat: "2006-01-02"}}' >"$work/time.yaml"
+{ node old 'since: "2024-02-29"' 4 8Gi; node new 'since: "2026-03-01"' 4 8Gi; node odd 'since: "2026-02-30"' 4 8Gi; } >"$work/dated.yaml"
+expect "a label's time" 'default +x +Scheduled +new( |$)' s --plugin-dir "$build/plugins" -f "$work/dated.yaml" -f <(pod x '') --config "$work/time.yaml"
+
+# ---- what is not there, and what is wrong with arguments
+any() { "$@" || true; }
+expect "without the folder the name is unknown, as upstream says it" 'ScorePlugin "NodeMetadata" does not exist' \
+    any s --plugin-dir "$work/none" -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/meta.yaml"
+sed 's/metadataKey: rank, //; s/Highest/Best/' "$work/meta.yaml" >"$work/bad.yaml"
+bad() { BERTH_PLUGIN_DIR=$build/plugins "$BERTH_BIN/berth" config check "$work/bad.yaml"; }
+check "wrong arguments fail" status 1 bad
+expect "each with its path" 'bad.yaml:6: profiles\[0\].pluginConfig\[0\].args.metadataKey: metadataKey cannot be empty' any bad
+expect "and value" 'args.scoringStrategy: scoringStrategy must be one of' any bad
+check "right ones do not" env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$work/meta.yaml"
+
+sed '/pluginConfig/,$d' "$work/meta.yaml" >"$work/none.yaml"
+none() { s --plugin-dir "$build/plugins" -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/none.yaml"; }
+expect "none at all are looked at when the plugin is made" \
+    'initializing plugin "NodeMetadata": \[args.metadataKey: metadataKey cannot be empty, ' any none
+
+# ---- begun and checked
+cd "$work" || exit 1
+check "a plugin is begun" "$BERTH_BIN/berth" plugin new PreferRank
+expect "built and checked" 'decided +64 pods on 16 nodes, both paths agree: 60 placed, 4 unschedulable, 0 gated, 0 failed' \
+    make -C PreferRank check
+expect "what it says of itself" 'plugin +PreferRank: score \(score_rows\)' \
+    "$BERTH_BIN/berth" plugin check --args PreferRank/args.yaml PreferRank/PreferRank.so
+expect "wrong arguments" 'args.label: the key of a label is needed' any "$BERTH_BIN/berth" plugin check PreferRank/PreferRank.so
+check "no plugin" status 1 "$BERTH_BIN/berth" plugin check "$work/nodes.yaml"
+check "once only" status 1 "$BERTH_BIN/berth" plugin new PreferRank
+check "no name" status 2 "$BERTH_BIN/berth" plugin new a/b
+BERTH_STRANGE=lie "$BERTH_BIN/berth" plugin check "$build/tests/plugins/strange.so" >"$work/lies" 2>&1
+expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/lies"
+
+# ---- digests
+mkdir "$work/plugins.d"
+pin() { printf 'name: NodeMetadata\nfile: %s\nsha256: "%s"\n' "$build/plugins/nodemetadata.so" "$1" >"$work/plugins.d/meta.yaml"; }
+only() { s --plugin-dir "$work/none" --plugin-policy pinned -f "$work/nodes.yaml" -f <(pod x '') --config "$work/meta.yaml" "$@"; }
+sed -i 's/, {name: NodeResourcesAllocatable}//' "$work/meta.yaml"
+pin "$(sha256sum "$build/plugins/nodemetadata.so" | cut -d' ' -f1)"
+check "a file that is pinned, wherever it is" status 0 only
+pin "$(printf x | sha256sum | cut -d' ' -f1)"
+expect "another digest" "nodemetadata.so has the SHA-256 [0-9a-f]{64}, its configuration demands [0-9a-f]{64}" any only
+rm -r "$work/plugins.d"
+
+# ---- one that does not behave
+config 'plugins: {filter: {enabled: [{name: Strange}]}}' >"$work/strange.yaml"
+strange() { # what, flags
+    local what=$1
+    shift
+    BERTH_STRANGE=$what s --plugin-dir "$build/tests/plugins" -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/strange.yaml" "$@"
+}
+refused() { # what, text
+    expect "refused: $1" "strange.so:? $2" any strange "$1"
+    check "and nothing is decided: $1" status 1 strange "$1"
+}
+check "it can behave" status 0 strange well --verify
+refused crash 'crashed while it was loaded: Aborted'
+refused exit 'ended its process while it was loaded'
+refused refuse 'refuses to work here: its berth_plugin_entry_v1 returned 3'
+refused past 'its struct berth_plugin has 24 bytes, at least [0-9]+ are needed'
+refused nameless 'has a plugin "Other", its note names "Strange" only: they must agree'
+refused none 'its berth_plugin_entry_v1 tells 0 plugins, 1 to 16 are needed'
+expect "what it did not declare is an error with its name" \
+    'running "Strange" filter plugin: it used requested without BERTH_READS_SUMS in its reads' any strange peek
+expect "a lie is found" 'verify: .* differs from the reference path' any strange lie --verify
+check "and ends the process" status 134 strange lie --verify
+
+# ---- a running scheduler
+command -v kubectl >/dev/null || { skip "a running scheduler" "no kubectl"; exit 0; }
+k() { kubectl --cache-dir "$work/cache" "$@"; }
+config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 100}]}, multiPoint: {enabled: [{name: LabelGang}]}}
+  pluginConfig:
+  - {name: NodeMetadata, args: {metadataKey: rank, metadataSource: Label, metadataType: Number, scoringStrategy: Highest}}
+  - {name: LabelGang, args: {groupLabel: gang, sizeLabel: size}}' >"$work/up.yaml"
+start_up --binders 1 --no-example --config "$work/up.yaml" --plugin-dir "$build/plugins" || exit 1
+k create -f "$work/nodes.yaml" >/dev/null
+pod ranked '' | k create -f - >/dev/null
+on() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = "$2" ]; }
+eventually "the plugin decides there, too" 20 on ranked b
+{ pod g1 'gang: x, size: "3"'; pod g2 'gang: x, size: "3"'; } | k create -f - >/dev/null
+pod last '' | k create -f - >/dev/null
+eventually "pods behind those that wait are bound" 20 on last b
+check "two of three wait at Permit" test -z "$(k get pods g1 g2 -o 'jsonpath={.items[*].spec.nodeName}')"
+pod g3 'gang: x, size: "3"' | k create -f - >/dev/null
+for p in g1 g2 g3; do eventually "all of them are bound: $p" 20 on $p b; done
+pod g4 'gang: x, size: "3"' | k create -f - >/dev/null
+eventually "one more goes on at once" 20 on g4 b

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plugin as the public header has it, in an engine: what it is told, what its answers do, and what
+ * becomes of answers that may not be.
+ */
+#include <pthread.h>
+
+#include "scheduler/native/native_int.h"
+#include "tests/unit/scheduler/engine/fixture.h"
+
+/* ---- a plugin that does what `wish` says ----------------------------------------------------- */
+
+enum wish {
+    WELL,
+    NO_SUCH_CODE,
+    WAITS,
+    NO_REASON,
+    BAD_TEXT,
+    LONG_TEXT,
+    FAILS,
+    HIGH_SCORE,
+    NEGATIVE_RAW,
+    CHANGES_ROWS,
+    ASKS_SUMS,
+    ASKS_PODS,
+    ASKS_NAME,
+    ASKS_TIME,
+    ASKS_OTHERS,
+    UNKNOWN_NODE,
+    BAD_NORMAL,
+    ALLOCATES
+};
+static enum wish wish;
+static const struct berth_host *host = &bh_native_host;
+struct instance {
+    struct berth_home *home;
+    berth_sym rank_key, cpu;
+};
+static struct instance *last;
+static struct berth_call *last_call;
+static unsigned n_created, n_destroyed, n_filter, n_filter_rows, n_score, n_score_rows;
+
+static int32_t create(struct berth_home *h, const struct berth_value *args, void **ret,
+                      struct berth_why *why)
+{
+    struct instance *in = bh_calloc(1, sizeof *in);
+
+    (void)args;
+    *in = (struct instance){h, host->base->intern(h, BERTH_STR("rank")),
+                            host->base->intern(h, BERTH_STR("cpu"))};
+    if (wish == FAILS) {
+        why->reason = BERTH_STR("not today");
+        free(in);
+        return BERTH_ERROR;
+    }
+    *ret = last = in;
+    n_created++;
+    return BERTH_SUCCESS;
+}
+static void destroy(void *self)
+{
+    free(self);
+    n_destroyed++;
+}
+
+/* The codes and texts that every callback may get wrong. */
+static int32_t wrong(struct berth_call *c, struct berth_why *why)
+{
+    static char longer[2000];
+    const struct berth_pod *pod = host->pods->current(c);
+
+    last_call = c;
+    memset(longer, 'x', sizeof longer);
+    switch (wish) {
+    case NO_SUCH_CODE:
+        return 17;
+    case WAITS:
+        return BERTH_WAIT;
+    case NO_REASON:
+        return BERTH_UNSCHEDULABLE;
+    case BAD_TEXT:
+        why->reason = BERTH_STR("\xff\xfe");
+        return BERTH_UNSCHEDULABLE;
+    case LONG_TEXT:
+        why->reason = (struct berth_str){longer, sizeof longer};
+        return BERTH_UNSCHEDULABLE;
+    case FAILS:
+        why->reason = BERTH_STR("no idea");
+        return BERTH_ERROR;
+    case ASKS_NAME:
+        CU_ASSERT(host->pods->name(c, pod).n == 0);
+        return BERTH_SUCCESS;
+    case ASKS_TIME:
+        CU_ASSERT(host->base->now(c) == 0);
+        return BERTH_SUCCESS;
+    case ASKS_OTHERS:
+        CU_ASSERT(host->nodes->count(c) == 0 && host->columns->n_rows(c) == 0);
+        return BERTH_SUCCESS;
+    case ALLOCATES:
+        CU_ASSERT(!host->base->alloc(c, UINT64_C(1) << 40));
+        for (unsigned i = 0; i < 1000 && host->base->alloc(c, 1 << 20); i++)
+            CU_ASSERT_FATAL(i < 300);
+        return BERTH_SUCCESS;
+    default:
+        return BERTH_SUCCESS;
+    }
+}
+
+/* Nodes without the label are not for it. */
+static int32_t filter(void *self, struct berth_call *c, const struct berth_node *node,
+                      struct berth_why *why)
+{
+    const struct instance *in = self;
+    int32_t code = wrong(c, why);
+
+    CU_ASSERT(why->size == sizeof *why);
+    n_filter++;
+    if (wish == ASKS_SUMS)
+        CU_ASSERT(host->nodes->requested(c, node, in->cpu) == 0);
+    if (wish == ASKS_PODS)
+        CU_ASSERT(host->nodes->n_pods(c, node) == 0 && !host->nodes->pod_at(c, node, 0));
+    if (code != BERTH_SUCCESS || host->nodes->label(c, node, in->rank_key) != BERTH_SYM_ABSENT)
+        return code;
+    why->reason = BERTH_STR("node(s) had no rank");
+    return BERTH_UNSCHEDULABLE;
+}
+static int32_t filter_rows(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                           uint64_t *keep, struct berth_why *why)
+{
+    const struct instance *in = self;
+    const berth_sym *label = host->columns->label(c, in->rank_key);
+
+    n_filter_rows++;
+    for (uint64_t i = 0; i < n; i++)
+        if (label[rows[i]] != BERTH_SYM_ABSENT)
+            keep[i / 64] |= UINT64_C(1) << i % 64;
+    if (wish == CHANGES_ROWS && n)
+        *(uint32_t *)(uintptr_t)rows ^= 1;
+    return wrong(c, why);
+}
+
+/* The label's number. */
+static int64_t rank(const struct instance *in, berth_sym value)
+{
+    return value == BERTH_SYM_ABSENT ? 0 : strtol(host->base->text(in->home, value).p, NULL, 10);
+}
+static int32_t score(void *self, struct berth_call *c, const struct berth_node *node, int64_t *ret,
+                     struct berth_why *why)
+{
+    const struct instance *in = self;
+
+    n_score++;
+    *ret = wish == HIGH_SCORE     ? 101
+           : wish == NEGATIVE_RAW ? -1
+                                  : rank(in, host->nodes->label(c, node, in->rank_key));
+    return wrong(c, why);
+}
+static int32_t score_rows(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                          int64_t *ret, struct berth_why *why)
+{
+    const struct instance *in = self;
+    const berth_sym *label = host->columns->label(c, in->rank_key);
+
+    n_score_rows++;
+    for (uint64_t i = 0; i < n; i++)
+        ret[i] = wish == HIGH_SCORE ? 101 : wish == NEGATIVE_RAW ? -1 : rank(in, label[rows[i]]);
+    if (wish == CHANGES_ROWS && n)
+        *(uint32_t *)(uintptr_t)rows ^= 1;
+    return wrong(c, why);
+}
+static int32_t normalize(void *self, struct berth_call *c, int64_t *scores, uint64_t n,
+                         struct berth_why *why)
+{
+    (void)self;
+    for (uint64_t i = 0; i < n; i++)
+        scores[i] = wish == BAD_NORMAL ? 1000 : scores[i] / 2;
+    return wrong(c, why);
+}
+static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **names,
+                          uint64_t *n_names, struct berth_why *why)
+{
+    static const berth_sym beyond = 1u << 30;
+
+    (void)self;
+    if (wish == UNKNOWN_NODE) {
+        *names = &beyond;
+        *n_names = 1;
+    }
+    return wrong(c, why);
+}
+static int32_t reserve(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
+{
+    (void)self, (void)node;
+    CU_ASSERT(host->pods->name(c, host->pods->current(c)).n > 0); /* free to ask here */
+    return wrong(c, why);
+}
+
+#define SIZED(text, bytes)                                                                         \
+    .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
+#define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
+static const struct berth_plugin plugins[] = {
+    {NAMED("Rows"), .reads = BERTH_READS_NODE, .filter = filter, .filter_rows = filter_rows,
+     .score = score, .score_rows = score_rows},
+    {NAMED("Plain"), .reads = BERTH_READS_NODE, .filter = filter, .score = score},
+    {NAMED("Max"), .reads = BERTH_READS_NODE, .normal = BERTH_NORMAL_MAX, .score = score,
+     .score_rows = score_rows},
+    {NAMED("Own"), .reads = BERTH_READS_NODE, .score_rows = score_rows, .normalize = normalize},
+    {NAMED("Undeclared"), .filter = filter, .score = score},
+    {NAMED("Pre"), .reads = BERTH_READS_NODE, .pre_filter = pre_filter},
+    {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
+};
+
+/* Adopted once each: the registry remembers what it found. */
+static const struct bh_plugin *find(const char *name)
+{
+    static struct bh_native_plugin *made[BH_ARRAY_LEN(plugins)];
+    struct bh_err err;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(plugins); i++) {
+        if (!bh_streq(plugins[i].name.p, name))
+            continue;
+        if (!made[i])
+            CU_ASSERT_FATAL(bh_native_adopt(&plugins[i], &made[i], &err) == 0);
+        return &made[i]->d;
+    }
+    return NULL;
+}
+
+static void begin(struct fx *f, const char *plugin, bool verify)
+{
+    static const char *const nodes[] = {"a", "b", "c"};
+    static const char *const labels[] = {"'rank':'20'", "'rank':'30'", ""};
+    char profile[256];
+
+    bh_plugin_find_more = find;
+    n_created = n_destroyed = n_filter = n_filter_rows = n_score = n_score_rows = 0;
+    snprintf(
+        profile, sizeof profile,
+        "{'schedulerName':'default-scheduler','plugins':{'multiPoint':{'enabled':[{'name':'%s',"
+        "'weight':10}]}}}",
+        plugin);
+    fx_init_with(f, profile,
+                 (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .verify = verify});
+    for (unsigned i = 0; i < 3; i++)
+        fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", labels[i], "", "");
+}
+
+static const struct bh_decision *schedule(struct fx *f, const char *name)
+{
+    struct fx_pod p = fx_pod(f, name, "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+
+    return bh_engine_schedule(f->e, &pending, 0, INT64_C(1893456000) * 1000000000);
+}
+
+/* ---- what it does ---------------------------------------------------------------------------- */
+
+static void test_decides(void)
+{
+    static const char *const names[] = {"Rows", "Plain", "Undeclared"};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++) {
+        struct fx f;
+        wish = WELL;
+        begin(&f, names[i], true);
+        const struct bh_decision *d = fx_schedule(&f, fx_pod(&f, "p", "'cpu':'10m'", ""));
+        FX_STR(fx_text(&f, d->node), "b");
+        FX_STR(fx_verdict(&f, d, "c"), "Unschedulable: node(s) had no rank");
+        CU_ASSERT(fx_score(&f, d, "b", names[i], true) == 30);
+        CU_ASSERT(fx_score(&f, d, "b", names[i], false) == 300);
+        fx_fini(&f);
+        CU_ASSERT(n_created == 1 && n_destroyed == 1);
+    }
+}
+
+/* What it declares decides who takes the decision, and both take the same. */
+static void test_fast(void)
+{
+    static const struct {
+        const char *name;
+        bool fast;
+    } rows[] = {
+        {"Rows", true}, {"Plain", true}, {"Max", true}, {"Own", true}, {"Undeclared", false}};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct bh_engine_stats st;
+        struct fx f, v;
+        char name[8];
+        wish = WELL;
+        begin(&v, rows[i].name, true);
+        begin(&f, rows[i].name, false);
+        for (unsigned k = 0; k < 40; k++) {
+            snprintf(name, sizeof name, "p%u", k);
+            const char *a = fx_text(&v, schedule(&v, name)->node);
+            const char *b = fx_text(&f, schedule(&f, name)->node);
+            FX_STR(a, b);
+            fx_place(&v, fx_pod(&v, name, "'cpu':'10m'", ""), a);
+            fx_place(&f, fx_pod(&f, name, "'cpu':'10m'", ""), b);
+        }
+        bh_engine_stats(f.e, &st);
+        CU_ASSERT(st.cycles == 40 && st.fast_cycles == (rows[i].fast ? 40u : 0u));
+        fx_fini(&v);
+        fx_fini(&f);
+    }
+}
+
+/* Kept results: a plugin that reads nodes' objects only is not asked because pods came. */
+static void test_kept(void)
+{
+    struct fx f;
+    char name[8];
+
+    wish = WELL;
+    begin(&f, "Rows", false);
+    for (unsigned k = 0; k < 20; k++) {
+        snprintf(name, sizeof name, "p%u", k);
+        fx_place(&f, fx_pod(&f, name, "'cpu':'10m'", ""), fx_text(&f, schedule(&f, name)->node));
+    }
+    CU_ASSERT(n_filter == 0 && n_score == 0);
+    CU_ASSERT(n_filter_rows > 0 && n_filter_rows <= 3 && n_score_rows <= 3);
+    unsigned before = n_score_rows;
+    fx_node(&f, "c", "'cpu':'4','memory':'8Gi','pods':'110'", "'rank':'90'", "", "");
+    FX_STR(fx_text(&f, schedule(&f, "q")->node), "c");
+    CU_ASSERT(n_score_rows == before + 1);
+    fx_fini(&f);
+}
+
+/* ---- what it may not ------------------------------------------------------------------------- */
+
+#define FILTER(plugin, text) "running \"" plugin "\" filter plugin: " text
+#define SCORE(plugin, text)  "running Score plugins: plugin \"" plugin "\" failed with: " text
+#define OUTSIDE(plugin, text)                                                                      \
+    "applying score defaultWeights on Score plugins: plugin \"" plugin                             \
+    "\" returns an invalid score " text ", it should in the range of [0, 100] after normalizing"
+
+static void test_wrong_answers(void)
+{
+    static const struct {
+        const char *plugin;
+        enum wish wish;
+        const char *message;
+    } rows[] = {
+        {"Rows", NO_SUCH_CODE,
+         FILTER("Rows", "it returned the status code 17, which there is not")},
+        {"Rows", WAITS, FILTER("Rows", "it may not return Wait here")},
+        {"Rows", BAD_TEXT, FILTER("Rows", "it gave a reason that is not printable UTF-8")},
+        {"Rows", LONG_TEXT, FILTER("Rows", "it gave a reason of more than 1024 bytes")},
+        {"Rows", FAILS, FILTER("Rows", "no idea")},
+        {"Plain", ASKS_SUMS,
+         FILTER("Plain", "it used requested without BERTH_READS_SUMS in its reads")},
+        {"Plain", ASKS_PODS,
+         FILTER("Plain", "it used pod_at without BERTH_READS_PODS in its reads")},
+        {"Plain", ASKS_NAME,
+         FILTER("Plain", "it used name without BERTH_READS_IDENTITY in its reads")},
+        {"Plain", ASKS_TIME, FILTER("Plain", "it used now without BERTH_READS_TIME in its reads")},
+        {"Plain", ASKS_OTHERS,
+         FILTER("Plain", "it used n_rows without BERTH_READS_OTHERS in its reads")},
+        {"Rows", HIGH_SCORE, OUTSIDE("Rows", "101")},
+        {"Max", NEGATIVE_RAW,
+         SCORE("Max", "it returned the score -1: from 0 on is needed before normalizing")},
+        {"Max", NO_SUCH_CODE, SCORE("Max", "it returned the status code 17, which there is not")},
+        {"Own", BAD_NORMAL, OUTSIDE("Own", "1000")},
+        {"Own", CHANGES_ROWS, SCORE("Own", "it changed the rows that it was given")},
+        {"Pre", UNKNOWN_NODE,
+         "running PreFilter plugin \"Pre\": it named a node by a symbol that there is not"},
+        {"Pre", WAITS, "running PreFilter plugin \"Pre\": it may not return Wait here"},
+        {"Rows", ALLOCATES, ""},
+    };
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct fx f;
+        wish = rows[i].wish == FAILS ? WELL : rows[i].wish; /* an instance there is */
+        begin(&f, rows[i].plugin, false);
+        wish = rows[i].wish;
+        for (unsigned k = 0; k < 3; k++) { /* seen first, kept, kept again */
+            char name[8];
+            snprintf(name, sizeof name, "p%u", k);
+            const struct bh_decision *d = schedule(&f, name);
+            FX_STR(d->message ? d->message : "", rows[i].message);
+        }
+        fx_fini(&f);
+    }
+}
+
+/* Its batch form is not believed; filter() and score() are asked then, and decide. */
+static void test_changed_rows(void)
+{
+    struct bh_engine_stats st;
+    struct fx f;
+
+    wish = CHANGES_ROWS;
+    begin(&f, "Rows", false);
+    for (unsigned k = 0; k < 3; k++)
+        FX_STR(fx_text(&f, schedule(&f, "p")->node), "b");
+    bh_engine_stats(f.e, &st);
+    CU_ASSERT(st.fast_cycles == 0 && n_filter > 0);
+    fx_fini(&f);
+}
+
+static void test_no_reason(void)
+{
+    struct fx f;
+
+    wish = NO_REASON;
+    begin(&f, "Rows", true);
+    FX_STR(schedule(&f, "p")->fit_message,
+           "0/3 nodes are available: 3 plugin \"Rows\" gave no reason.");
+    fx_fini(&f);
+}
+
+static void test_no_instance(void)
+{
+    struct bh_sched_config *config = NULL;
+    struct bh_engine *e = NULL;
+    struct bh_err err = {{0}};
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Rows", false);
+    config = f.config;
+    wish = FAILS;
+    const struct bh_engine_options o = {.config = config};
+    CU_ASSERT(bh_engine_new(&o, &e, &err) == -EINVAL);
+    CU_ASSERT(strstr(err.msg, "initializing plugin \"Rows\": not today") != NULL);
+    wish = WELL;
+    fx_fini(&f);
+    CU_ASSERT(n_created == 1 && n_destroyed == 1);
+}
+
+/* From a thread of its own, and with a handle that is over. */
+static void *call_from_thread(void *arg)
+{
+    CU_ASSERT(host->base->alloc(last_call, 8) == NULL);
+    CU_ASSERT(host->base->intern(last->home, BERTH_STR("x")) == 0);
+    CU_ASSERT(host->pods->current(arg) == NULL);
+    CU_ASSERT(host->waiting->allow(last->home, BERTH_STR("x")) == 0);
+    host->base->log(last->home, BERTH_LOG_DEBUG, BERTH_STR("allowed from anywhere"));
+    return NULL;
+}
+static void test_stray_calls(void)
+{
+    pthread_t t;
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Rows", false);
+    (void)schedule(&f, "p");
+    CU_ASSERT(host->base->alloc(last_call, 8) == NULL);
+    CU_ASSERT_FATAL(pthread_create(&t, NULL, call_from_thread, last_call) == 0);
+    pthread_join(t, NULL);
+    fx_fini(&f);
+}
+
+static void test_reserve(void)
+{
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Reserves", false);
+    struct fx_pod p = fx_pod(&f, "p", "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    bh_sym a = bh_sym_internc(bh_engine_symtab(f.e), "a");
+    CU_ASSERT(bh_engine_reserve(f.e, &pending, a) == NULL);
+    wish = BAD_TEXT;
+    const struct bh_status *s = bh_engine_reserve(f.e, &pending, a);
+    FX_STR(bh_status_message(&f.arena, s),
+           "running Reserve plugin \"Reserves\": it gave a reason that is not printable UTF-8");
+    bh_engine_unreserve(f.e, &pending, a);
+    fx_fini(&f);
+}
+
+/* ---- what is refused when it is loaded ------------------------------------------------------- */
+
+static void test_refused(void)
+{
+    static const struct berth_event event[1];
+    static const struct {
+        struct berth_plugin p;
+        const char *why;
+    } rows[] = {
+        {{SIZED("X", 16)}, "bytes, at least"},
+        {{NAMED("X"), .flags = 1u << 16}, "demands what this Berth does not know"},
+        {{NAMED("X"), .reads = 64}, "reads what this Berth does not know"},
+        {{NAMED("X"), .normal = 3, .score = score}, "another way of normalizing"},
+        {{NAMED("X"), .normal = 1, .normalize = normalize, .score = score}, "has both normal"},
+        {{NAMED("X"), .filter_rows = filter_rows}, "but not filter()"},
+        {{NAMED("X"), .score_rows = score_rows}, "but not score()"},
+        {{NAMED("X"), .score_rows = score_rows, .reads = BERTH_READS_SUMS}, "but not score()"},
+        {{NAMED("X"), .normalize = normalize}, "does not score"},
+        {{NAMED("X"), .n_events = 1}, "events"},
+        {{NAMED("X"), .n_events = 65, .events = event}, "events"},
+        {{.size = sizeof(struct berth_plugin)}, "no name"},
+    };
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct bh_native_plugin *np = NULL;
+        struct bh_err err = {{0}};
+        CU_ASSERT(bh_native_adopt(&rows[i].p, &np, &err) == -EINVAL && !np);
+        CU_ASSERT(strstr(err.msg, rows[i].why) != NULL);
+        if (!strstr(err.msg, rows[i].why))
+            fprintf(stderr, "  %s: %s\n", rows[i].why, err.msg);
+    }
+}
+
+/* Of a struct of the future what is known here counts. */
+static void test_future(void)
+{
+    struct {
+        struct berth_plugin p;
+        void *more[4];
+    } future = {
+        .p = {SIZED("Future", sizeof future), .score_rows = score_rows, .reads = BERTH_READS_NODE}};
+    struct bh_native_plugin *np = NULL;
+    struct bh_err err;
+
+    CU_ASSERT(bh_native_adopt(&future.p, &np, &err) == 0);
+    CU_ASSERT(np && np->d.score && !np->d.filter && np->d.flags & BH_PLUGIN_READS_NODE);
+    free((char *)(uintptr_t)np->d.name);
+    free(np);
+}
+
+BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
+         {"what it declares keeps the fast path", test_fast},
+         {"it is not asked anew for nothing", test_kept},
+         {"answers that may not be are errors with its name", test_wrong_answers},
+         {"a batch form that changes its rows is not used", test_changed_rows},
+         {"a rejection without a reason", test_no_reason},
+         {"no instance, no scheduler", test_no_instance},
+         {"calls from outside of callbacks do nothing", test_stray_calls},
+         {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
+         {"a struct of the future", test_future})
