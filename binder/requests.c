@@ -10,10 +10,15 @@
 #include "common/k8s/quantity.h"
 #include "common/k8s/selector.h"
 
-static void pod_path(struct bh_buf *path, const Berth__WorkItem *it, const char *sub)
+/* Of the pod, or of the PodGroup. */
+static void item_path(struct bh_buf *path, const Berth__WorkItem *it, const char *sub)
 {
     bh_buf_reset(path);
-    bh_url_addf(path, "/api/v1/namespaces/%s/pods/%s", it->namespace_, it->name);
+    if (it->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS)
+        bh_url_addf(path, "/apis/scheduling.k8s.io/%s/namespaces/%s/podgroups/%s", it->api_version,
+                    it->namespace_, it->name);
+    else
+        bh_url_addf(path, "/api/v1/namespaces/%s/pods/%s", it->namespace_, it->name);
     bh_buf_adds(path, sub);
 }
 
@@ -29,14 +34,34 @@ static bool condition_is(const Berth__WorkItem *it, const char *type)
     return !it->condition || bh_streq(it->condition->type, type);
 }
 
+static bool is_group_version(const char *v)
+{
+    return v && (bh_streq(v, "v1beta1") || bh_streq(v, "v1alpha3") || bh_streq(v, "v1alpha2"));
+}
+
+/* A group's scheduling, as v1alpha2 and as later versions call it. */
+static bool is_group_condition(const char *type)
+{
+    return bh_streq(type, "PodGroupScheduled") || bh_streq(type, "PodGroupInitiallyScheduled");
+}
+
+static const char *group_refused(const Berth__WorkItem *it)
+{
+    if (!is_group_version(it->api_version))
+        return "the version of the PodGroup API is none that is known";
+    return it->condition && is_group_condition(it->condition->type)
+               ? NULL
+               : "of a PodGroup's conditions only those of its scheduling are a scheduler's";
+}
+
 const char *bh_request_refused(const Berth__WorkItem *it)
 {
     const Berth__ObjectWrite *w = it->write;
 
     if (!is_name(it->namespace_) || !is_name(it->name))
-        return "the pod's namespace and name are not ones that a pod can have";
+        return "the namespace and name are not ones that a pod or PodGroup can have";
     if (!it->uid || !*it->uid)
-        return "the pod's uid is missing";
+        return "the uid is missing";
     if (it->kind == BERTH__WORK_KIND__WORK_BIND && !is_name(it->node))
         return "the node's name is not one that a node can have";
     if (it->nominated_node && *it->nominated_node && !is_name(it->nominated_node))
@@ -48,7 +73,7 @@ const char *bh_request_refused(const Berth__WorkItem *it)
     if (w && ((w->namespace_ && *w->namespace_ && !is_name(w->namespace_)) ||
               (w->name && *w->name && !is_name(w->name))))
         return "the object's namespace and name are not ones that it can have";
-    return NULL;
+    return it->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS ? group_refused(it) : NULL;
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -56,7 +81,7 @@ const char *bh_request_refused(const Berth__WorkItem *it)
 void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
                      unsigned timeout_s)
 {
-    pod_path(path, it, "/binding");
+    item_path(path, it, "/binding");
     if (timeout_s)
         bh_url_addf(path, "?timeout=%us", timeout_s);
     bh_buf_reset(body);
@@ -68,11 +93,13 @@ void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__Work
 
 void bh_request_get_pod(struct bh_buf *path, const Berth__WorkItem *it)
 {
-    pod_path(path, it, "");
+    item_path(path, it, "");
 }
 
-static void add_condition(struct bh_buf *b, const Berth__Condition *c)
+static void add_condition(struct bh_buf *b, const Berth__WorkItem *it)
 {
+    const Berth__Condition *c = it->condition;
+    const bool of_pod = it->kind != BERTH__WORK_KIND__WORK_GROUP_STATUS;
     char now[32];
 
     bh_buf_add_json(b, "\"conditions\":[{\"type\":%s,\"status\":%s,\"reason\":%s,\"message\":%s",
@@ -81,18 +108,19 @@ static void add_condition(struct bh_buf *b, const Berth__Condition *c)
         bh_buf_addf(b, ",\"observedGeneration\":%lld", (long long)c->observed_generation);
     if (c->transition) {
         bh_time_format(now, bh_wall_ns() / 1000000000);
-        bh_buf_addf(b, ",\"lastProbeTime\":null,\"lastTransitionTime\":\"%s\"", now);
+        bh_buf_addf(b, "%s,\"lastTransitionTime\":\"%s\"", of_pod ? ",\"lastProbeTime\":null" : "",
+                    now);
     }
     bh_buf_adds(b, "}]");
 }
 
 void bh_request_patch_status(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it)
 {
-    pod_path(path, it, "/status");
+    item_path(path, it, "/status");
     bh_buf_reset(body);
     bh_buf_add_json(body, "{\"metadata\":{\"uid\":%s},\"status\":{", it->uid);
     if (it->condition)
-        add_condition(body, it->condition);
+        add_condition(body, it);
     if (it->set_nominated_node) {
         if (it->condition)
             bh_buf_addc(body, ',');
@@ -106,7 +134,7 @@ void bh_request_patch_status(struct bh_buf *path, struct bh_buf *body, const Ber
 
 void bh_request_delete(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it)
 {
-    pod_path(path, it, "");
+    item_path(path, it, "");
     bh_buf_reset(body);
     bh_buf_add_json(
         body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":%s}}",

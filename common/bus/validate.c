@@ -124,6 +124,10 @@ static const char *check_item(const Berth__WorkItem *w)
         if (!w->condition && !(w->has_set_nominated_node && w->set_nominated_node))
             return "work: PATCH_STATUS with nothing to write";
         break;
+    case BERTH__WORK_KIND__WORK_GROUP_STATUS:
+        if (!w->condition || !id_ok(w->api_version, true))
+            return "work: GROUP_STATUS without condition or API version";
+        break;
     case BERTH__WORK_KIND__WORK_DELETE:
         break;
     case BERTH__WORK_KIND__WORK_EVENT:

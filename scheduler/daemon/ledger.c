@@ -18,8 +18,9 @@
 struct bh_ledger {
     uint64_t epoch, next_id;
     uint64_t silence_ns, answer_ns, answers_looked_ns;
-    struct bh_map by_id; /* 8 bytes of id -> work, parked ones excepted */
-    uint64_t n_binds;    /* kept ones included */
+    struct bh_map by_id;  /* 8 bytes of id -> work, parked ones excepted */
+    struct bh_map groups; /* uid of a PodGroup -> its write that is queued or out */
+    uint64_t n_binds;     /* kept ones included */
     struct bh_works lane[LANES], kept;
     uint64_t n_lane[LANES], n_parked;
     struct bh_inflight *record; /* NULL: nothing is written down */
@@ -37,15 +38,40 @@ static uint8_t lane_of(Berth__WorkKind k)
 {
     return bh_work_is_write(k) || k == BERTH__WORK_KIND__WORK_BIND ? 0
            : k == BERTH__WORK_KIND__WORK_DELETE                    ? 1
-           : k == BERTH__WORK_KIND__WORK_PATCH_STATUS              ? 2
-                                                                   : LANE_EVENTS;
+           : k == BERTH__WORK_KIND__WORK_EVENT                     ? LANE_EVENTS
+                                                                   : 2;
 }
 
-/* Writes that change the pod's own state. */
+static bool of_group(const struct bh_work *w)
+{
+    return w->item.kind == BERTH__WORK_KIND__WORK_GROUP_STATUS;
+}
+
+static bool is_patch(const struct bh_work *w)
+{
+    return w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS || of_group(w);
+}
+
+/* Writes that change the own state of the pod, or of the PodGroup. */
 static bool in_turn(const struct bh_work *w)
 {
-    return w->item.kind == BERTH__WORK_KIND__WORK_BIND ||
-           w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS;
+    return w->item.kind == BERTH__WORK_KIND__WORK_BIND || is_patch(w);
+}
+
+/* What is queued or out for the pod or group whose turn w changes. */
+static struct bh_work *first_of(const struct bh_ledger *l, const struct bh_work *w)
+{
+    return !of_group(w) ? w->pod->first : bh_map_get(&l->groups, w->item.uid, strlen(w->item.uid));
+}
+
+static void set_first(struct bh_ledger *l, const struct bh_work *w, struct bh_work *first)
+{
+    if (!of_group(w))
+        w->pod->first = first;
+    else if (first)
+        (void)bh_map_put(&l->groups, w->item.uid, strlen(w->item.uid), first);
+    else
+        (void)bh_map_del(&l->groups, w->item.uid, strlen(w->item.uid));
 }
 
 struct bh_ledger *bh_ledger_new(uint64_t epoch)
@@ -146,7 +172,7 @@ static void queue(struct bh_ledger *l, struct bh_work *w)
     if (w->lane == LANE_LAST)
         w->on_behalf->last_victim = w;
     if (in_turn(w))
-        w->pod->first = w;
+        set_first(l, w, w);
     lane_push(l, w, false);
 }
 
@@ -161,14 +187,14 @@ static void leave_lists(struct bh_ledger *l, struct bh_work *w)
     leave_list(l, w);
     (void)bh_map_del(&l->by_id, (const char *)&w->item.id, sizeof(w->item.id));
     if (in_turn(w))
-        w->pod->first = NULL;
+        set_first(l, w, NULL);
 }
 
-static void discard(struct bh_work *w)
+static void discard(struct bh_ledger *l, struct bh_work *w)
 {
     /* Off the handles. */
-    if (in_turn(w) && w->pod->first == w)
-        w->pod->first = NULL;
+    if (in_turn(w) && first_of(l, w) == w)
+        set_first(l, w, NULL);
     if (w->item.kind == BERTH__WORK_KIND__WORK_BIND)
         w->pod->bind = NULL;
     if (w->on_behalf)
@@ -186,7 +212,7 @@ static void forget(struct bh_ledger *l, struct bh_work *w)
     w->slot = 0;
     l->stats.seen -= w->bound_seen;
     l->n_binds -= w->item.kind == BERTH__WORK_KIND__WORK_BIND;
-    discard(w);
+    discard(l, w);
 }
 
 static void remove_item(struct bh_ledger *l, struct bh_work *w)
@@ -204,14 +230,15 @@ void bh_ledger_free(struct bh_ledger *l)
     for (size_t it = 0; (m = bh_map_next(&l->by_id, &it));) {
         struct bh_work *w = m->value;
         if (w->successor)
-            discard(w->successor);
-        discard(w);
+            discard(l, w->successor);
+        discard(l, w);
     }
     for (struct bh_work *w = TAILQ_FIRST(&l->kept), *next; w; w = next) {
         next = TAILQ_NEXT(w, link);
-        discard(w);
+        discard(l, w);
     }
     bh_map_fini(&l->by_id);
+    bh_map_fini(&l->groups);
     free(l);
 }
 
@@ -232,7 +259,7 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
 {
     struct bh_work *old = first->successor;
 
-    if (old && w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
+    if (old && is_patch(w)) {
         if (old->item.kind == BERTH__WORK_KIND__WORK_BIND) { /* binding sets the condition anew */
             bh_work_free(w);
             return false;
@@ -250,12 +277,12 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
 /* Queued, or parked behind the write for the same pod that is out. False: it was freed. */
 static bool enter(struct bh_ledger *l, struct bh_work *w)
 {
-    struct bh_work *first = in_turn(w) ? w->pod->first : NULL;
+    struct bh_work *first = in_turn(w) ? first_of(l, w) : NULL;
 
     if (first && (first->binder || first->item.kind == BERTH__WORK_KIND__WORK_BIND))
         return park(l, first, w);
     if (first) { /* a patch that no binder has seen: superseded */
-        if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+        if (is_patch(w))
             inherit(w, first);
         remove_item(l, first);
     }
@@ -398,8 +425,8 @@ void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct 
 
 void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
 {
-    if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->successor) {
-        if (w->successor->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+    if (is_patch(w) && w->successor) {
+        if (is_patch(w->successor))
             inherit(w->successor, w);
         bh_ledger_finish(l, w);
         return;

@@ -29,6 +29,15 @@ struct bh_work *bh_work_for(Berth__WorkKind kind, struct bh_str ns, struct bh_st
     return w;
 }
 
+struct bh_work *bh_work_group(struct bh_str ns, struct bh_str name, struct bh_str uid,
+                              const char *api_version)
+{
+    struct bh_work *w = bh_work_new(BERTH__WORK_KIND__WORK_GROUP_STATUS, ns, name, uid);
+
+    w->item.api_version = bh_strdup(api_version);
+    return w;
+}
+
 /* Copies up to n bytes and a NUL; returns what follows. */
 static char *put(char *at, char **slot, const char *s, size_t n)
 {
@@ -121,7 +130,7 @@ void bh_work_nominate(struct bh_work *w, const char *node)
 void bh_work_free(struct bh_work *w)
 {
     Berth__WorkItem *i = &w->item;
-    char *texts[] = {i->namespace_, i->name, i->uid, i->node, i->nominated_node};
+    char *texts[] = {i->namespace_, i->name, i->uid, i->node, i->nominated_node, i->api_version};
 
     for (size_t k = 0; k < BH_ARRAY_LEN(texts) && !w->packed; k++)
         free(texts[k]);

@@ -51,7 +51,8 @@ struct bh_bind_texts {
 };
 static inline bool bh_work_is_write(Berth__WorkKind k)
 {
-    return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
+    return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM &&
+           (int)k <= BERTH__WORK_KIND__WORK_PATCH;
 }
 /* A BIND in one block, with its event of at most note_max bytes; its texts may not be given
  * away. */
@@ -61,6 +62,10 @@ struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_st
 /* For a pod of ours. */
 struct bh_work *bh_work_for(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
                             struct bh_pod_state *s);
+/* A condition of a PodGroup's status, to be given with bh_work_condition(). Newer ones take the place of
+ * those that no binder has been given yet; the ledger keeps their order. api_version: "v1beta1". */
+struct bh_work *bh_work_group(struct bh_str ns, struct bh_str name, struct bh_str uid,
+                              const char *api_version);
 void bh_work_free(struct bh_work *w); /* one that was not added */
 /* The item's parts. Texts are copied, but note and message, which it takes over. */
 void bh_work_event(struct bh_work *w, const char *type, const char *reason, const char *action,

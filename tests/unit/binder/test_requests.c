@@ -89,6 +89,48 @@ static void test_status_patch_merges_the_condition_and_clears_the_nomination(voi
     bh_buf_fini(&body);
 }
 
+/* A PodGroup has its status where the server's version of the API is, and conditions without a probe. */
+static void test_the_condition_of_a_group(void)
+{
+    struct bh_buf path = {0}, body = {0};
+    struct bh_arena a;
+    Berth__WorkItem it = item();
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    char type[] = "PodGroupInitiallyScheduled", no[] = "False", why[] = "Unschedulable",
+         version[] = "v1beta1", other[] = "PodScheduled", path_text[] = "v1/../../v1";
+    struct bh_json *cond;
+
+    bh_arena_init(&a, 0);
+    c.type = type;
+    c.status = no;
+    c.reason = why;
+    c.message = empty;
+    c.observed_generation = 2;
+    c.transition = true;
+    it.kind = BERTH__WORK_KIND__WORK_GROUP_STATUS;
+    it.condition = &c;
+    it.api_version = version;
+    CU_ASSERT_PTR_NULL(bh_request_refused(&it));
+    bh_request_patch_status(&path, &body, &it);
+    CU_ASSERT_STRING_EQUAL(
+        bh_buf_str(&path),
+        "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups/web-0/status");
+    cond = bh_json_at(bh_json_path(parse(&a, &body), "status.conditions"), 0);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(cond, "type"), type);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(cond, "message"), "");
+    CU_ASSERT(bh_json_get_i64(cond, "observedGeneration", 0) == 2);
+    CU_ASSERT_PTR_NOT_NULL(bh_json_get_str(cond, "lastTransitionTime"));
+    CU_ASSERT_PTR_NULL(bh_json_get(cond, "lastProbeTime"));
+    it.api_version = path_text;
+    CU_ASSERT_PTR_NOT_NULL(bh_request_refused(&it));
+    it.api_version = version;
+    c.type = other;
+    CU_ASSERT_PTR_NOT_NULL(bh_request_refused(&it));
+    bh_arena_fini(&a);
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+}
+
 static void test_delete_carries_the_uid_as_precondition(void)
 {
     struct bh_buf path = {0}, body = {0};
@@ -136,5 +178,6 @@ BH_TESTS("binder/requests",
          {"binding names pod, uid and node", test_binding_names_pod_uid_and_node},
          {"status patch merges the condition and clears the nomination",
           test_status_patch_merges_the_condition_and_clears_the_nomination},
+         {"the condition of a group", test_the_condition_of_a_group},
          {"delete carries the uid as precondition", test_delete_carries_the_uid_as_precondition},
          {"event survives hostile text", test_event_survives_hostile_text})

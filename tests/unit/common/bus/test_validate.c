@@ -166,6 +166,15 @@ static void test_work(void)
     CU_ASSERT(valid(&e));
     w.kind = BERTH__WORK_KIND__WORK_DELETE;
     CU_ASSERT(valid(&e));
+    w.event = NULL;
+    w.kind = BERTH__WORK_KIND__WORK_GROUP_STATUS;
+    w.api_version = text;
+    CU_ASSERT(!valid(&e)); /* nothing to write */
+    w.condition = &cond;
+    cond.message = NULL;
+    CU_ASSERT(valid(&e));
+    w.api_version = empty;
+    CU_ASSERT(!valid(&e));
     w.kind = (Berth__WorkKind)17;
     CU_ASSERT(!valid(&e));
 }

@@ -345,6 +345,42 @@ static unsigned flush(struct wire *w, struct bh_ledger *l)
     return bh_ledger_flush(l, w->router, bh_mono_ns());
 }
 
+static struct bh_work *group_work(const char *uid, const char *status, bool transition)
+{
+    struct bh_work *w = bh_work_group(BH_STR("ns"), BH_STR("gang"), bh_str_c(uid), "v1alpha2");
+
+    bh_work_condition(w, "PodGroupScheduled", status, "", bh_strdup(""), 1, transition);
+    return w;
+}
+
+/* One condition of a group is on the way at a time, and of those that wait only the newest stays. */
+static void test_conditions_of_one_group_keep_their_order(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_ledger_stats s;
+    struct bh_work *a = group_work("g1", "False", true), *b, *c;
+
+    wire_open(&w);
+    CU_ASSERT(bh_work_fits(a));
+    CU_ASSERT(bh_ledger_add(l, a));
+    b = group_work("g1", "False", false);
+    CU_ASSERT(bh_ledger_add(l, b)); /* in place of a */
+    CU_ASSERT(b->item.condition->transition);
+    CU_ASSERT(bh_ledger_add(l, group_work("g2", "True", true)));
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.queued == 2);
+    (void)binder(&w, l, 0, 8);
+    CU_ASSERT(flush(&w, l) == 2);
+    c = group_work("g1", "True", true);
+    CU_ASSERT(bh_ledger_add(l, c));
+    CU_ASSERT_PTR_EQUAL(b->successor, c); /* waits for the answer to b */
+    bh_ledger_finish(l, b);
+    CU_ASSERT(queued_id(l, c->item.id));
+    ledger_free(l);
+    wire_close(&w);
+}
+
 static void test_binds_and_patches_of_one_pod_go_one_after_the_other(void)
 {
     struct wire w;
@@ -613,30 +649,30 @@ static void test_a_bind_in_one_block(void)
     bh_work_free(w);
 }
 
-BH_TESTS("scheduler/daemon/ledger",
-         {"a bind is one block with its event", test_a_bind_in_one_block},
-         {"binds that are written outside", test_binds_that_are_written_outside},
-         {"events about one pod stay with one binder",
-          test_events_about_one_pod_stay_with_one_binder},
-         {"patches of one pod are coalesced", test_patches_of_one_pod_are_coalesced},
-         {"evictions are known by their preemptor", test_evictions_are_known_by_their_preemptor},
-         {"the last victim waits for the others", test_the_last_victim_waits_for_the_others},
-         {"events are bounded and binds are not dropped",
-          test_events_are_bounded_and_binds_are_not_dropped},
-         {"a silent binder's work goes to another under the same id",
-          test_a_silent_binders_work_goes_to_another_under_the_same_id},
-         {"work waits without room and unknown peers lose theirs",
-          test_work_waits_without_room_and_unknown_peers_lose_theirs},
-         {"binds and patches of one pod go one after the other",
-          test_binds_and_patches_of_one_pod_go_one_after_the_other},
-         {"a bind makes a waiting patch moot, and parked work is freed",
-          test_a_bind_makes_a_waiting_patch_moot_and_parked_work_is_freed},
-         {"a patch keeps what the one before it had to say",
-          test_a_patch_keeps_what_the_one_before_it_had_to_say},
-         {"work goes only to greeted binders", test_work_goes_only_to_greeted_binders},
-         {"what the bus refuses does not block the rest",
-          test_what_the_bus_refuses_does_not_block_the_rest},
-         {"a kept bind stays until it is ended or looked at",
-          test_a_kept_bind_stays_until_it_is_ended_or_looked_at},
-         {"an item nobody answers is taken back from a living binder",
-          test_an_item_nobody_answers_is_taken_back_from_a_living_binder})
+BH_TESTS(
+    "scheduler/daemon/ledger", {"a bind is one block with its event", test_a_bind_in_one_block},
+    {"binds that are written outside", test_binds_that_are_written_outside},
+    {"events about one pod stay with one binder", test_events_about_one_pod_stay_with_one_binder},
+    {"patches of one pod are coalesced", test_patches_of_one_pod_are_coalesced},
+    {"conditions of one group keep their order", test_conditions_of_one_group_keep_their_order},
+    {"evictions are known by their preemptor", test_evictions_are_known_by_their_preemptor},
+    {"the last victim waits for the others", test_the_last_victim_waits_for_the_others},
+    {"events are bounded and binds are not dropped",
+     test_events_are_bounded_and_binds_are_not_dropped},
+    {"a silent binder's work goes to another under the same id",
+     test_a_silent_binders_work_goes_to_another_under_the_same_id},
+    {"work waits without room and unknown peers lose theirs",
+     test_work_waits_without_room_and_unknown_peers_lose_theirs},
+    {"binds and patches of one pod go one after the other",
+     test_binds_and_patches_of_one_pod_go_one_after_the_other},
+    {"a bind makes a waiting patch moot, and parked work is freed",
+     test_a_bind_makes_a_waiting_patch_moot_and_parked_work_is_freed},
+    {"a patch keeps what the one before it had to say",
+     test_a_patch_keeps_what_the_one_before_it_had_to_say},
+    {"work goes only to greeted binders", test_work_goes_only_to_greeted_binders},
+    {"what the bus refuses does not block the rest",
+     test_what_the_bus_refuses_does_not_block_the_rest},
+    {"a kept bind stays until it is ended or looked at",
+     test_a_kept_bind_stays_until_it_is_ended_or_looked_at},
+    {"an item nobody answers is taken back from a living binder",
+     test_an_item_nobody_answers_is_taken_back_from_a_living_binder})
