@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "common/base/log.h"
+#include "common/k8s/pod_group.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
 #define RECORD_ARENA_BYTES ((size_t)64 << 20)
@@ -152,6 +153,27 @@ static void apply_pod(struct bh_watcher *w, const struct bh_kind_info *k,
     }
 }
 
+/* ---- PodGroups ------------------------------------------------------------------------------- */
+
+/* In the one form that schedulers read; one that says nothing they could act on is left out. */
+static void apply_group(struct bh_watcher *w, const struct bh_kind_info *k,
+                        const struct bh_object_key *key, const struct bh_reflector_event *ev)
+{
+    struct bh_reflector_event mine = *ev;
+    struct bh_pod_group group;
+    struct bh_err err = {""};
+    K8s__PodGroup *m = bh_pod_group_of(&w->arena, k, ev->object);
+    int rc = m ? bh_pod_group_read(m, &group, &err) : -E2BIG;
+
+    if (!accepted(w, k, ev->name, rc, &err)) {
+        bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
+        return;
+    }
+    mine.object = &m->base;
+    mine.raw = (struct bh_str){NULL, 0};
+    put_into(w, &w->objects, key, &mine);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
@@ -171,6 +193,8 @@ void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
         apply_pod(w, k, &key, ev);
     else if (ev->type == BH_WATCH_DELETED)
         bh_objects_end(&w->objects, &key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
+    else if (k->kind == BH_KIND_PODGROUP)
+        apply_group(w, k, &key, ev);
     else
         put_into(w, &w->objects, &key, ev);
     /* A list of a million objects is one long callback; the heart has to beat in it. */

@@ -90,15 +90,16 @@ static int run(struct program *p, struct options *o, struct bh_err *err)
         rc = bh_bus_users_load(o->users_text, &o->users, err);
     if (rc < 0)
         return rc;
-    const struct bh_watcher_options wo = {.api = o->setup.api,
-                                          .runtime_dir = runtime_dir,
-                                          .metrics_address = o->metrics_address,
-                                          .user_agent =
-                                              "berth-watcher/" BH_VERSION " (linux/" BH_ARCH ")",
-                                          .limits = bh_api_setup_options(&o->setup, false),
-                                          .leader = &o->setup.file.leader,
-                                          .users = &o->users,
-                                          .event_source = o->setup.file.first_profile};
+    const struct bh_watcher_options wo = {
+        .api = o->setup.api,
+        .runtime_dir = runtime_dir,
+        .metrics_address = o->metrics_address,
+        .user_agent = "berth-watcher/" BH_VERSION " (linux/" BH_ARCH ")",
+        .limits = bh_api_setup_options(&o->setup, false),
+        .leader = &o->setup.file.leader,
+        .users = &o->users,
+        .pod_groups = bh_feature_enabled(&o->flags.gates, "GenericWorkload"),
+        .event_source = o->setup.file.first_profile};
     rc = bh_watcher_new(&p->loop, &wo, &cb, &p->watcher, err);
     if (rc < 0)
         return rc;

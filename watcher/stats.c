@@ -137,7 +137,7 @@ void bh_watcher_stats_init(struct bh_watcher *w)
     for (size_t k = 0; k < KIND_METRICS; k++) {
         struct bh_metric *m = make(w, &kind_families[k], "kind");
         for (size_t i = 0; i < BH_KIND_COUNT; i++)
-            if (bh_kinds[i].watched)
+            if (bh_watcher_watches(w, (enum bh_kind)i))
                 s->kinds[i][k] = bh_metric_cell(m, bh_kinds[i].kind_name);
     }
     for (size_t k = 0; k < METRICS; k++)

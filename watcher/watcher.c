@@ -106,7 +106,7 @@ static void start_reflectors(struct bh_watcher *w)
                                               .on_trouble = on_trouble,
                                               .arg = w};
     for (size_t i = 0; i < BH_KIND_COUNT; i++) {
-        if (!bh_kinds[i].watched)
+        if (!bh_watcher_watches(w, (enum bh_kind)i))
             continue;
         w->watched++;
         w->kinds[i].reflector = bh_reflector_new(w->loop, w->client, &bh_kinds[i], &cb);
@@ -343,6 +343,7 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
     struct bh_watcher *w = bh_calloc(1, sizeof(*w));
     w->loop = loop;
     w->cb = *cb;
+    w->pod_groups = o->pod_groups;
     w->last_tick_ns = bh_mono_ns();
     w->metrics = bh_metrics_new();
     bh_objects_init(&w->objects);

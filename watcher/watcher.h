@@ -26,6 +26,7 @@ struct bh_watcher_options {
     struct bh_api_options limits; /* qps, burst, limit_file, json; the rest is not looked at */
     const struct bh_leader_config *leader; /* NULL or not leader_elect: this host always decides */
     const struct bh_bus_users *users;      /* of this host: who may be fed; NULL = our own */
+    bool pod_groups;                       /* PodGroups too (gate GenericWorkload) */
     const char *event_source;              /* of LeaderElection events: first profile's name */
 };
 struct bh_watcher_callbacks {

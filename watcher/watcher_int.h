@@ -44,12 +44,17 @@ struct bh_watcher {
     uv_timer_t tick, later;
     struct bh_watch_kind kinds[BH_KIND_COUNT];
     unsigned watched, kinds_synced;
+    bool pod_groups; /* are watched */
     bool synced, failed, closing;
     unsigned open_handles;
     uint64_t last_tick_ns, events_since_tick;
     uint64_t events, bad_objects[BH_KIND_COUNT], bound;
     struct bh_watcher_stats *stats;
 };
+static inline bool bh_watcher_watches(const struct bh_watcher *w, enum bh_kind k)
+{
+    return bh_kinds[k].watched || (k == BH_KIND_PODGROUP && w->pod_groups);
+}
 /* Reflector callbacks; arg is the watcher. */
 void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
                          const struct bh_reflector_event *ev);

@@ -63,6 +63,7 @@ struct bh_reflector {
     bool expiring;     /* one did, and no watch lasted since */
     enum verdict stop; /* why our own reader ended the stream */
     struct bh_err why;
+    unsigned versions_tried; /* since one was there */
     unsigned broken, silent; /* streams in a row without progress */
     uint64_t watch_start_ns, watch_events, watch_bytes;
     uint64_t idle_ns;
@@ -373,6 +374,7 @@ static void page_complete(struct bh_reflector *r)
         const bool relisted = r->synced;
         r->whole = false;
         r->served = true;
+        r->versions_tried = 0;
         r->broken = r->silent = 0;
         bh_refl_store_sweep(&r->store, deliver_gone, r);
         set_rv(r->floor_rv, r->rv);
@@ -388,6 +390,27 @@ static void page_complete(struct bh_reflector *r)
         else
             start_watch(r);
     }
+}
+
+static unsigned versions_of(const struct bh_kind_info *k)
+{
+    unsigned n = 0;
+
+    for (; k; k = k->other)
+        n++;
+    return n;
+}
+
+/* A kind whose version the server has not may be there in another one, also after an upgrade of the
+ * server. False: all have been tried since one was there; the first one is next. */
+static bool other_version(struct bh_reflector *r)
+{
+    const struct bh_kind_info *first = &bh_kinds[r->kind->kind];
+
+    if (!first->other)
+        return false;
+    r->kind = r->kind->other ? r->kind->other : first;
+    return ++r->versions_tried % versions_of(first) != 0;
 }
 
 static void on_list_done(void *arg, const struct bh_api_reply *reply)
@@ -412,7 +435,9 @@ static void on_list_done(void *arg, const struct bh_api_reply *reply)
         bh_decode_status(reply->body.p, reply->body.n, reply->code, &st);
     describe(r, "list", reply, &st);
     finished(r);
-    if (reply->outcome == BH_API_OK && reply->code == 404 && *r->kind->group && !r->served) {
+    if (reply->outcome == BH_API_OK && reply->code == 404 && other_version(r)) {
+        relist(r, true, false);
+    } else if (reply->outcome == BH_API_OK && reply->code == 404 && *r->kind->group && !r->served) {
         /* The kind does not exist on this server, an old one or one with the group switched off. */
         r->again = r->repeating = false; /* there is nothing to repeat */
         if (!r->synced) {                /* said once */

@@ -9,7 +9,9 @@
  * minute) for 3 minutes ends the watch, which is re-opened from the last version. Versions below
  * the last one seen on a bookmark (restored etcd) -> full relist. Accept: protobuf first, JSON
  * else; the reply's Content-Type decides. One undecodable object is reported (on_bad) and skipped,
- * never fatal. Deduplication: an object whose (uid, resourceVersion) was already delivered is not
+ * never fatal. A kind with several versions
+ * (bh_kind_info.other) is asked for in each of them until the server has one; the callbacks' kind is
+ * that version. Deduplication: an object whose (uid, resourceVersion) was already delivered is not
  * delivered again. A change of uid under one name is delivered as gone + object.
  * Upstream: client-go/tools/cache/reflector.go; differences: classic list+watch only (no
  * WatchList); the back-off starts over once a watch brought something, and waits for a server that

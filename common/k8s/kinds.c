@@ -13,7 +13,18 @@
 
 #define KIND(id, grp, name, plur, ns, watch, selector, event, d)                                   \
     [BH_KIND_##id] = {BH_KIND_##id, grp,   "v1",     name,  plur,                                  \
-                      ns,           watch, selector, event, &k8s__##d##__descriptor}
+                      ns,           watch, selector, event, &k8s__##d##__descriptor,               \
+                      NULL}
+
+/* Of PodGroups a server has v1alpha2 (1.36), or the others (1.37). Read only if that is asked for. */
+#define PODGROUP(v, d, next)                                                                       \
+    {                                                                                              \
+        BH_KIND_PODGROUP, "scheduling.k8s.io", v, "PodGroup", "podgroups", true, false, NULL,      \
+            "scheduling.k8s.io/PodGroup", &k8s__##d##__descriptor, next                            \
+    }
+static const struct bh_kind_info pod_group_v1alpha3 = PODGROUP("v1alpha3", pod_group_v1beta1, NULL);
+static const struct bh_kind_info pod_group_v1beta1 =
+    PODGROUP("v1beta1", pod_group_v1beta1, &pod_group_v1alpha3);
 
 const struct bh_kind_info bh_kinds[BH_KIND_COUNT] = {
     KIND(NODE, "", "Node", "nodes", false, true, NULL, "Node", node),
@@ -54,6 +65,7 @@ const struct bh_kind_info bh_kinds[BH_KIND_COUNT] = {
          "resource.k8s.io/ResourceSlice", resource_slice),
     KIND(DEVICECLASS, "resource.k8s.io", "DeviceClass", "deviceclasses", false, true, NULL,
          "resource.k8s.io/DeviceClass", device_class),
+    [BH_KIND_PODGROUP] = PODGROUP("v1alpha2", pod_group, &pod_group_v1beta1),
 };
 
 const struct bh_kind_info *bh_kind_find(const char *api_version, const char *kind_name)

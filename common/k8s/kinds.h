@@ -33,6 +33,7 @@ enum bh_kind {
     BH_KIND_RESOURCECLAIMTEMPLATE,
     BH_KIND_RESOURCESLICE,
     BH_KIND_DEVICECLASS,
+    BH_KIND_PODGROUP,
     BH_KIND_COUNT
 };
 
@@ -48,6 +49,7 @@ struct bh_kind_info {
     const char
         *event_resource; /* upstream's cluster event resource, e.g. "storage.k8s.io/CSINode" */
     const ProtobufCMessageDescriptor *desc;
+    const struct bh_kind_info *other; /* a version that a server may have instead; NULL = none */
 };
 extern const struct bh_kind_info bh_kinds[BH_KIND_COUNT];
 /* group of "apps/v1"; NULL when Berth does not know the kind. */

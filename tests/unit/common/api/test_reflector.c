@@ -440,6 +440,36 @@ static void core_not_found(struct env *e, struct raw_conn *c, const char *target
     raw_json(c, 404, "{}");
 }
 
+static void no_version(struct env *e, struct raw_conn *c, const char *target)
+{
+    (void)e, (void)target;
+    raw_json(c, 404, "{}");
+}
+
+/* PodGroups: the server is asked in one version after the other, and again when one is gone. */
+static void test_a_kind_with_several_versions(void)
+{
+    static step_fn *const steps[] = {no_version, list_ab, watch_silent};
+    struct env e = {.kind = BH_KIND_PODGROUP};
+
+    play(&e, steps, BH_ARRAY_LEN(steps), "+a/ua@5 +b/ub@6 | ");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&e.targets), "/v1alpha2/podgroups?"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&e.targets), "/v1beta1/podgroups?"));
+    CU_ASSERT_PTR_NULL(strstr(bh_buf_str(&e.targets), "/v1alpha3/"));
+    CU_ASSERT(e.troubles == 0);
+    finish(&e);
+}
+
+static void test_no_version_of_a_kind(void)
+{
+    static step_fn *const steps[] = {no_version, no_version, no_version};
+    struct env e = {.kind = BH_KIND_PODGROUP, .hurry = 1};
+
+    play(&e, steps, BH_ARRAY_LEN(steps), "| ");
+    CU_ASSERT(e.troubles == 1 && e.synced == 1);
+    finish(&e);
+}
+
 static void test_core_kind_is_never_absent(void)
 {
     static step_fn *const steps[] = {core_not_found, list_ab, watch_silent};
@@ -522,5 +552,7 @@ BH_TESTS("common/api/reflector", {"everything once more, when asked", test_again
          {"a watch that ends at once without an event: relist", test_very_short_watch},
          {"429 with Retry-After delays list and watch and loses nothing", test_429},
          {"a kind the server does not have is empty until it appears", test_absent_kind},
+         {"a kind with several versions", test_a_kind_with_several_versions},
+         {"no version of a kind", test_no_version_of_a_kind},
          {"a core kind is never taken as absent", test_core_kind_is_never_absent},
          {"freeing in any order leaves nothing behind", test_freed_while_running})
