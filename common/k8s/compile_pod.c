@@ -56,6 +56,8 @@ int bh_compile_pod(struct bh_arena *a, const K8s__Pod *p, const struct bh_intern
     head.node = p->spec ? bh_compile_sym(&c, p->spec->nodename) : BH_SYM_NONE;
     head.nominated_node =
         p->status ? bh_compile_sym(&c, p->status->nominatednodename) : BH_SYM_NONE;
+    if (p->spec && p->spec->schedulinggroup)
+        head.group = bh_compile_sym(&c, p->spec->schedulinggroup->podgroupname);
     head.resource_version = bh_compile_version(m->resourceversion);
     head.generation = m->generation;
     head.creation_ns = unix_ns(m->creationtimestamp);

@@ -143,9 +143,9 @@ TYPE(a_shape, bh_shape_rec, NULL, NULL, SYM(bh_shape_rec, namespace_),
      LIST(bh_shape_rec, extended, an_extended), LIST(bh_shape_rec, labels, a_kv),
      LIST(bh_shape_rec, images, a_sym));
 TYPE(a_pod, bh_pod_rec, NULL, NULL,
-     BITS(bh_pod_rec, flags, BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER), PAD(bh_pod_rec),
-     SYM(bh_pod_rec, node), SYM(bh_pod_rec, nominated_node), TEXT(bh_pod_rec, name),
-     TEXT(bh_pod_rec, namespace_), TEXT(bh_pod_rec, uid),
+     BITS(bh_pod_rec, flags, BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER),
+     SYM(bh_pod_rec, node), SYM(bh_pod_rec, nominated_node), SYM(bh_pod_rec, group),
+     TEXT(bh_pod_rec, name), TEXT(bh_pod_rec, namespace_), TEXT(bh_pod_rec, uid),
      LIST(bh_pod_rec, claim_statuses, a_claim_status));
 static const struct type *const records[] = {
     [BH_REC_NODE] = &a_node, [BH_REC_SHAPE] = &a_shape, [BH_REC_POD] = &a_pod};

@@ -24,7 +24,7 @@
 #include "common/base/buf.h"
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT    5u
+#define BH_REC_LAYOUT    6u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
@@ -261,7 +261,7 @@ struct bh_pod_rec {
     uint32_t flags;
     bh_sym node;           /* assigned node, BH_SYM_NONE = pending */
     bh_sym nominated_node; /* status.nominatedNodeName */
-    uint32_t pad;
+    bh_sym group;          /* spec.schedulingGroup.podGroupName; not the shape's: gangs share it */
     uint64_t resource_version;
     int64_t generation;
     int64_t creation_ns, start_ns; /* unix, 0 = absent */

@@ -22,6 +22,7 @@
 
 #include "common/base/map.h"
 #include "scheduler/cache/columns.h"
+#include "scheduler/cache/groups.h"
 #include "scheduler/cache/pool.h"
 #include "scheduler/cache/shapes.h"
 
@@ -98,6 +99,7 @@ struct bh_cache {
     struct bh_umap images;     /* name -> struct bh_image_total * */
     struct bh_map nominations; /* uid -> struct bh_nomination * */
     struct bh_umap nominated;  /* node name -> first struct bh_nomination * */
+    struct bh_groups groups;   /* of pods: those of the queue and those on nodes */
 
     bool keep_order; /* only sampling needs upstream's node order */
     struct bh_zone *zones;
@@ -118,6 +120,9 @@ const struct bh_node_info *bh_cache_node(const struct bh_cache *c, bh_sym name);
 void bh_cache_put_pod(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape);
 int bh_cache_assume(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape, bh_sym node);
 int bh_cache_forget(struct bh_cache *c, struct bh_str uid);
+/* The same for a pod that was assumed only to see whether others would fit beside it, and may not have
+ * fitted itself: the node is what it was before. */
+void bh_cache_take_back(struct bh_cache *c, struct bh_str uid);
 void bh_cache_del_pod(struct bh_cache *c, struct bh_str uid);
 struct bh_cache_pod *bh_cache_pod(const struct bh_cache *c, struct bh_str uid);
 void bh_cache_rebuild_begin(struct bh_cache *c);

@@ -132,6 +132,12 @@ static struct bh_cache_pod *new_pod(struct bh_cache *c, const struct bh_pod_rec 
     return p;
 }
 
+static void note_group(struct bh_cache *c, const struct bh_cache_pod *p, enum bh_member_place at)
+{
+    if (bh_unlikely(c->groups.on))
+        bh_groups_place(&c->groups, p->info.rec, p->info.shape->namespace_, at);
+}
+
 static void remove_pod(struct bh_cache *c, struct bh_cache_pod *p)
 {
     struct bh_cache_pod **at = &c->pod_bucket[p->hash & (c->n_pod_buckets - 1)];
@@ -141,6 +147,7 @@ static void remove_pod(struct bh_cache *c, struct bh_cache_pod *p)
     *at = p->next;
     c->n_pods--;
     c->n_assumed -= p->assumed;
+    note_group(c, p, BH_MEMBER_NOWHERE);
     displace(c, p, BH_ROW_PODS);
     bh_cache_let_go(c, &p->info);
     bh_pool_free(&c->pool, p, sizeof *p);
@@ -151,7 +158,7 @@ void bh_cache_put_pod(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t
     struct bh_cache_pod *p = bh_cache_pod(c, bh_rec_text(rec, rec->uid));
 
     if (!p) {
-        new_pod(c, rec, shape, rec->node);
+        note_group(c, new_pod(c, rec, shape, rec->node), BH_MEMBER_ASSIGNED);
         return;
     }
     /* As upstream: an update is a removal and an addition, so the node counts as changed and the
@@ -168,14 +175,17 @@ void bh_cache_put_pod(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t
     p->mark = c->rebuild_mark;
     c->n_assumed -= p->assumed;
     p->assumed = false;
+    note_group(c, p, BH_MEMBER_ASSIGNED);
 }
 
 int bh_cache_assume(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape, bh_sym node)
 {
     if (bh_cache_pod(c, bh_rec_text(rec, rec->uid)))
         return -EEXIST;
-    new_pod(c, rec, shape, node)->assumed = true;
+    struct bh_cache_pod *p = new_pod(c, rec, shape, node);
+    p->assumed = true;
     c->n_assumed++;
+    note_group(c, p, BH_MEMBER_ASSUMED);
     return 0;
 }
 
@@ -187,6 +197,16 @@ int bh_cache_forget(struct bh_cache *c, struct bh_str uid)
         return -ENOENT;
     remove_pod(c, p);
     return 0;
+}
+
+void bh_cache_take_back(struct bh_cache *c, struct bh_str uid)
+{
+    const bool rebuilt = c->rebuilt;
+
+    /* Ports are a set: a port that the pod shared with one that is to make room stays used. */
+    c->rebuilt = true;
+    (void)bh_cache_forget(c, uid);
+    c->rebuilt = rebuilt;
 }
 
 void bh_cache_del_pod(struct bh_cache *c, struct bh_str uid)

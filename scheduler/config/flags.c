@@ -10,6 +10,7 @@
 #include "common/base/buf.h"
 #include "common/base/log.h"
 #include "scheduler/config/config_int.h"
+#include "scheduler/framework/plugin.h"
 
 /* ---- the tree that people are shown ---------------------------------------------------------- */
 
@@ -51,6 +52,35 @@ static void drop_plugin(struct bh_sched_config *c, const char *name)
     }
 }
 
+static bool keeps_out(const struct bh_json *set, const char *name)
+{
+    const struct bh_json *off = bh_json_get(set, "disabled");
+
+    return bh_config_named(off, "*") || bh_config_named(off, name);
+}
+
+/* Behind multiPoint's others, unless the file names the plugin itself. */
+static void add_plugin(struct bh_sched_config *c, struct bh_profile_config *p,
+                       const struct bh_json *plugins, const char *name)
+{
+    struct bh_json *multi = bh_json_get(plugins, bh_point_names[BH_POINT_MULTI]);
+    const uint32_t points = bh_plugin_points(bh_plugin_find(name));
+
+    if (keeps_out(multi, name) || bh_config_named(bh_config_enabled(plugins, BH_POINT_MULTI), name))
+        return;
+    bh_config_push_plugin(&c->arena, multi, "enabled", name, 0, 0);
+    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
+        if (!(points & BH_POINT_BIT(pt)) ||
+            keeps_out(bh_json_get(plugins, bh_point_names[pt]), name) ||
+            bh_config_named(bh_config_enabled(plugins, pt), name))
+            continue;
+        const uint32_t n = p->n_points[pt];
+        p->points[pt] = bh_arena_more(&c->arena, p->points[pt], n * sizeof *p->points[pt],
+                                      (n + 1) * sizeof *p->points[pt]);
+        p->points[pt][p->n_points[pt]++] = (struct bh_plugin_ref){.name = name};
+    }
+}
+
 void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f)
 {
     struct bh_component_config shared = {.leader = c->leader_election,
@@ -86,6 +116,12 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
         drop_plugin(c, "NodeDeclaredFeatures");
     if (!bh_kube_flags_gate(f, "DynamicResourceAllocation"))
         drop_plugin(c, "DynamicResources");
+    if (!bh_kube_flags_gate(f, "GangScheduling"))
+        drop_plugin(c, "GangScheduling");
+    for (uint32_t i = 0; i < c->n_profiles && bh_kube_flags_gate(f, "GangScheduling"); i++)
+        add_plugin(c, &c->profiles[i],
+                   bh_json_get(bh_json_at(bh_json_get(tree, "profiles"), i), "plugins"),
+                   "GangScheduling");
 }
 
 /* Of every engine of the process; constant once made. */

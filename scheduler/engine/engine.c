@@ -66,9 +66,11 @@ int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, s
     e->tab = bh_symtab_new();
     bh_cache_init(&e->cache, e->tab, false);
     e->cache.rebuilt = o->rebuilt_snapshot;
+    e->cache.groups.on = bh_sched_config_gate(e->opt.config, "GenericWorkload");
     bh_arena_init(&e->arena, 0);
     bh_arena_init(&e->scratch, 0);
     bh_arena_init(&e->aside, 0);
+    bh_arena_init(&e->group_arena, 0);
     bh_rand_seed(&e->rand, o->seed);
     e->cache_bytes_max = SHAPE_CACHE_BYTES_MAX;
     rc = add_profiles(e, err);
@@ -110,6 +112,7 @@ void bh_engine_free(struct bh_engine *e)
     bh_arena_fini(&e->arena);
     bh_arena_fini(&e->scratch);
     bh_arena_fini(&e->aside);
+    bh_arena_fini(&e->group_arena);
     bh_sched_config_free(e->own_config);
     free(e);
 }
@@ -315,7 +318,8 @@ static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pen
     if (bh_ext_busy(e->ext)) /* asked from inside of options.waiting */
         return &waits;
     uint64_t hits = e->stats.shape_hits;
-    bh_arena_reset(&e->arena);
+    if (bh_likely(!e->in_group))
+        bh_arena_reset(&e->arena);
     bh_cache_sync(&e->cache);
     bh_watch_begin(e, flags);
     e->stats.cycles++;

@@ -17,6 +17,7 @@
 #define BH_ENGINE_H
 
 #include "common/k8s/record.h"
+#include "scheduler/cache/groups.h"
 #include "scheduler/cache/write.h"
 #include "scheduler/config/config.h"
 #include "scheduler/extender/extender.h"
@@ -202,6 +203,40 @@ enum bh_schedule_flags {
  */
 const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct bh_pending *p,
                                              unsigned flags, int64_t now_ns);
+
+/* ---- pods that go together (group.c) -----------------------------------------------------------
+ * Gate GenericWorkload. Who is a member is known from what is put, assumed, and said to wait. */
+/* The queue has the pod, or has it no longer. */
+void bh_engine_waits(struct bh_engine *e, const struct bh_pending *p, bool waits);
+/* The pod's group and how far it is; NULL without a group, and with the gate off. Valid until a pod
+ * comes or goes. */
+struct bh_group *bh_engine_group_of(const struct bh_engine *e, const struct bh_pending *p);
+struct bh_group_try { /* one member, in the order in which they are tried */
+    struct bh_pending pod;
+    /* Told the decision as it was taken, before the next; NULL: nobody. */
+    void (*tried)(void *arg, struct bh_group_try *m, const struct bh_decision *d);
+    void *arg;
+    /* ---- the result ---- */
+    bool decided;                /* false: one before it failed with an error */
+    bh_sym node;                 /* where it would go; NONE: nowhere, decision says why */
+    bool preempts;               /* there, once the decision's victims are gone */
+    bool permitted;              /* with node: Permit said Success; false: Wait */
+    const char *permit_message;  /* with node */
+    bool assumed;                /* it is assumed and reserved there */
+    struct bh_decision decision; /* without the lists of BH_EXPLAIN */
+    bh_sym was_nominated;
+};
+struct bh_group_result {
+    enum bh_code code;   /* SUCCESS, UNSCHEDULABLE, ERROR */
+    const char *message; /* "" with Success */
+    bool waiting;        /* with Unschedulable: for victims to leave */
+};
+/* Tries all of them on top of each other. With SUCCESS those that have a node and do not preempt are
+ * left assumed and reserved; else all is as before. Results live until the next decision. */
+void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint32_t n,
+                              unsigned flags, int64_t now_ns, struct bh_group_result *ret);
+/* The decision that stands for a refusal by Reserve or Permit, or a failed assume. Texts are in a. */
+void bh_decide_refused(struct bh_arena *a, const struct bh_status *s, struct bh_decision *ret);
 
 /* Assume: the pod counts on the node from now on, before the API server knows. -EEXIST when the uid
  * is already in the cache. forget undoes it; -ENOENT when not assumed. A confirmed pod cannot be

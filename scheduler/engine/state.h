@@ -8,7 +8,7 @@
  * verify.c     both, compared
  * extender.c   what HTTP extenders change in a cycle
  * observe.c    how long it took, for an observer
- * engine.c, objects.c, prebind.c, lookup.c   the calls of engine.h
+ * engine.c, group.c, objects.c, prebind.c, lookup.c   the calls of engine.h
  *
  * Private to scheduler/engine and scheduler/engine/fast. This header knows nothing of how the fast
  * path keeps its results: of them it holds the pointers only.
@@ -93,9 +93,11 @@ struct bh_engine {
     struct bh_waiting_pods waiting; /* at Permit */
     struct bh_profile *profile;
     uint32_t n_profiles;
-    struct bh_arena arena;   /* cycle */
-    struct bh_arena scratch; /* dry runs */
-    struct bh_arena aside;   /* PreEnqueue, Reserve ...: the last status handed out */
+    struct bh_arena arena;       /* cycle */
+    struct bh_arena scratch;     /* dry runs */
+    struct bh_arena aside;       /* PreEnqueue, Reserve ...: the last status handed out */
+    struct bh_arena group_arena; /* results of a group's members */
+    bool in_group;               /* the cycle's arena is the group's to reset */
     struct bh_rand rand;
     struct bh_decision decision;
     struct bh_engine_stats stats;

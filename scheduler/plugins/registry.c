@@ -19,7 +19,8 @@ const struct bh_plugin *const bh_plugins[] = {
     &bh_plugin_default_binder,      &bh_plugin_node_declared_features,
     &bh_plugin_ebs_limits,          &bh_plugin_gce_pd_limits,
     &bh_plugin_azure_disk_limits,   &bh_plugin_cinder_limits,
-    &bh_plugin_selector_spread,     NULL,
+    &bh_plugin_selector_spread,     &bh_plugin_gang_scheduling,
+    NULL,
 };
 
 #define MEMO 8u

@@ -189,6 +189,13 @@ static bool passes_gates(struct bh_queue *q, struct entry *e)
     return false;
 }
 
+/* Of a group that is scheduled as one. */
+static bool is_member(const struct bh_queue *q, const struct entry *e)
+{
+    return e->pub.pending.pod->group != BH_SYM_NONE &&
+           bh_engine_group_of(q->engine, &e->pub.pending);
+}
+
 static void to_pool(struct bh_queue *q, struct entry *e, const char *label)
 {
     unlink_entry(q, e);
@@ -216,7 +223,9 @@ static void move_to_active(struct bh_queue *q, struct entry *e, const char *labe
 
 static void move_to_backoff(struct bh_queue *q, struct entry *e, const char *label)
 {
-    bool error = !(e->rejectors | e->pendings);
+    /* A member would drag its whole group out with it: one that is popped before its time, because
+     * nothing else is active, would be tried again and again without a pause. */
+    bool error = !(e->rejectors | e->pendings) || is_member(q, e);
 
     if (!passes_gates(q, e)) {
         to_pool(q, e, label);
@@ -261,6 +270,7 @@ static void set_object(struct bh_queue *q, struct entry *e, const struct bh_pod_
     e->pub.told_nomination = pod->nominated_node;
     e->priority = bh_engine_shape_rec(q->engine, shape)->priority;
     e->sync_generation = q->sync_generation;
+    bh_engine_waits(q->engine, &e->pub.pending, true);
 }
 
 struct bh_pods *bh_queue_pods(struct bh_queue *q)
@@ -271,6 +281,21 @@ struct bh_pods *bh_queue_pods(struct bh_queue *q)
 struct bh_pod_state *bh_queue_pod(const struct bh_queue *q, struct bh_str uid)
 {
     return bh_pods_find(&q->pods, uid);
+}
+
+/* The pod may be the one that others of its group waited for. When it is held back for its group itself,
+ * so are they. */
+static void tell_group(struct bh_queue *q, const struct entry *e, int64_t now_ns)
+{
+    const struct bh_cluster_event ev = {.resource = BH_EV_POD_UNSCHEDULED,
+                                        .action = BH_EV_ADD,
+                                        .new_pod = e->pub.pending.pod,
+                                        .new_shape =
+                                            bh_engine_shape_rec(q->engine, e->pub.pending.shape)};
+
+    if (is_member(q, e) && (e->gating_plugin == BH_QUEUE_NO_PLUGIN ||
+                            !bh_streq(q->plugins[e->gating_plugin], "GangScheduling")))
+        bh_queue_event(q, &ev, now_ns);
 }
 
 static void add(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_rec *pod,
@@ -286,6 +311,7 @@ static void add(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_
     set_object(q, e, pod, shape, resource_version);
     move_to_active(q, e, "UnschedulablePodAdd", false, now_ns);
     nominate(q, e);
+    tell_group(q, e, now_ns);
 }
 
 /* A nomination that only lives in memory survives an unrelated update; an explicit change of
@@ -367,6 +393,7 @@ void bh_queue_told(struct bh_pod_state *s, uint64_t condition, bh_sym nomination
 
 static void drop_entry(struct bh_queue *q, struct entry *e)
 {
+    bh_engine_waits(q->engine, &e->pub.pending, false);
     unlink_entry(q, e);
     e->pub.pod->queued = NULL;
     q->count.pods--;
@@ -447,6 +474,17 @@ struct bh_queued_pod *bh_queue_take(struct bh_queue *q, struct bh_pod_state *s, 
     return e && waits(s->place) ? begin_attempt(q, e, now_ns) : NULL;
 }
 
+struct bh_queued_pod *bh_queue_take_member(struct bh_queue *q, struct bh_pod_state *s,
+                                           int64_t now_ns)
+{
+    struct entry *e = bh_queue_entry(s);
+
+    if (!e || !waits(s->place))
+        return NULL;
+    bh_queue_activate(q, s, now_ns);
+    return s->place == BH_Q_ACTIVE ? begin_attempt(q, e, now_ns) : NULL;
+}
+
 void bh_queue_binding(struct bh_queue *q, struct bh_pod_state *s)
 {
     struct entry *e = bh_queue_entry(s);
@@ -504,8 +542,10 @@ void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *con
     } else {
         e->pub.consecutive_errors++;
     }
-    /* without a rejector, or without a marker (after binding), nothing can be matched: backoff */
-    enum worth w = e->rejectors && e->marker ? bh_queue_flight_replay(q, e) : WORTH_AFTER_BACKOFF;
+    /* without a rejector, or without a marker (after binding), nothing can be matched: backoff; what
+     * happened to one member says nothing of the group */
+    enum worth w = e->rejectors && e->marker && !is_member(q, e) ? bh_queue_flight_replay(q, e)
+                                                                 : WORTH_AFTER_BACKOFF;
     bh_queue_flight_end(q, e);
     bh_queue_requeue(q, e, w, "ScheduleAttemptFailure", now_ns);
 }

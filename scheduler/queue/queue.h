@@ -64,6 +64,9 @@ void bh_queue_delete(struct bh_queue *q, struct bh_pod_state *s);
 struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns);
 /* The same for one pod that waits, in whatever place; NULL: it does not. */
 struct bh_queued_pod *bh_queue_take(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns);
+/* The same for a pod whose group is tried: it is activated first. NULL also if it is gated. */
+struct bh_queued_pod *bh_queue_take_member(struct bh_queue *q, struct bh_pod_state *s,
+                                           int64_t now_ns);
 /* The cycle ended well and the write is on its way: events are no longer recorded for the pod,
  * which stays known until done (bound) or return (the write failed: error backoff, counters kept).
  */

@@ -827,15 +827,15 @@ static void test_pod(void)
         "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u-1\",\"generation\":3,"
         "\"resourceVersion\":\"7\",\"creationTimestamp\":\"2026-01-01T00:00:18Z\","
         "\"deletionTimestamp\":"
-        "\"2026-01-01T00:01:18Z\"},\"spec\":{\"nodeName\":\"n1\"},\"status\":{"
-        "\"nominatedNodeName\":\"n2\","
+        "\"2026-01-01T00:01:18Z\"},\"spec\":{\"nodeName\":\"n1\",\"schedulingGroup\":{"
+        "\"podGroupName\":\"g\"}},\"status\":{\"nominatedNodeName\":\"n2\","
         "\"startTime\":\"2026-01-01T00:00:19Z\",\"conditions\":[{\"type\":\"DisruptionTarget\","
         "\"status\":"
         "\"True\",\"reason\":\"PreemptionByScheduler\"}]}}");
     CU_ASSERT_EQUAL_FATAL(bh_compile_pod(&arena, p, &interner, &r, NULL), 0);
     CU_ASSERT_EQUAL(bh_rec_remap(r, r->h.size, NULL, NULL), 0);
     CU_ASSERT_EQUAL(r->flags, BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER);
-    CU_ASSERT(r->node == s("n1") && r->nominated_node == s("n2"));
+    CU_ASSERT(r->node == s("n1") && r->nominated_node == s("n2") && r->group == s("g"));
     CU_ASSERT(r->resource_version == 7 && r->generation == 3 && r->shape == 0);
     CU_ASSERT(r->creation_ns == 1767225618000000000 && r->start_ns == 1767225619000000000);
     CU_ASSERT(bh_str_eqc(bh_rec_text(r, r->name), "p"));

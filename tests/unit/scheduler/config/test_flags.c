@@ -9,18 +9,24 @@
 static const struct bh_opt_usage usage = {.program = "prog"};
 static struct bh_kube_flags flags;
 static struct bh_sched_config *c;
+static const char *tree; /* the file; NULL: none */
 
 static void load_v(const char *const *words)
 {
     static char *argv[16];
+    struct bh_config_report report;
     struct bh_err err;
     int argc = 0;
 
+    bh_config_report_init(&report);
     for (; words[argc]; argc++)
         argv[argc] = (char *)words[argc];
     CU_ASSERT_EQUAL_FATAL(bh_kube_flags_parse(&flags, NULL, &usage, argc, argv, &err), 0);
-    CU_ASSERT_EQUAL_FATAL(bh_sched_config_new(NULL, &c, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(tree ? bh_sched_config_read(tree, strlen(tree), &c, &report)
+                               : bh_sched_config_new(NULL, &c, &err),
+                          0);
     bh_sched_config_apply_flags(c, &flags);
+    bh_config_report_fini(&report);
 }
 #define LOAD(...) load_v((const char *const[]){"prog", __VA_ARGS__ __VA_OPT__(, ) NULL})
 
@@ -90,7 +96,61 @@ static void test_gates(void)
     CU_ASSERT(bh_sched_config_gate(NULL, "NodeDeclaredFeatures"));
 }
 
+#define HEAD  "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+#define GANGS "--feature-gates=GenericWorkload=true,GangScheduling=true"
+
+static const char *last_at(enum bh_point pt)
+{
+    const struct bh_profile_config *p = &c->profiles[0];
+
+    return p->points[pt][p->n_points[pt] - 1].name;
+}
+
+static void test_gang_scheduling(void)
+{
+    struct bh_buf b = {0};
+
+    LOAD();
+    CU_ASSERT(!runs("GangScheduling"));
+    done();
+    LOAD("--feature-gates=GenericWorkload=true");
+    CU_ASSERT(!runs("GangScheduling"));
+    done();
+    LOAD(GANGS);
+    CU_ASSERT_STRING_EQUAL(last_at(BH_POINT_PRE_ENQUEUE), "GangScheduling");
+    CU_ASSERT_STRING_EQUAL(last_at(BH_POINT_PERMIT), "GangScheduling");
+    bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &b);
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.p, "- name: GangScheduling"));
+    bh_buf_fini(&b);
+    done();
+    CU_ASSERT_PTR_NULL(bh_sched_gate_instead("GangScheduling"));
+    CU_ASSERT_PTR_NOT_NULL(bh_sched_gate_instead("TopologyAwareWorkloadScheduling"));
+    CU_ASSERT_PTR_NOT_NULL(bh_sched_gate_instead("WorkloadAwarePreemption"));
+}
+
+static void test_gang_scheduling_by_file(void)
+{
+    tree = HEAD "profiles: [{plugins: {multiPoint: {disabled: [{name: GangScheduling}]}}}]";
+    LOAD(GANGS);
+    CU_ASSERT(!runs("GangScheduling"));
+    done();
+    tree = HEAD "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]";
+    LOAD(GANGS);
+    CU_ASSERT_EQUAL(c->profiles[0].n_points[BH_POINT_PERMIT], 1); /* only once */
+    done();
+    LOAD();
+    CU_ASSERT(!runs("GangScheduling")); /* the gate is off */
+    done();
+    tree = HEAD "profiles: [{plugins: {permit: {disabled: [{name: '*'}]}}}]";
+    LOAD(GANGS);
+    CU_ASSERT(runs("GangScheduling") && !c->profiles[0].n_points[BH_POINT_PERMIT]);
+    done();
+    tree = NULL;
+}
+
 BH_TESTS("scheduler/config/flags",
          {"without flags everything stays as it was", test_nothing_given_changes_nothing},
          {"flags stand in the configuration that is shown and written", test_flags_are_shown},
-         {"plugins whose gate is off leave the profiles", test_gates})
+         {"plugins whose gate is off leave the profiles", test_gates},
+         {"GangScheduling comes with its gate", test_gang_scheduling},
+         {"a file may keep GangScheduling out", test_gang_scheduling_by_file})

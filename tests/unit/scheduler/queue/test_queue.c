@@ -21,9 +21,9 @@ struct fixture {
     struct bh_interner in;
 };
 
-static void setup(struct fixture *f)
+static void setup_with(struct fixture *f, const struct bh_sched_config *config)
 {
-    struct bh_engine_options eo = {.tie_break = BH_TIE_FIRST};
+    struct bh_engine_options eo = {.tie_break = BH_TIE_FIRST, .config = config};
     struct bh_queue_options qo = {
         .initial_backoff_ns = S, .max_backoff_ns = 10 * S, .max_in_unschedulable_ns = 300 * S};
     struct bh_err err = {0};
@@ -32,6 +32,11 @@ static void setup(struct fixture *f)
     f->q = bh_queue_new(f->e, &qo);
     bh_arena_init(&f->a, 0);
     f->in = bh_symtab_interner(bh_engine_symtab(f->e));
+}
+
+static void setup(struct fixture *f)
+{
+    setup_with(f, NULL);
 }
 
 static void teardown(struct fixture *f)
@@ -600,6 +605,152 @@ static void test_an_update_changes_the_group(void)
     teardown(&f);
 }
 
+/* ---- pods that go together --------------------------------------------------------------------- */
+
+struct gangs {
+    struct bh_kube_flags flags;
+    struct bh_sched_config *config;
+};
+#define IN_G  "\"schedulingGroup\":{\"podGroupName\":\"g\"},"
+#define GATED "\"schedulingGates\":[{\"name\":\"x\"}],"
+
+static void setup_gangs(struct fixture *f, struct gangs *g)
+{
+    static const struct bh_opt_usage usage = {.program = "prog"};
+    char *argv[] = {(char[]){"prog"},
+                    (char[]){"--feature-gates=GenericWorkload=true,GangScheduling=true"}, NULL};
+    struct bh_err err = {0};
+
+    CU_ASSERT_EQUAL_FATAL(bh_kube_flags_parse(&g->flags, NULL, &usage, 2, argv, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_sched_config_new(NULL, &g->config, &err), 0);
+    bh_sched_config_apply_flags(g->config, &g->flags);
+    setup_with(f, g->config);
+}
+
+static void teardown_gangs(struct fixture *f, struct gangs *g)
+{
+    teardown(f);
+    bh_sched_config_free(g->config);
+    bh_kube_flags_free(&g->flags);
+}
+
+static void put_gang(struct fixture *f, const char *min)
+{
+    ProtobufCMessage *m = NULL;
+    struct bh_buf b = {0};
+    struct bh_err err = {0};
+    struct bh_cluster_event ev = {
+        .resource = BH_EV_OBJECT, .kind = BH_KIND_PODGROUP, .action = BH_EV_ADD};
+    char *json = bh_arena_printf(
+        &f->a,
+        "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ns\",\"uid\":\"u\"},\"spec\":"
+        "{\"schedulingPolicy\":{\"gang\":{\"minCount\":%s}}}}",
+        min);
+
+    CU_ASSERT_FATAL(
+        bh_decode_object(&f->a, &k8s__pod_group__descriptor, json, strlen(json), &m, &err) == 0);
+    bh_pb_pack(&b, m);
+    CU_ASSERT_FATAL(bh_engine_put_object_event(f->e, &ev, "ns", "g", bh_buf_str(&b), b.n, &err) ==
+                    0);
+    bh_queue_event(f->q, &ev, T0);
+    bh_buf_fini(&b);
+}
+
+static void test_gang_waits_for_its_members(void)
+{
+    struct fixture f;
+    struct gangs g;
+
+    setup_gangs(&f, &g);
+    put(&f, "a", 0, IN_G, 1, T0);
+    CU_ASSERT(place(&f, "a") == BH_Q_GATED); /* no PodGroup */
+    put_gang(&f, "3");
+    CU_ASSERT(place(&f, "a") == BH_Q_GATED); /* too few */
+    put(&f, "b", 0, IN_G, 1, T0);
+    put(&f, "other", 0, "", 1, T0);
+    CU_ASSERT(place(&f, "b") == BH_Q_GATED);
+    put(&f, "c", 0, IN_G, 1, T0); /* the one that was missing */
+    CU_ASSERT(place(&f, "a") == BH_Q_ACTIVE && place(&f, "b") == BH_Q_ACTIVE &&
+              place(&f, "c") == BH_Q_ACTIVE);
+    teardown_gangs(&f, &g);
+}
+
+static void test_group_created_late(void)
+{
+    struct fixture f;
+    struct gangs g;
+
+    setup_gangs(&f, &g);
+    put(&f, "a", 0, IN_G, 1, T0);
+    put(&f, "b", 0, IN_G, 1, T0);
+    CU_ASSERT(place(&f, "a") == BH_Q_GATED);
+    put_gang(&f, "2");
+    CU_ASSERT(place(&f, "a") == BH_Q_ACTIVE && place(&f, "b") == BH_Q_ACTIVE);
+    teardown_gangs(&f, &g);
+}
+
+static void test_gated_member_completes_a_gang(void)
+{
+    struct fixture f;
+    struct gangs g;
+
+    setup_gangs(&f, &g);
+    put_gang(&f, "2");
+    put(&f, "a", 0, IN_G, 1, T0);
+    put(&f, "b", 0, IN_G GATED, 1, T0);
+    CU_ASSERT(place(&f, "a") == BH_Q_ACTIVE && place(&f, "b") == BH_Q_GATED);
+    teardown_gangs(&f, &g);
+}
+
+static void test_take_member(void)
+{
+    struct fixture f;
+    struct gangs g;
+
+    setup_gangs(&f, &g);
+    put_gang(&f, "3");
+    put(&f, "a", 0, IN_G, 1, T0);
+    put(&f, "b", 0, IN_G, 1, T0);
+    put(&f, "gated", 0, IN_G GATED, 1, T0);
+    struct bh_pod_state *s = bh_queue_pod(f.q, uid(&f, "a"));
+    CU_ASSERT_PTR_NULL(bh_queue_take_member(f.q, bh_queue_pod(f.q, uid(&f, "gated")), T0));
+    CU_ASSERT_PTR_NULL(bh_queue_take_member(f.q, NULL, T0));
+    struct bh_queued_pod *a = bh_queue_take_member(f.q, s, T0); /* active */
+    CU_ASSERT_FATAL(a && a->attempts == 1 && s->place == BH_Q_IN_FLIGHT);
+    CU_ASSERT_PTR_NULL(bh_queue_take_member(f.q, s, T0)); /* in flight */
+    reject(&f, "a", "NodeResourcesFit", T0);
+    CU_ASSERT(s->place == BH_Q_ERROR_BACKOFF);
+    a = bh_queue_take_member(f.q, s, T0); /* out of backoff */
+    CU_ASSERT(a && a->attempts == 2);
+    teardown_gangs(&f, &g);
+}
+
+/* Rejected members wait for their backoff's end, whatever happens, and are not popped before it. */
+static void test_members_return_with_backoff(void)
+{
+    struct fixture f;
+    struct gangs g;
+
+    setup_gangs(&f, &g);
+    put_gang(&f, "1");
+    put(&f, "a", 0, IN_G, 1, T0);
+    put(&f, "plain", 0, "", 1, T0 + 1);
+    struct bh_queued_pod *a = bh_queue_pop(f.q, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "plain");
+    reject(&f, "plain", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "plain") == BH_Q_UNSCHEDULABLE);
+    reject(&f, "a", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "a") == BH_Q_ERROR_BACKOFF);
+    CU_ASSERT(a->unschedulable_count == 1 && a->consecutive_errors == 0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "");
+    bh_queue_tick(f.q, T0 + 2 * S);
+    CU_ASSERT(place(&f, "a") == BH_Q_ACTIVE);
+    a = bh_queue_pop(f.q, T0 + 2 * S);
+    bh_queue_return(f.q, a->pod, NULL, 0, NULL, 0, T0 + 2 * S); /* held back by its group */
+    CU_ASSERT(place(&f, "a") == BH_Q_ERROR_BACKOFF && a->consecutive_errors == 1);
+    teardown_gangs(&f, &g);
+}
+
 BH_TESTS(
     "scheduler/queue", {"priority first, then age", test_priority_first_then_age},
     {"a rejected pod waits for an event that helps",
@@ -624,4 +775,9 @@ BH_TESTS(
     {"a walk sees every pod once", test_a_walk_sees_every_pod_once},
     {"a walk says when pods moved", test_a_walk_says_when_pods_moved},
     {"an event asks once for a kind of pod", test_an_event_asks_once_for_a_kind_of_pod},
-    {"an update changes the group", test_an_update_changes_the_group})
+    {"an update changes the group", test_an_update_changes_the_group},
+    {"a gang waits for its members", test_gang_waits_for_its_members},
+    {"a PodGroup that comes late", test_group_created_late},
+    {"a gated member completes a gang", test_gated_member_completes_a_gang},
+    {"a member is taken from wherever it waits, unless gated", test_take_member},
+    {"members return with backoff only", test_members_return_with_backoff})

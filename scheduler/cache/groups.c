@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cache/groups.c - pods that go together
+ */
+#include "scheduler/cache/groups.h"
+#include "common/k8s/pod_group.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+
+static uint64_t key_of(bh_sym namespace_, bh_sym name)
+{
+    return (uint64_t)namespace_ << 32 | name;
+}
+
+static struct bh_group *group_at(uint64_t v)
+{
+    return (struct bh_group *)(uintptr_t)v;
+}
+
+struct bh_group *bh_groups_find(const struct bh_groups *g, bh_sym namespace_, bh_sym name)
+{
+    uint64_t v;
+
+    return bh_umap_get(&g->by_name, key_of(namespace_, name), &v) ? group_at(v) : NULL;
+}
+
+void bh_groups_fini(struct bh_groups *g)
+{
+    uint64_t k, v;
+
+    bh_map_fini_values(&g->by_uid);
+    for (size_t it = 0; bh_umap_next(&g->by_name, &it, &k, &v);)
+        free(group_at(v));
+    bh_umap_fini(&g->by_name);
+}
+
+static struct bh_member *join(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_)
+{
+    const struct bh_str uid = bh_rec_text(pod, pod->uid);
+    struct bh_group *in = bh_groups_find(g, namespace_, pod->group);
+    struct bh_member *m = bh_calloc(1, sizeof(*m) + uid.n + 1);
+
+    if (!in) {
+        in = bh_calloc(1, sizeof(*in));
+        in->namespace_ = namespace_;
+        in->name = pod->group;
+        for (unsigned i = 0; i < BH_MEMBER_PLACES; i++)
+            TAILQ_INIT(&in->at[i]);
+        bh_umap_put(&g->by_name, key_of(namespace_, pod->group), (uint64_t)(uintptr_t)in);
+    }
+    m->group = in;
+    m->n_uid = uid.n;
+    memcpy(m->uid, uid.p, uid.n);
+    TAILQ_INSERT_TAIL(&in->at[BH_MEMBER_NOWHERE], m, link);
+    in->n[BH_MEMBER_NOWHERE]++;
+    (void)bh_map_put(&g->by_uid, uid.p, uid.n, m);
+    return m;
+}
+
+/* To the list of the place that both sides make; one that is nowhere leaves. */
+static void settle(struct bh_groups *g, struct bh_member *m)
+{
+    struct bh_group *in = m->group;
+    const enum bh_member_place to = m->placed  ? m->placed
+                                    : m->waits ? BH_MEMBER_UNSCHEDULED
+                                               : BH_MEMBER_NOWHERE;
+
+    if (to == m->at && to)
+        return;
+    TAILQ_REMOVE(&in->at[m->at], m, link);
+    in->n[m->at]--;
+    m->at = to;
+    if (to) {
+        TAILQ_INSERT_TAIL(&in->at[to], m, link);
+        in->n[to]++;
+        return;
+    }
+    (void)bh_map_del(&g->by_uid, m->uid, m->n_uid);
+    free(m);
+    if (!bh_group_all(in)) {
+        (void)bh_umap_del(&g->by_name, key_of(in->namespace_, in->name));
+        free(in);
+    }
+}
+
+static struct bh_member *member(struct bh_groups *g, const struct bh_pod_rec *pod,
+                                bh_sym namespace_, bool join_it)
+{
+    const struct bh_str uid = bh_rec_text(pod, pod->uid);
+    struct bh_member *m = bh_map_get(&g->by_uid, uid.p, uid.n);
+
+    return m || !join_it ? m : join(g, pod, namespace_);
+}
+
+void bh_groups_wait(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_,
+                    bool waits)
+{
+    struct bh_member *m =
+        g->on && pod->group != BH_SYM_NONE ? member(g, pod, namespace_, waits) : NULL;
+
+    if (!m)
+        return;
+    m->waits = waits;
+    settle(g, m);
+}
+
+void bh_groups_place(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_,
+                     enum bh_member_place placed)
+{
+    struct bh_member *m =
+        g->on && pod->group != BH_SYM_NONE ? member(g, pod, namespace_, placed) : NULL;
+
+    if (!m)
+        return;
+    m->placed = placed;
+    settle(g, m);
+}
+
+bool bh_group_policy(const struct bh_objects *o, const char *ns, const char *name,
+                     struct bh_group_policy *ret)
+{
+    const K8s__PodGroup *m = (const void *)bh_objects_get(o, BH_KIND_PODGROUP, ns, name);
+    struct bh_pod_group g;
+    struct bh_err err;
+
+    /* One that says nothing that could be acted on does not come from the watcher. */
+    if (!m || bh_pod_group_read(m, &g, &err) < 0)
+        return false;
+    *ret = (struct bh_group_policy){.gang = g.min_count != BH_GROUP_NOT_A_GANG,
+                                    .min_count = (uint32_t)g.min_count};
+    return true;
+}

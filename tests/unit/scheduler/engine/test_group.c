@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/scheduler/engine/test_group.c - groups of pods: who is a member, GangScheduling's answers,
+ * and the trial of a group, row by row
+ */
+#include "common/k8s/pod_group.h"
+#include "tests/unit/scheduler/engine/fixture.h"
+
+#define MEMBERS 16u
+#define TIME    (INT64_C(1893456000) * 1000000000)
+
+struct gang {
+    struct fx f;
+    struct bh_kube_flags flags;
+    struct bh_group_try try[MEMBERS];
+    uint32_t n;
+    struct bh_group_result r;
+};
+
+static void setup(struct gang *g, const char *gates)
+{
+    static const struct bh_opt_usage usage = {.program = "prog"};
+    char *argv[] = {(char[]){"prog"}, (char *)(uintptr_t)gates, NULL};
+    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .verify = true};
+    struct bh_err err = {0};
+
+    memset(g, 0, sizeof *g);
+    bh_arena_init(&g->f.arena, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_kube_flags_parse(&g->flags, NULL, &usage, 2, argv, &err), 0);
+    CU_ASSERT_FATAL(bh_sched_config_new(NULL, &g->f.config, &err) == 0);
+    bh_sched_config_apply_flags(g->f.config, &g->flags);
+    o.config = g->f.config;
+    CU_ASSERT_FATAL(bh_engine_new(&o, &g->f.e, &err) == 0);
+}
+#define GANGS "--feature-gates=GenericWorkload=true,GangScheduling=true"
+
+static void teardown(struct gang *g)
+{
+    fx_fini(&g->f);
+    bh_kube_flags_free(&g->flags);
+}
+
+/* policy: of spec.schedulingPolicy; NULL: the object goes. */
+static void put_group(struct gang *g, const char *policy)
+{
+    struct bh_buf b = {0};
+    struct bh_err err;
+
+    if (policy) {
+        const char *text = bh_arena_printf(&g->f.arena,
+                                           "{'metadata':{'name':'g','namespace':'default','uid':"
+                                           "'u'},'spec':{'schedulingPolicy':{%s}}}",
+                                           policy);
+        bh_pb_pack(&b, fx_message(&g->f, &k8s__pod_group__descriptor, fx_json(&g->f, text)));
+    }
+    CU_ASSERT(bh_engine_put_object(g->f.e, BH_KIND_PODGROUP, "default", "g",
+                                   policy ? bh_buf_str(&b) : NULL, b.n, &err) == 0);
+    bh_buf_fini(&b);
+}
+
+static void gang_of(struct gang *g, unsigned min)
+{
+    put_group(g, bh_arena_printf(&g->f.arena, "'gang':{'minCount':%u}", min));
+}
+
+static void node(struct gang *g, const char *name, const char *cpu)
+{
+    fx_node(&g->f, name, bh_arena_printf(&g->f.arena, "'cpu':'%s','memory':'8Gi','pods':'10'", cpu),
+            "", "", "");
+}
+
+/* A pod of the group that waits and is to be tried. */
+static struct bh_pending member(struct gang *g, const char *name, const char *cpu, const char *more)
+{
+    const char *spec = bh_arena_printf(&g->f.arena, "'schedulingGroup':{'podGroupName':'g'}%s%s",
+                                       *more ? "," : "", more);
+    struct fx_pod p = fx_pod(&g->f, name, bh_arena_printf(&g->f.arena, "'cpu':'%s'", cpu), spec);
+    struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+
+    bh_engine_waits(g->f.e, &pending, true);
+    CU_ASSERT_FATAL(g->n < MEMBERS);
+    g->try[g->n++] = (struct bh_group_try){.pod = pending};
+    return pending;
+}
+
+static void members(struct gang *g, unsigned n, const char *cpu)
+{
+    for (unsigned i = 0; i < n; i++)
+        (void)member(g, bh_arena_printf(&g->f.arena, "m%u", i), cpu, "");
+}
+
+static void occupy(struct gang *g, const char *name, const char *on, const char *cpu,
+                   const char *more)
+{
+    fx_place(&g->f, fx_pod(&g->f, name, bh_arena_printf(&g->f.arena, "'cpu':'%s'", cpu), more), on);
+}
+
+static uint32_t run(struct gang *g)
+{
+    uint32_t left = 0;
+
+    bh_engine_schedule_group(g->f.e, g->try, g->n, 0, TIME, &g->r);
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_pod_rec *p = g->try[i].pod.pod;
+        CU_ASSERT(bh_engine_is_assumed(g->f.e, bh_rec_text(p, p->uid)) == g->try[i].assumed);
+        left += g->try[i].assumed;
+    }
+    FX_INT(bh_engine_assumed_count(g->f.e), left);
+    return left;
+}
+
+static const struct bh_group *group(struct gang *g)
+{
+    return bh_engine_group_of(g->f.e, &g->try[0].pod);
+}
+
+#define GROUP_IS(g_, unscheduled, assumed, assigned)                                               \
+    do {                                                                                           \
+        const struct bh_group *in_ = group(g_);                                                    \
+        FX_INT(in_ ? in_->n[BH_MEMBER_UNSCHEDULED] : 0, unscheduled);                              \
+        FX_INT(in_ ? in_->n[BH_MEMBER_ASSUMED] : 0, assumed);                                      \
+        FX_INT(in_ ? in_->n[BH_MEMBER_ASSIGNED] : 0, assigned);                                    \
+    } while (0)
+
+/* ---- membership: each call of the page's table ------------------------------------------------ */
+
+static void test_membership(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "8");
+    const struct bh_pending a = member(&g, "a", "1", "");
+    (void)member(&g, "b", "1", "");
+    GROUP_IS(&g, 2, 0, 0);
+    bh_engine_waits(g.f.e, &a, true); /* an update */
+    GROUP_IS(&g, 2, 0, 0);
+    bh_sym n1 = bh_sym_internc(bh_engine_symtab(g.f.e), "n1");
+    CU_ASSERT(bh_engine_assume(g.f.e, &a, n1) == 0);
+    GROUP_IS(&g, 1, 1, 0);
+    CU_ASSERT(bh_engine_forget(g.f.e, bh_rec_text(a.pod, a.pod->uid)) == 0);
+    GROUP_IS(&g, 2, 0, 0);
+    CU_ASSERT(bh_engine_assume(g.f.e, &a, n1) == 0);
+    fx_place(&g.f, (struct fx_pod){(struct bh_pod_rec *)(uintptr_t)a.pod, a.shape}, "n1");
+    GROUP_IS(&g, 1, 0, 1); /* confirmed */
+    bh_engine_waits(g.f.e, &a, false);
+    GROUP_IS(&g, 1, 0, 1);
+    fx_place(&g.f, (struct fx_pod){(struct bh_pod_rec *)(uintptr_t)a.pod, a.shape}, "n1");
+    GROUP_IS(&g, 1, 0, 1); /* an update */
+    bh_engine_del_pod(g.f.e, bh_rec_text(a.pod, a.pod->uid));
+    CU_ASSERT(bh_group_all(bh_engine_group_of(g.f.e, &g.try[1].pod)) == 1);
+    bh_engine_waits(g.f.e, &g.try[1].pod, false);
+    CU_ASSERT_PTR_NULL(group(&g)); /* the last one has left */
+    teardown(&g);
+}
+
+static void test_gate_off(void)
+{
+    struct gang g;
+
+    setup(&g, "--feature-gates=GenericWorkload=false");
+    node(&g, "n1", "8");
+    (void)member(&g, "a", "1", "");
+    CU_ASSERT_PTR_NULL(group(&g));
+    CU_ASSERT_PTR_NULL(bh_engine_pre_enqueue(g.f.e, &g.try[0].pod));
+    teardown(&g);
+}
+
+/* ---- GangScheduling ---------------------------------------------------------------------------- */
+
+static const char *gate_says(struct gang *g)
+{
+    const struct bh_status *s = bh_engine_pre_enqueue(g->f.e, &g->try[0].pod);
+
+    if (!s)
+        return "";
+    FX_STR(s->plugin, "GangScheduling");
+    FX_STR(bh_code_name(s->code), "UnschedulableAndUnresolvable");
+    return bh_status_message(&g->f.arena, s);
+}
+
+static void test_pre_enqueue(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    (void)member(&g, "a", "1", "");
+    FX_STR(gate_says(&g), "waiting for pods's pod group \"g\" to appear in scheduling queue");
+    gang_of(&g, 2);
+    FX_STR(gate_says(&g), "waiting for minCount pods from a gang to appear in scheduling queue");
+    /* One with scheduling gates counts. */
+    (void)member(&g, "b", "1", "'schedulingGates':[{'name':'x'}]");
+    FX_STR(gate_says(&g), "");
+    put_group(&g, "'basic':{}");
+    FX_STR(gate_says(&g), "");
+    struct fx_pod single = fx_pod(&g.f, "single", "'cpu':'1'", "");
+    const struct bh_pending p = {.pod = single.rec, .shape = single.shape};
+    CU_ASSERT_PTR_NULL(bh_engine_pre_enqueue(g.f.e, &p));
+    teardown(&g);
+}
+
+static void test_permit(void)
+{
+    struct gang g;
+    int64_t timeout_ns = 0;
+    const char *plugin, *text;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "8");
+    gang_of(&g, 2);
+    members(&g, 2, "1");
+    bh_sym n1 = bh_sym_internc(bh_engine_symtab(g.f.e), "n1");
+    CU_ASSERT(bh_engine_assume(g.f.e, &g.try[0].pod, n1) == 0);
+    const struct bh_status *s = bh_engine_permit(g.f.e, &g.try[0].pod, n1, &timeout_ns);
+    FX_INT(bh_status_code(s), BH_WAIT);
+    FX_INT(timeout_ns, INT64_C(300) * 1000000000);
+    FX_STR(bh_status_message(&g.f.arena, s),
+           "waiting for minCount pods from a gang to be scheduled");
+    const struct bh_str first = bh_rec_text(g.try[0].pod.pod, g.try[0].pod.pod->uid);
+    FX_INT(bh_engine_permit_verdict(g.f.e, first, TIME, &plugin, &text), BH_PERMIT_WAITS);
+    CU_ASSERT(bh_engine_assume(g.f.e, &g.try[1].pod, n1) == 0);
+    CU_ASSERT_PTR_NULL(bh_engine_permit(g.f.e, &g.try[1].pod, n1, &timeout_ns));
+    FX_INT(bh_engine_permit_verdict(g.f.e, first, TIME, &plugin, &text), BH_PERMIT_ALLOWED);
+    bh_engine_permit_over(g.f.e, first);
+    put_group(&g, NULL);
+    s = bh_engine_permit(g.f.e, &g.try[1].pod, n1, &timeout_ns);
+    FX_STR(bh_status_message(&g.f.arena, s),
+           "running Permit plugin \"GangScheduling\": failed to get podGroup default/g: "
+           "podgroup.scheduling.k8s.io \"g\" not found");
+    teardown(&g);
+}
+
+static enum bh_hint hint(struct gang *g, const struct bh_cluster_event *ev)
+{
+    bool by_pod;
+
+    return bh_engine_hint(g->f.e, "GangScheduling", &g->try[0].pod, ev, &by_pod);
+}
+
+static void test_hints(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    (void)member(&g, "a", "1", "");
+    const struct bh_pending b = member(&g, "b", "1", "");
+    struct fx_pod single = fx_pod(&g.f, "single", "'cpu':'1'", "");
+    struct fx_pod other =
+        fx_pod(&g.f, "other", "'cpu':'1'", "'schedulingGroup':{'podGroupName':'h'}");
+    struct bh_cluster_event ev = {.resource = BH_EV_POD_UNSCHEDULED,
+                                  .action = BH_EV_ADD,
+                                  .new_pod = b.pod,
+                                  .new_shape = bh_engine_shape_rec(g.f.e, b.shape)};
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE);
+    ev.resource = BH_EV_POD_ASSIGNED;
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE);
+    ev.new_pod = single.rec;
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE_SKIP);
+    ev.new_pod = other.rec;
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE_SKIP);
+    struct bh_symtab *t = bh_engine_symtab(g.f.e);
+    ev = (struct bh_cluster_event){.resource = BH_EV_OBJECT,
+                                   .kind = BH_KIND_PODGROUP,
+                                   .action = BH_EV_ADD,
+                                   .object_namespace = bh_sym_internc(t, "default"),
+                                   .object_name = bh_sym_internc(t, "g")};
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE);
+    ev.object_name = bh_sym_internc(t, "h");
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE_SKIP);
+    ev.object_name = bh_sym_internc(t, "g");
+    ev.object_namespace = bh_sym_internc(t, "elsewhere");
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE_SKIP);
+    teardown(&g);
+}
+
+/* ---- the algorithm, row by row ----------------------------------------------------------------- */
+
+static void test_all_fit(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "2");
+    node(&g, "n2", "1");
+    gang_of(&g, 3);
+    members(&g, 3, "1");
+    FX_INT(run(&g), 3);
+    FX_INT(g.r.code, BH_SUCCESS);
+    FX_STR(g.r.message, "");
+    CU_ASSERT(!g.try[0].permitted && !g.try[1].permitted && g.try[2].permitted);
+    GROUP_IS(&g, 0, 3, 0);
+    teardown(&g);
+}
+
+static void test_too_few_fit(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "2");
+    gang_of(&g, 3);
+    members(&g, 3, "1");
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_UNSCHEDULABLE);
+    CU_ASSERT(!g.r.waiting);
+    FX_STR(g.r.message, "pod group is unschedulable");
+    FX_STR(fx_text(&g.f, g.try[1].node), "n1");
+    FX_STR(g.try[1].permit_message, "waiting for minCount pods from a gang to be scheduled");
+    CU_ASSERT(g.try[2].node == BH_SYM_NONE);
+    CU_ASSERT(strstr(g.try[2].decision.message, "0/1 nodes are available: 1 Insufficient cpu.") ==
+              g.try[2].decision.message);
+    FX_STR(g.try[2].decision.unschedulable_plugins[0], "NodeResourcesFit");
+    GROUP_IS(&g, 3, 0, 0);
+    /* Nothing of the trial stays: there is room for the two as before, and for three a node later. */
+    node(&g, "n2", "1");
+    FX_INT(run(&g), 3);
+    teardown(&g);
+}
+
+static void test_enough_fit(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "3");
+    gang_of(&g, 3);
+    members(&g, 2, "1");
+    (void)member(&g, "large", "2", "");
+    (void)member(&g, "small", "1", "");
+    FX_INT(run(&g), 3);
+    FX_INT(g.r.code, BH_SUCCESS);
+    CU_ASSERT(g.try[2].node == BH_SYM_NONE && g.try[2].decision.kind == BH_NO_FIT);
+    GROUP_IS(&g, 1, 3, 0);
+    teardown(&g);
+}
+
+static void test_members_before_count(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "3");
+    gang_of(&g, 3);
+    occupy(&g, "bound", "n1", "1", "'schedulingGroup':{'podGroupName':'g'}");
+    members(&g, 2, "1");
+    FX_INT(run(&g), 2);
+    FX_INT(g.r.code, BH_SUCCESS);
+    GROUP_IS(&g, 0, 2, 1);
+    teardown(&g);
+}
+
+static void test_basic_group(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "1");
+    put_group(&g, "'basic':{}");
+    members(&g, 3, "1");
+    FX_INT(run(&g), 1);
+    FX_INT(g.r.code, BH_SUCCESS);
+    teardown(&g);
+}
+
+static void test_without_the_plugin(void)
+{
+    struct gang g;
+
+    /* GangScheduling off: a group without an object is tried together, and any one may go. */
+    setup(&g, "--feature-gates=GenericWorkload=true");
+    node(&g, "n1", "1");
+    members(&g, 2, "1");
+    FX_INT(run(&g), 1);
+    FX_INT(g.r.code, BH_SUCCESS);
+    teardown(&g);
+}
+
+#define LOW   "'priority':1"
+#define HIGH  "'priority':10"
+#define WAITS "pod group is unschedulable, pod group is waiting for preemption to complete"
+
+static void test_preemption(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "1");
+    node(&g, "n2", "1");
+    gang_of(&g, 2);
+    occupy(&g, "low", "n2", "1", LOW);
+    (void)member(&g, "a", "1", HIGH);
+    (void)member(&g, "b", "1", HIGH);
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_UNSCHEDULABLE);
+    CU_ASSERT(g.r.waiting);
+    FX_STR(g.r.message, WAITS);
+    FX_STR(fx_text(&g.f, g.try[0].node), "n1");
+    CU_ASSERT(!g.try[0].preempts && g.try[1].preempts);
+    FX_STR(fx_text(&g.f, g.try[1].node), "n2");
+    FX_INT(g.try[1].decision.n_victims, 1);
+    teardown(&g);
+}
+
+/* Consequence (b): an already successful group waits for a preempting member. */
+static void test_preemption_after_quorum(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "1");
+    node(&g, "n2", "1");
+    put_group(&g, "'basic':{}");
+    occupy(&g, "low", "n2", "1", LOW);
+    (void)member(&g, "a", "1", HIGH);
+    (void)member(&g, "b", "1", HIGH);
+    FX_INT(run(&g), 0);
+    CU_ASSERT(g.r.waiting && g.try[0].permitted);
+    FX_STR(g.r.message, WAITS);
+    teardown(&g);
+}
+
+static void test_preemption_of_too_few(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "1");
+    gang_of(&g, 2);
+    occupy(&g, "low", "n1", "1", LOW);
+    (void)member(&g, "a", "1", HIGH);
+    (void)member(&g, "b", "1", HIGH);
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_UNSCHEDULABLE);
+    CU_ASSERT(!g.r.waiting && g.try[0].preempts);
+    FX_STR(g.r.message, "pod group is unschedulable");
+    FX_STR(g.try[0].permit_message, "waiting for minCount pods from a gang to be scheduled");
+    teardown(&g);
+}
+
+/* A preempting member sits on its victim's port for a while: the port stays the victim's. */
+static void test_ports_of_victims(void)
+{
+    static const char port[] = "'containers':[{'name':'c','resources':{'requests':{'cpu':'1'}},"
+                               "'ports':[{'containerPort':80,'hostPort':80}]}]";
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "4");
+    gang_of(&g, 2);
+    fx_place(&g.f, fx_pod_full(&g.f, "low", "", bh_arena_printf(&g.f.arena, LOW ",%s", port), ""),
+             "n1");
+    struct fx_pod p = fx_pod_full(
+        &g.f, "a", "",
+        bh_arena_printf(&g.f.arena, HIGH ",'schedulingGroup':{'podGroupName':'g'},%s", port), "");
+    g.try[g.n++] = (struct bh_group_try){.pod = {.pod = p.rec, .shape = p.shape}};
+    bh_engine_waits(g.f.e, &g.try[0].pod, true);
+    FX_INT(run(&g), 0);
+    CU_ASSERT(g.try[0].preempts);
+    struct fx_pod other = fx_pod_full(&g.f, "other", "", port, "");
+    CU_ASSERT(fx_schedule(&g.f, other)->kind == BH_NO_FIT);
+    teardown(&g);
+}
+
+static void test_nomination_returns(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "2");
+    node(&g, "n2", "2");
+    gang_of(&g, 3);
+    members(&g, 2, "1");
+    bh_sym n2 = bh_sym_internc(bh_engine_symtab(g.f.e), "n2");
+    bh_engine_nominate(g.f.e, &g.try[1].pod, n2);
+    FX_INT(run(&g), 0);
+    FX_STR(fx_text(&g.f, g.try[1].node), "n2"); /* the promised one before all others */
+    const struct bh_pod_rec *p = g.try[1].pod.pod;
+    CU_ASSERT(bh_engine_nominated_node(g.f.e, bh_rec_text(p, p->uid)) == n2);
+    teardown(&g);
+}
+
+static void test_error_ends_it(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    node(&g, "n1", "8");
+    members(&g, 3, "1"); /* no PodGroup: Permit cannot tell */
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_ERROR);
+    FX_STR(g.r.message,
+           "failed to schedule other pod from a pod group: running Permit plugin "
+           "\"GangScheduling\": failed to get podGroup default/g: podgroup.scheduling.k8s.io "
+           "\"g\" not found");
+    CU_ASSERT(g.try[0].decided && !g.try[1].decided);
+    FX_STR(g.try[0].decision.reason, "SchedulerError");
+    teardown(&g);
+}
+
+static void test_no_nodes(void)
+{
+    struct gang g;
+
+    setup(&g, GANGS);
+    gang_of(&g, 2);
+    members(&g, 2, "1");
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_UNSCHEDULABLE);
+    FX_STR(g.try[1].decision.message, "no nodes available to schedule pods");
+    teardown(&g);
+}
+
+/* One scan for the first, and the row that the one before changed for each other. */
+static void test_a_group_costs_one_scan(void)
+{
+    struct bh_engine_stats before, after;
+    struct gang g;
+
+    setup(&g, GANGS);
+    bh_engine_free(g.f.e);
+    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .config = g.f.config};
+    struct bh_err err;
+    CU_ASSERT_FATAL(bh_engine_new(&o, &g.f.e, &err) == 0);
+    for (unsigned i = 0; i < 100; i++)
+        node(&g, bh_arena_printf(&g.f.arena, "n%u", i), "4");
+    gang_of(&g, 12);
+    members(&g, 12, "1");
+    bh_engine_stats(g.f.e, &before);
+    FX_INT(run(&g), 12);
+    bh_engine_stats(g.f.e, &after);
+    CU_ASSERT(after.nodes_rescored - before.nodes_rescored <= 100 + 11);
+    FX_INT(after.reference_cycles, 0);
+    teardown(&g);
+}
+
+BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership},
+         {"without the gate nothing is kept", test_gate_off},
+         {"PreEnqueue: first match", test_pre_enqueue}, {"Permit: first match", test_permit},
+         {"hints: pods and groups added", test_hints}, {"all fit: the group goes", test_all_fit},
+         {"too few fit: nobody goes, nothing stays", test_too_few_fit},
+         {"enough fit: those who do not stay behind", test_enough_fit},
+         {"members on nodes count", test_members_before_count},
+         {"a basic group: whoever fits", test_basic_group},
+         {"without GangScheduling", test_without_the_plugin},
+         {"enough with preemption: the group waits", test_preemption},
+         {"preemption after quorum holds back all", test_preemption_after_quorum},
+         {"too few even with preemption", test_preemption_of_too_few},
+         {"victims keep their ports", test_ports_of_victims},
+         {"nominations return", test_nomination_returns},
+         {"an error ends the trial", test_error_ends_it},
+         {"a cluster without nodes", test_no_nodes},
+         {"a group costs one scan", test_a_group_costs_one_scan})
