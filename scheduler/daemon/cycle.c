@@ -42,6 +42,11 @@ static char *cut(const char *text, size_t max)
     return strlen(text) <= max ? bh_strdup(text) : bh_asprintf("%.*s ...", (int)(max - 4), text);
 }
 
+char *bh_sched_cut_condition(const char *message)
+{
+    return cut(message, CONDITION_MAX);
+}
+
 static void send_event(struct bh_sched_daemon *d, const struct bh_queued_pod *p, const char *type,
                        const char *reason, const char *note)
 {
@@ -156,8 +161,8 @@ static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
 }
 
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
-static void handle_failure(struct bh_sched_daemon *d, struct bh_queued_pod *p,
-                           const struct bh_decision *dec)
+void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
+                     const struct bh_decision *dec)
 {
     bool set_nominated = dec->clear_nomination || dec->nominated_node != BH_SYM_NONE;
 
@@ -261,25 +266,6 @@ void bh_sched_bind_inside(struct bh_sched_daemon *d, struct bh_work *w)
         bh_sched_bind_refused(d, w, how, text);
 }
 
-/* Reserve or Permit said no, or assume failed. The texts are copied into a before anything is
- * undone: undoing runs plugins, which reuse the memory the status lives in. */
-static void decision_of_status(struct bh_arena *a, const struct bh_status *s,
-                               struct bh_decision *dec, const char **plugin)
-{
-    *dec = (struct bh_decision){.kind = BH_DECISION_ERROR, .clear_nomination = true};
-    *plugin = bh_arena_strdup(a, s->plugin ? s->plugin : "");
-    if (bh_status_rejected(s)) {
-        dec->reason = "Unschedulable";
-        dec->message =
-            bh_arena_printf(a, "0/1 nodes are available: 1 %s.", bh_status_message(a, s));
-        dec->unschedulable_plugins = plugin;
-        dec->n_unschedulable_plugins = 1;
-    } else {
-        dec->reason = "SchedulerError";
-        dec->message = bh_arena_strdup(a, bh_status_message(a, s));
-    }
-}
-
 static const struct bh_status *assume(struct bh_sched_daemon *d, const struct bh_pending *p,
                                       bh_sym node)
 {
@@ -343,6 +329,24 @@ static void record_begin(struct bh_sched_daemon *d, struct bh_queued_pod *p,
         bh_recorder_begin(d->recorder, d->engine, &pod, dec, bh_engine_took_ns(d->engine));
 }
 
+unsigned bh_sched_record_next(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
+{
+    if (bh_likely(!d->recorder))
+        return 0;
+    bh_recorder_clear(d->recorder);
+    return bh_recorder_next(d->recorder, p->attempts > 1) ? d->decide_flags : 0;
+}
+
+void bh_sched_record_whole(struct bh_sched_daemon *d, struct bh_queued_pod *p,
+                           const struct bh_decision *dec)
+{
+    if (bh_likely(!d->recorder))
+        return;
+    record_begin(d, p, dec);
+    bh_recorder_end(d->recorder, &(struct bh_record_after){0}, NULL);
+    bh_recorder_clear(d->recorder);
+}
+
 /* What each plugin of a point said: all were asked up to the one whose status s is. */
 static uint32_t steps_at(struct bh_sched_daemon *d, const struct bh_pending *p, enum bh_point at,
                          const struct bh_status *s, int64_t timeout_ns, struct bh_arena *a,
@@ -394,26 +398,18 @@ static void record_commit(struct bh_sched_daemon *d, const struct bh_pending *p,
 
 /* ---- one pod --------------------------------------------------------------------------------- */
 
-/* Assume, reserve, permit, and the write is on its way, or what has to come before it. Returns the
- * attempt's result for metrics. */
-static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node)
+/* What a pod got from Permit, or from what comes before it, and is assumed by then: the write is on its
+ * way, or what has to come before it; or it is undone and failed. Returns the attempt's result for
+ * metrics. */
+static const char *after_permit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node,
+                                enum bh_point at, const struct bh_status *s, int64_t timeout_ns,
+                                bool assumed)
 {
     struct bh_str uid = bh_pod_uid(p->pod);
-    const struct bh_status *s = assume(d, &p->pending, node);
     const char *profile = profile_of(d, &p->pending);
-    bool assumed = !s, waits;
+    bool waits = bh_status_code(s) == BH_WAIT;
     struct bh_decision dec;
-    const char *plugin;
-    int64_t timeout_ns = 0;
-    enum bh_point at = BH_POINT_RESERVE;
 
-    if (!s)
-        s = bh_engine_reserve(d->engine, &p->pending, node);
-    if (!s) {
-        at = BH_POINT_PERMIT;
-        s = bh_engine_permit(d->engine, &p->pending, node, &timeout_ns);
-    }
-    waits = bh_status_code(s) == BH_WAIT;
     if (!s || waits) {
         if (bh_unlikely(p->decision))
             record_commit(d, &p->pending, at, s, timeout_ns, NULL);
@@ -428,16 +424,41 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
         bh_queue_binding(d->queue, p->pod);
         return bh_sched_send_bind(d, p, node, false) ? "scheduled" : "error";
     }
-    decision_of_status(&d->text_arena, s, &dec, &plugin);
+    /* The texts are copied before anything is undone: undoing runs plugins, which reuse the memory the
+     * status lives in. */
+    bh_decide_refused(&d->text_arena, s, &dec);
     if (bh_unlikely(p->decision))
         record_commit(d, &p->pending, at, s, timeout_ns, &dec);
     if (assumed) {
         bh_engine_unreserve(d->engine, &p->pending, node);
         (void)bh_engine_forget(d->engine, uid);
     }
-    handle_failure(d, p, &dec);
+    bh_sched_failed(d, p, &dec);
     bh_arena_reset(&d->text_arena);
     return dec.n_unschedulable_plugins ? "unschedulable" : "error";
+}
+
+const char *bh_sched_go_on(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node,
+                           const struct bh_status *permit, int64_t timeout_ns)
+{
+    return after_permit(d, p, node, BH_POINT_PERMIT, permit, timeout_ns, true);
+}
+
+/* Assume, reserve, permit. */
+static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node)
+{
+    const struct bh_status *s = assume(d, &p->pending, node);
+    bool assumed = !s;
+    int64_t timeout_ns = 0;
+    enum bh_point at = BH_POINT_RESERVE;
+
+    if (!s)
+        s = bh_engine_reserve(d->engine, &p->pending, node);
+    if (!s) {
+        at = BH_POINT_PERMIT;
+        s = bh_engine_permit(d->engine, &p->pending, node, &timeout_ns);
+    }
+    return after_permit(d, p, node, at, s, timeout_ns, assumed);
 }
 
 /* Pods that need no decision (upstream's skipPodSchedule): being deleted, or on their node
@@ -478,20 +499,23 @@ static bool rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
     return true;
 }
 
+bool bh_sched_skips(struct bh_sched_daemon *d, struct bh_queued_pod *p)
+{
+    return skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p);
+}
+
 static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
 {
     const char *profile = profile_of(d, &p->pending);
     const char *result = "error";
-    unsigned flags = 0;
 
+    if (bh_sched_group_cycle(d, p))
+        return;
     p->decision = 0;
-    if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p))
+    if (bh_sched_skips(d, p))
         return;
     bh_sched_log_attempt(p);
-    if (bh_unlikely(d->recorder)) {
-        bh_recorder_clear(d->recorder);
-        flags = bh_recorder_next(d->recorder, p->attempts > 1) ? d->decide_flags : 0;
-    }
+    const unsigned flags = bh_sched_record_next(d, p);
     const struct bh_decision *dec =
         bh_engine_schedule(d->engine, &p->pending, flags, bh_sched_now(d));
     if (d->stopping) /* it was cut short: nothing it says is true */
@@ -510,7 +534,7 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
         bh_sched_log_no_fit(d, p, dec);
         if (bh_unlikely(d->recorder))
             bh_recorder_end(d->recorder, &(struct bh_record_after){0}, NULL);
-        handle_failure(d, p, dec);
+        bh_sched_failed(d, p, dec);
     }
     bh_sched_count_attempt(d, result, profile, took_s);
 }
@@ -568,7 +592,7 @@ static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const c
 
     shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, shape));
     (void)bh_engine_forget(d->engine, bh_pod_uid(p->pod));
-    handle_failure(d, p, &dec);
+    bh_sched_failed(d, p, &dec);
     tell_room(d, old, shape, true);
     bh_engine_shape_unref(d->engine, shape);
 }

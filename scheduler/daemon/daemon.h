@@ -14,7 +14,7 @@
  * Files: daemon.c owner, start and stop; intake.c snapshot and watcher; feed.c what follows from
  * what they say; lease.c whether it may decide and write; adopt.c what the scheduler before us left;
  * audit.c that no pod is lost; cycle.c decisions and failures; prebind.c what comes between Reserve
- * and Bind; results.c binders; daemon_metrics.c and daemon_observe.c metrics.
+ * and Bind; group.c pods that go together; results.c binders; daemon_metrics.c and daemon_observe.c metrics.
  * Threads: one.
  */
 #ifndef BH_SCHED_DAEMON_H
@@ -221,6 +221,26 @@ void bh_sched_binder_lives(struct bh_sched_daemon *d, struct bh_binder *b,
 bool bh_sched_lease_left(struct bh_sched_daemon *d);
 /* cycle.c */
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max);
+/* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
+void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
+                     const struct bh_decision *dec);
+/* Permit's word on a pod that is assumed and reserved: on its way, or undone and failed. Returns the
+ * attempt's result for metrics. */
+const char *bh_sched_go_on(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node,
+                           const struct bh_status *permit, int64_t timeout_ns);
+/* It needs no decision (deleted, on its node, or its bind is out), and was seen to. */
+bool bh_sched_skips(struct bh_sched_daemon *d, struct bh_queued_pod *p);
+/* An attempt of the pod is to be recorded: flags for its decision. Then either begin and end, or all of
+ * it at once, before what comes after the decision is known. */
+unsigned bh_sched_record_next(struct bh_sched_daemon *d, const struct bh_queued_pod *p);
+void bh_sched_record_whole(struct bh_sched_daemon *d, struct bh_queued_pod *p,
+                           const struct bh_decision *dec);
+/* group.c: the pod was popped. false: it belongs to no group that is scheduled as one. */
+bool bh_sched_group_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *first);
+struct bh_group_names {
+    const char *namespace_, *name;
+};
+char *bh_sched_cut_condition(const char *message); /* a copy, as long as the bus carries */
 /* Fingerprint of a PodScheduled condition, never 0: the same is not patched twice. */
 uint64_t bh_sched_condition_hash(const char *reason, const char *message);
 /* A pod that is written for before its bind, or waits: its status says where it goes. */
@@ -260,6 +280,8 @@ void bh_sched_extenders_stop(struct bh_sched_daemon *d);
 void bh_sched_log_attempt(const struct bh_queued_pod *p);
 void bh_sched_log_no_fit(const struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                          const struct bh_decision *dec);
+void bh_sched_log_group(const struct bh_group_names *g, const struct bh_group_result *r,
+                        uint32_t scheduled, uint32_t unschedulable);
 void bh_sched_log_bound(const struct bh_queued_pod *p, const char *node);
 void bh_sched_log_condition(const struct bh_queued_pod *p, const char *reason);
 void bh_sched_log_pending(const struct bh_pod_rec *pod, enum bh_event_action action);
@@ -309,6 +331,9 @@ void bh_sched_count_claim_made(struct bh_sched_daemon *d, bool done);
 void bh_sched_count_prebind(struct bh_sched_daemon *d, const struct bh_pending *p, bool failed,
                             const char *text, int64_t took_ns, int64_t waited_ns);
 void bh_sched_count_permit(struct bh_sched_daemon *d, const char *result, int64_t waited_ns);
+void bh_sched_count_group_algorithm(struct bh_sched_daemon *d, double took_s);
+void bh_sched_count_group(struct bh_sched_daemon *d, const struct bh_group_result *r,
+                          const char *profile, double took_s);
 void bh_sched_count_preemption(struct bh_sched_daemon *d, uint32_t victims);
 void bh_sched_count_outcome(struct bh_sched_daemon *d, Berth__Outcome o);
 #endif

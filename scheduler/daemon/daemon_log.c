@@ -48,6 +48,27 @@ void bh_sched_log_no_fit(const struct bh_sched_daemon *d, const struct bh_queued
                  bh_kv_u("victims", dec->n_victims));
 }
 
+void bh_sched_log_group(const struct bh_group_names *g, const struct bh_group_result *r,
+                        uint32_t scheduled, uint32_t unschedulable)
+{
+    BH_CLEANUP(bh_freep) char *name = NULL;
+
+    if (!bh_log_v_on(2, __FILE__) && r->code != BH_ERROR)
+        return;
+    name = bh_asprintf("%s/%s", g->namespace_, g->name);
+    if (r->code == BH_ERROR)
+        bh_log_error("Error scheduling pod group", bh_kv_s("podGroup", name),
+                     bh_kv_s("err", r->message), bh_kv_u("errorPods", unschedulable));
+    else if (r->code == BH_SUCCESS)
+        bh_log_v(2, "Successfully scheduled a pod group", bh_kv_s("podGroup", name),
+                 bh_kv_u("scheduledPods", scheduled), bh_kv_u("unschedulablePods", unschedulable));
+    else
+        bh_log_v(2,
+                 r->waiting ? "Pod group is waiting for preemption"
+                            : "Unable to schedule a pod group",
+                 bh_kv_s("podGroup", name), bh_kv_u("unschedulablePods", unschedulable));
+}
+
 void bh_sched_log_bound(const struct bh_queued_pod *p, const char *node)
 {
     if (bh_log_v_on(2, __FILE__))

@@ -6,8 +6,8 @@
  * Names, labels, buckets and help texts of scheduler_* are upstream's; what a number means here
  * where nothing quite like upstream's happens stands in docs/metrics.md.
  *
- * Upstream: pkg/scheduler/metrics/metrics.go; differences: without asynchronous API calls, pod
- *           groups and goroutines of preemption, so without their metrics.
+ * Upstream: pkg/scheduler/metrics/metrics.go; differences: without asynchronous API calls
+ *           and goroutines of preemption, so without their metrics.
  */
 #include "common/flags/feature_gates.h"
 #include "scheduler/daemon/metrics_int.h"
@@ -28,14 +28,16 @@ static const char kinds[] = "counter gauge histogram"; /* by enum bh_metric_kind
         X(outcomes), X(ledger), X(adopted), X(engine), X(snapshot), X(control), X(depth),          \
         X(limit), X(alone), X(algorithm_s), X(attempts_hist), X(victims), X(preemptions),          \
         X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped),                 \
-        X(record_attempts), X(record_bytes)
+        X(record_attempts), X(record_bytes), X(group_attempts), X(group_attempt_s),                \
+        X(group_algorithm_s)
 #define NAME(member)   #member
 #define OFFSET(member) offsetof(struct bh_sched_metrics, member)
 static const char *const names[] = {MEMBERS(NAME)};
 /* Of a struct bh_metric *, or without labels of a struct bh_cell *. */
 static const size_t offsets[] = {MEMBERS(OFFSET)};
 
-static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r, bool recorder)
+static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r, bool recorder,
+                          bool groups)
 {
     char *rest = m->families = bh_strdup(lines), *line;
 
@@ -46,7 +48,8 @@ static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r, bool
         unsigned n = 0, at = 0;
         if (sscanf(strsep(&line, " "), "%lf*%lf^%u", &start, &factor, &n) == 3)
             bh_buckets_exponential(start, factor, n, b);
-        if (!recorder && strncmp(member, "record", 6) == 0)
+        if ((!recorder && strncmp(member, "record", 6) == 0) ||
+            (!groups && strncmp(member, "group", 5) == 0))
             continue;
         while (!bh_streq(names[at], member))
             at++;
@@ -245,7 +248,7 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d)
     struct bh_metrics *r = d->metrics = bh_metrics_new();
     struct bh_sched_metrics *m = d->m = bh_calloc(1, sizeof(*m));
 
-    make_families(m, r, d->recorder);
+    make_families(m, r, d->recorder, bh_sched_config_gate(d->o.config, "GenericWorkload"));
     struct bh_feature_gates defaults;
     struct bh_metric *f = bh_metric_new(
         r, BH_GAUGE, "kubernetes_feature_enabled",

@@ -241,6 +241,24 @@ void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod 
     bh_sched_saw(d, profile, BH_SEEN_BIND, BH_SUCCESS, (int64_t)(bind_s * 1e9));
 }
 
+void bh_sched_count_group_algorithm(struct bh_sched_daemon *d, double took_s)
+{
+    if (d->m->group_algorithm_s)
+        bh_cell_observe(d->m->group_algorithm_s, took_s);
+}
+
+void bh_sched_count_group(struct bh_sched_daemon *d, const struct bh_group_result *r,
+                          const char *profile, double took_s)
+{
+    const char *result = r->code == BH_SUCCESS ? "scheduled"
+                         : r->code == BH_ERROR ? "error"
+                         : r->waiting          ? "waiting_on_preemption"
+                                               : "unschedulable";
+
+    bh_cell_add(bh_metric_cell(d->m->group_attempts, profile, result), 1);
+    bh_cell_observe(bh_metric_cell(d->m->group_attempt_s, profile, result), took_s);
+}
+
 void bh_sched_count_permit(struct bh_sched_daemon *d, const char *result, int64_t waited_ns)
 {
     bh_cell_observe(bh_metric_cell(d->m->permit, result), (double)waited_ns / 1e9);

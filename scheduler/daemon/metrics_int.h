@@ -38,6 +38,8 @@ struct bh_sched_metrics {
     struct bh_metric *attempts, *attempt_s, *point_s, *plugin_s, *hint_s, *event_s, *sli_s, *permit,
         *incoming, *evaluations, *unschedulable, *in_flight, *goroutines, *batch, *claims,
         *binding_conditions, *binding_conditions_s, *volume_errors, *pending, *cache;
+    struct bh_metric *group_attempts, *group_attempt_s; /* with the gate GenericWorkload */
+    struct bh_cell *group_algorithm_s;
     struct bh_cell *algorithm_s, *attempts_hist, *preemptions, *victims, *flushed, *sli[15], *lost;
     struct bh_cell *recorded, *record_dropped, *record_attempts,
         *record_bytes; /* with a recorder */
