@@ -73,6 +73,7 @@ struct fixture {
     uint32_t window, in_flight; /* of the last hello; reported in all hellos */
     uint64_t stamp, grant_seen;
     uint32_t on_wire;
+    uint64_t quiet_stamp; /* of the first hello that has nothing on the wire any more */
     bool leaving;
     char reported[32];
     struct result results[MAX_RESULTS];
@@ -333,6 +334,8 @@ static void on_hello(struct fixture *f, const Berth__BinderHello *h)
     f->window = h->window;
     f->stamp = h->stamp_boot_ns;
     f->grant_seen = h->grant_seen;
+    if (f->on_wire && !h->on_wire)
+        f->quiet_stamp = h->stamp_boot_ns;
     f->on_wire = h->on_wire;
     f->leaving = h->leaving;
     f->in_flight += (uint32_t)h->n_in_flight;
@@ -1120,6 +1123,39 @@ static void test_a_revoked_binder_says_when_nothing_is_out(void)
     teardown(&f);
 }
 
+/* A write that the binder gave up on may still come in at the API server: until it cannot any more
+ * the lease must not be released for its silence, nor for its end. */
+static void test_a_write_that_was_given_up_is_out_for_a_while(void)
+{
+    for (unsigned ends = 0; ends < 2; ends++) {
+        struct fixture f;
+        Berth__WorkItem w, *list = &w;
+
+        setup(&f);
+        f.options.request_ns = NS_PER_S / 5;
+        f.script[0] = HANG;
+        f.n_script = 1;
+        open_binder(&f);
+        grant(&f, 7, 1, 20 * NS_PER_S);
+        const uint64_t sent_ns = bh_boot_ns();
+        work_of(&w, 1, BIND, add_pod(&f, "p"));
+        send_items(&f, 10, &list, 1, 7);
+        SPIN(&f, f.writes == 1);
+        if (ends) { /* with the request running */
+            close_binder(&f);
+            SPIN(&f, f.window == 0);
+            CU_ASSERT(!f.leaving || f.stamp >= sent_ns + BH_BUS_GRANT_TAIL_NS);
+        } else {
+            grant(&f, 7, 2, 0);
+            SPIN(&f, f.quiet_stamp);
+            CU_ASSERT(f.quiet_stamp >= sent_ns + BH_BUS_GRANT_TAIL_NS);
+            CU_ASSERT(f.n_results == 1);
+            close_binder(&f);
+        }
+        teardown(&f);
+    }
+}
+
 static void test_events_of_their_own_end_with_the_lease(void)
 {
     struct fixture f;
@@ -1396,6 +1432,8 @@ BH_TESTS(
      test_nothing_is_written_without_a_grant_that_holds},
     {"a write that waited too long is not sent", test_a_write_that_waited_too_long_is_not_sent},
     {"a revoked binder says when nothing is out", test_a_revoked_binder_says_when_nothing_is_out},
+    {"a write that was given up is out for a while",
+     test_a_write_that_was_given_up_is_out_for_a_while},
     {"events of their own end with the lease", test_events_of_their_own_end_with_the_lease},
     {"a look writes nothing", test_a_look_writes_nothing},
     {"a bind that is a patch posts no binding", test_a_bind_that_is_a_patch_posts_no_binding},
