@@ -4,6 +4,7 @@
 Shares nothing with the scheduler on purpose: a checker that used its code would share its mistakes. Only what the
 fault suite's load uses is here; `beyond(pod)` names what is not, and such pods are not judged.
 """
+import functools
 from fractions import Fraction
 
 SUFFIX = {"": 1, "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9,
@@ -11,6 +12,7 @@ SUFFIX = {"": 1, "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction
 EXISTS = ("Exists", "DoesNotExist")
 
 
+@functools.lru_cache(maxsize=None)
 def quantity(text):
     text = str(text)
     digits = text.rstrip("numkMGTPEi")

@@ -18,6 +18,7 @@
 #define LATENCY_MIN  UINT64_C(100000)
 #define ATTEMPTS_MAX 10
 #define SILENCE_MAX  (20 * SECOND)
+#define OPENED_NS    (5 * SECOND) /* for what a new watch brings to be seen to */
 #define ACCEPT_JSON  "application/json"
 
 enum fate { GOES_WELL, LOST, ANSWER_LOST, HALF, NEVER, REFUSED };
@@ -262,6 +263,7 @@ struct bh_http_conn *bh_http_conn_stream(struct bh_http_req *r, const char *cont
     send_piece(c->x, PIECE_HEAD, &head, NULL, 0);
     if (!c->x->req)
         conn_over(c);
+    world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + OPENED_NS);
     return c;
 }
 
@@ -415,6 +417,45 @@ void api_host_cut(struct host *h)
     }
 }
 
+bool api_watches_stand(void)
+{
+    static unsigned most;
+    unsigned n[MAX_HOSTS] = {0};
+    const struct exchange *x;
+
+    LIST_FOREACH(x, &exchanges, link)
+        n[x->of->host->n] += x->watch && waits(x) && x->conn && !x->conn->over;
+    for (unsigned i = 0; i < world.n_hosts; i++)
+        most = BH_MAX(most, n[i]);
+    for (unsigned i = 0; i < world.n_hosts; i++)
+        if (n[i] < most)
+            return false;
+    return most > 0;
+}
+
+void api_server_gone(void)
+{
+    struct exchange *x;
+
+    web.source = NULL;
+    LIST_FOREACH(x, &exchanges, link) {
+        x->conn = NULL;
+        x->call = NULL;
+        cut(x);
+    }
+}
+
+void api_no_silence(void)
+{
+    struct exchange *x, *next;
+
+    for (x = LIST_FIRST(&exchanges); x; x = next) {
+        next = LIST_NEXT(x, link);
+        if (x->fate == NEVER && waits(x))
+            push(x, PIECE_CUT);
+    }
+}
+
 void api_process_gone(struct process *p)
 {
     struct exchange *x, *next;
@@ -445,10 +486,10 @@ static void on_request(void *arg)
     free(arg);
     if (!web.source || p.x->fate == LOST ||
         (p.x->of->host->cut_off && !chance(DRAW_NET, 20))) { /* some are through already */
-        if (p.x->fate == LOST) {
+        if (p.x->fate == LOST)
             reach(request_lost);
+        if (p.x->fate == LOST || !web.source) /* nobody listens */
             send_piece(p.x, PIECE_CUT, NULL, NULL, 0);
-        }
         free(p.call->texts);
         free(p.call);
     } else {

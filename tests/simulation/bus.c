@@ -336,6 +336,9 @@ static struct frame *frame_of(const Berth__Envelope *e, struct bh_bus *b)
         fail("%s sends a message that breaks a rule: %s", of(b)->of->name, bh_bus_validate(&copy));
         return NULL;
     }
+    for (size_t i = 0; e->results && i < e->results->n_result; i++)
+        if (e->results->result[i]->outcome == BERTH__OUTCOME__OUTCOME_STALE)
+            reach(stale_work_not_written);
     size_t n = protobuf_c_message_get_packed_size(&copy.base);
     if (n > BH_BUS_MAX_BYTES)
         return NULL;

@@ -5,24 +5,29 @@
 #include "common/api/kubeconfig.h"
 #include "common/base/loop.h"
 #include "common/http/probes.h"
+#include "common/snapshot/snapshot.h"
 #include "scheduler/config/config.h"
 #include "scheduler/daemon/daemon.h"
 #include "simulator/server/server.h"
 #include "simulator/server/sim.h"
+#include "simulator/server/sim_int.h"
 #include "tests/simulation/simulation.h"
 #include "watcher/watcher.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define RESTART_MIN (20 * MS)
 #define RESTART_MAX (2500 * MS)
+#define CONFIG      "scheduler.yaml"
 
 struct process processes[1 + MAX_HOSTS * (2 + MAX_BINDERS)];
 unsigned n_processes;
 struct bh_sim *server;
 struct bh_api_config api_config[MAX_HOSTS];
-static struct bh_sched_config *sched_config;
 static struct bh_leader_config leader = {.leader_elect = true,
                                          .resource_lock = "leases",
                                          .resource_name = "kube-scheduler",
@@ -87,20 +92,23 @@ static void server_main(struct process *p)
     const struct bh_sim_options o = {
         .tokens = "t0,h0,1,system:masters\nt1,h1,2,system:masters\nt2,h2,3,system:masters\n",
         .history_file = history,
-        .history_events = (int64_t)draw_between(DRAW_PLAN, 40, 400),
-        .bookmark_interval_ns = (int64_t)SECOND,
+        .history_events = world.history_events,
+        .bookmark_interval_ns = (int64_t)(2 * SECOND),
         .kubelet_delay_ns = (int64_t)(100 * MS),
         .first_revision = 1,
-        .seed = world.seed | 1};
+        .seed = 1 + draw(DRAW_ENTROPY, UINT32_MAX)};
 
-    (void)p;
-    snprintf(history, sizeof(history), "%s/history.jsonl", world.dir);
+    if (p->life > 1)
+        reach(server_restarted);
+    snprintf(history, sizeof(history), "%s/" HISTORY, world.dir);
     uv_loop_init(&loop);
     if (bh_sim_new(&loop, &o, &server, &err) < 0) {
         fail("API server: %s", err.msg);
         return;
     }
     errands = source_new(&loop, on_errands, NULL);
+    if (!STAILQ_EMPTY(&errand_list))
+        source_set(errands);
     uv_run(&loop, UV_RUN_DEFAULT);
 }
 
@@ -151,18 +159,117 @@ static void watcher_main(struct process *p)
     bh_loop_drain_close(&r.loop);
 }
 
-static void scheduler_main(struct process *p)
+void hosts_configure(struct host *h, unsigned which)
+{
+    static const char *const rest[] = {
+        "",
+        "podMaxBackoffSeconds: 3\n",
+        "percentageOfNodesToScore: 40\n",
+        "profiles:\n- schedulerName: default-scheduler\n  pluginConfig:\n  - name: "
+        "NodeResourcesFit\n    args:\n      scoringStrategy:\n        type: MostAllocated\n",
+        "podMaxBackoffSeconds: never\n", /* is refused */
+    };
+    char path[128];
+    BH_CLEANUP(bh_freep)
+    char *text = bh_asprintf("apiVersion: kubescheduler.config.k8s.io/v1\n"
+                             "kind: KubeSchedulerConfiguration\n%s",
+                             rest[which % BH_ARRAY_LEN(rest)]);
+
+    snprintf(path, sizeof(path), "%s/" CONFIG, h->dir);
+    if (bh_write_file(path, text, strlen(text), 0600) < 0)
+        fail("cannot write %s", path);
+}
+
+/* One life of the program; what it knows of itself is in its configuration's file. */
+static int schedule(struct process *p, const char *path)
 {
     struct bh_err err = {""};
+    struct bh_sched_config *config = NULL;
+    struct bh_buf text = {0};
+
+    if (bh_sched_config_load_logged(path, &config) < 0) { /* the service manager starts it again */
+        say("cannot start with its configuration");
+        return -EINVAL;
+    }
+    bh_sched_config_write(config, BH_SCHED_CONFIG_YAML, true, &text);
     const struct bh_sched_daemon_options o = {.runtime_dir = p->host->dir,
                                               .metrics_address = "0",
-                                              .config = sched_config,
+                                              .config = config,
+                                              .config_path = path,
+                                              .config_text = bh_buf_str(&text),
                                               .tie_break = BH_TIE_RANDOM,
                                               .verify = world.seed % 8 == 0,
                                               .seed = 1 + draw(DRAW_ENTROPY, UINT32_MAX)};
-
-    if (bh_sched_daemon_run(&o, &err) < 0)
+    int rc = bh_sched_daemon_run(&o, &err);
+    if (rc < 0)
         say("cannot run: %s", err.msg);
+    bh_buf_fini(&text);
+    bh_sched_config_free(config);
+    return rc;
+}
+
+static void scheduler_main(struct process *p)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/" CONFIG, p->host->dir);
+    while (schedule(p, path) == BH_SCHED_RELOAD)
+        reach(configuration_reloaded);
+}
+
+/* ---- the snapshot ---------------------------------------------------------------------------- */
+
+int __real_bh_snap_writer_new(const char *dir, const struct bh_snap_options *o,
+                              struct bh_snap_writer **ret_w, struct bh_err *err);
+int __wrap_bh_snap_writer_new(const char *dir, const struct bh_snap_options *o,
+                              struct bh_snap_writer **ret_w, struct bh_err *err);
+enum bh_snap_outcome __real_bh_snap_follow(struct bh_snap_reader *r, unsigned max_events,
+                                           void (*fn)(void *arg, const struct bh_snap_event *ev),
+                                           void *arg);
+enum bh_snap_outcome __wrap_bh_snap_follow(struct bh_snap_reader *r, unsigned max_events,
+                                           void (*fn)(void *arg, const struct bh_snap_event *ev),
+                                           void *arg);
+
+/* So small that it has to move as the cluster grows. */
+int __wrap_bh_snap_writer_new(const char *dir, const struct bh_snap_options *o,
+                              struct bh_snap_writer **ret_w, struct bh_err *err)
+{
+    const struct bh_snap_options small = {
+        .initial_bytes = (size_t)4096 << draw(DRAW_ENTROPY, 5),
+        .log_entries = 64u << draw(DRAW_ENTROPY, 5),
+    };
+
+    (void)o;
+    return __real_bh_snap_writer_new(dir, &small, ret_w, err);
+}
+
+struct delivery {
+    void (*fn)(void *arg, const struct bh_snap_event *ev);
+    void *arg;
+};
+
+/* Copying takes time, in which the writer goes on. */
+static void deliver(void *arg, const struct bh_snap_event *ev)
+{
+    const struct delivery *d = arg;
+
+    if (chance(DRAW_ORDER, 2))
+        process_wait(draw(DRAW_ORDER, 5 * MS));
+    step();
+    d->fn(d->arg, ev);
+}
+
+enum bh_snap_outcome __wrap_bh_snap_follow(struct bh_snap_reader *r, unsigned max_events,
+                                           void (*fn)(void *arg, const struct bh_snap_event *ev),
+                                           void *arg)
+{
+    struct delivery d = {fn, arg};
+    struct process *p = world.running;
+
+    p->copying = true;
+    enum bh_snap_outcome o = __real_bh_snap_follow(r, max_events, deliver, &d);
+    p->copying = false;
+    return o;
 }
 
 /* ---- who there is ---------------------------------------------------------------------------- */
@@ -192,6 +299,34 @@ struct process *find_process(enum kind kind, struct host *h, int index)
     return NULL;
 }
 
+/* An API server with what a fresh cluster has, before there is a seed: each begins with a copy. */
+void hosts_prepare(void)
+{
+    add(P_SERVER, NULL, 0);
+    world.history_events = 1;
+    process_start(&processes[0], 0);
+    run_until(world.now_ns + 10 * MS, NULL);
+}
+
+/* Its history goes on in a file of the seed's. */
+static void take_server(void)
+{
+    char path[96], old[96], *text = NULL;
+    size_t n = 0;
+
+    snprintf(old, sizeof(old), "%s/" HISTORY, world.prepared);
+    snprintf(path, sizeof(path), "%s/" HISTORY, world.dir);
+    if (bh_read_file(old, (size_t)1 << 20, &text, &n) < 0 || bh_write_file(path, text, n, 0600) < 0)
+        fail("cannot copy %s", old);
+    free(text);
+    close(server->history_fd);
+    server->history_fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    world.history_events = (unsigned)draw_between(DRAW_PLAN, 40, 400);
+    server->opt.history_events = world.history_events;
+    bh_rand_seed(&server->rand, world.seed);
+    bh_rand_seed(&server->uid_rand, ~world.seed);
+}
+
 void hosts_init(void)
 {
     static const struct {
@@ -202,9 +337,7 @@ void hosts_init(void)
     leader.lease_duration_ns = leases[l].lease * (int64_t)MS;
     leader.renew_deadline_ns = leases[l].renew * (int64_t)MS;
     leader.retry_period_ns = leases[l].retry * (int64_t)MS;
-    if (bh_sched_config_load_logged(NULL, &sched_config) < 0)
-        fail("no configuration");
-    add(P_SERVER, NULL, 0);
+    take_server();
     for (unsigned i = 0; i < world.n_hosts; i++) {
         struct host *h = &world.host[i];
         h->n = (int)i;
@@ -212,6 +345,7 @@ void hosts_init(void)
         snprintf(h->dir, sizeof(h->dir), "%s/%s", world.dir, h->name);
         if (mkdir(h->dir, 0700) < 0)
             fail("cannot create %s", h->dir);
+        hosts_configure(h, 0);
         api_config[i] = (struct bh_api_config){.server = bh_strdup("http://server"),
                                                .token = bh_asprintf("t%u", i),
                                                .source = bh_strdup("simulation"),
@@ -232,16 +366,18 @@ void hosts_start(void)
 
 void process_over(struct process *p)
 {
-    if (p->kind == P_WATCHER)
+    if (p->kind == P_WATCHER) {
+        p->host->leads = false;
         reach(restart_watcher);
-    else if (p->kind == P_SCHEDULER)
+    } else if (p->kind == P_SCHEDULER) {
         reach(restart_scheduler);
-    else if (p->kind == P_BINDER)
+    } else if (p->kind == P_BINDER) {
         reach(restart_binder);
-    else if (!world.down)
+    } else if (!world.down && !p->killed) {
         fail("the API server ended");
+    }
     if (!world.down && p->wanted)
-        process_start(p, draw_between(DRAW_PLAN, RESTART_MIN, RESTART_MAX));
+        process_start(p, draw_between(DRAW_RESTART, RESTART_MIN, RESTART_MAX));
 }
 
 void server_faults(const char *spec)

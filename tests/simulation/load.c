@@ -18,7 +18,7 @@
 
 int plan_pods = -1;
 static struct {
-    unsigned n_nodes, usual, serial, disks, n_pods, max_pods, slots, n_gated;
+    unsigned n_nodes, usual, serial, disks, n_pods, max_pods, slots, n_gated, n_steps;
     bool node[MAX_NODES];
     char pod[NAMES][12], gated[NAMES][12];
 } load;
@@ -86,10 +86,17 @@ static bool merge(void *arg, struct bh_arena *a, struct bh_json *obj)
     return true;
 }
 
-static void edit_spec(const char *plural, const char *ns, const char *name, const char *json)
+static void edit_spec(const char *group, const char *plural, const char *ns, const char *name,
+                      const char *json)
 {
-    (void)bh_sim_edit(server, bh_sim_type_find("", "v1", plural), ns, name, NULL, BH_SIM_MAIN,
+    (void)bh_sim_edit(server, bh_sim_type_find(group, "v1", plural), ns, name, NULL, BH_SIM_MAIN,
                       merge, (void *)json, NULL, NULL);
+}
+
+void load_take_lease(void)
+{
+    edit_spec("coordination.k8s.io", "leases", "kube-system", "kube-scheduler",
+              "{\"holderIdentity\":\"somebody else\"}");
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -156,7 +163,7 @@ static void change_node(const char *spec)
     char name[16];
 
     snprintf(name, sizeof(name), "n%u", some_node());
-    edit_spec("nodes", "", name, spec);
+    edit_spec("", "nodes", "", name, spec);
 }
 
 static void swap_node(void)
@@ -317,11 +324,12 @@ static void ungate(void)
     char name[12];
 
     take_out(load.gated, &load.n_gated, (unsigned)draw(DRAW_LOAD, load.n_gated), name);
-    edit_spec("pods", "default", name, "{\"schedulingGates\":null}");
+    edit_spec("", "pods", "default", name, "{\"schedulingGates\":null}");
 }
 
 void load_step(void)
 {
+    draw_for(DRAW_LOAD, ++load.n_steps);
     const unsigned r = (unsigned)draw(DRAW_LOAD, 1000);
 
     if (load.n_pods && (load.n_pods > load.max_pods || r < 300))
@@ -358,7 +366,7 @@ static void add_class(const char *name, const char *provisioner)
 void load_build(void)
 {
     load.usual = (unsigned)draw_between(DRAW_LOAD, 3, 8);
-    load.max_pods = (unsigned)draw_between(DRAW_LOAD, 8, 40);
+    load.max_pods = (unsigned)draw_between(DRAW_LOAD, 6, 26);
     load.slots = (unsigned)draw_between(DRAW_LOAD, 3, 12);
     if (plan_pods >= 0)
         load.max_pods = (unsigned)plan_pods;

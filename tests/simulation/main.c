@@ -10,8 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <malloc.h>
 #include <stdio.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,12 +22,14 @@
 #include "common/base/opt.h"
 #include "common/snapshot/snapshot.h"
 
-#define SETTLE_MIN (75 * SECOND) /* the longest wait of a watch that nobody answers, and more */
+#define SETTLE_MIN (5 * SECOND)
 #define SETTLE_MAX (300 * SECOND)
 #define QUIET_NS   (12 * SECOND) /* no binder wrote for so long: it is decided */
-#define WATCH_NS   (20 * SECOND)
+#define WATCH_NS   (12 * SECOND)
 #define END_NS     (15 * SECOND)
 #define MAX_JOBS   16
+#define HEAP_BYTES (8 << 20) /* more than most seeds take */
+#define ALL_FAULTS 8192      /* one bit more than the last */
 
 static const char *const reached_names[] = {
 #define X(name)       #name,
@@ -34,12 +39,12 @@ static const char *const reached_names[] = {
 #undef L
 };
 struct options {
-    int64_t first, seeds, hosts, jobs, without, seconds, pods;
-    bool verbose, keep, stop;
+    int64_t first, seeds, hosts, jobs, without, seconds, pods, first_fault, last_fault;
+    bool verbose, keep, stop, reach_all, traces;
     const char *checker;
 };
 struct result { /* of one child, at the end of its pipe */
-    uint64_t seed, trace, quiet_ns, reached[R_COUNT], events, steps;
+    uint64_t seed, trace, quiet_ns, reached[R_COUNT], events, steps, hosts, faults;
     char failure[512], dir[64];
 };
 
@@ -49,8 +54,11 @@ static void on_publication_step(int step_)
 {
     if (!world.running)
         return;
-    if (step_ == BH_SNAP_STEP_MOVE_UNLINKED)
+    if (step_ == BH_SNAP_STEP_MOVE_UNLINKED) {
         reach(segment_moved);
+        if (find_process(P_SCHEDULER, world.running->host, 0)->copying)
+            reach(segment_moved_in_mid_copy);
+    }
     world.running->in_publication = true;
     step();
     world.running->in_publication = false;
@@ -58,7 +66,8 @@ static void on_publication_step(int step_)
 
 static bool settled(void)
 {
-    return world.now_ns - world.binder_wrote_ns > QUIET_NS && !load_undecided();
+    return world.now_ns > world.doubt_until_ns && world.now_ns - world.binder_wrote_ns > QUIET_NS &&
+           api_watches_stand() && !load_undecided();
 }
 
 static bool all_ended(void)
@@ -82,22 +91,36 @@ static void end_all(void)
             fail("%s does not end", processes[i].name);
 }
 
+static void note_history(void)
+{
+    char path[96], *text = NULL;
+    size_t n = 0;
+
+    snprintf(path, sizeof(path), "%s/" HISTORY, world.dir);
+    if (bh_read_file(path, (size_t)1 << 28, &text, &n) < 0)
+        fail("there is no history");
+    note(text, n);
+    free(text);
+}
+
 static void run_seed(const struct options *o, struct result *r)
 {
-    for (int i = 0; i < DRAW_COUNT; i++)
-        bh_rand_seed(&world.draw[i], r->seed * 16 + (uint64_t)i);
     world.seed = r->seed;
+    for (int i = 0; i < DRAW_COUNT; i++)
+        draw_for(i, 0);
     world.verbose = o->verbose;
-    world.n_hosts = o->hosts                ? (unsigned)o->hosts
-                    : chance(DRAW_PLAN, 50) ? 1
-                                            : (unsigned)draw_between(DRAW_PLAN, 2, 3);
+    const unsigned hosts = (unsigned)draw(DRAW_PLAN, 12); /* most often one, seldom three */
+    world.n_hosts = o->hosts ? (unsigned)o->hosts : hosts < 6 ? 1 : hosts < 10 ? 2 : 3;
+    plan_skip = (unsigned)o->without;
+    plan_seconds = (uint64_t)o->seconds;
+    plan_pods = (int)o->pods;
+    plan_first = (uint64_t)o->first_fault;
+    plan_last = (uint64_t)o->last_fault;
     world.n_binders = (unsigned)draw_between(DRAW_PLAN, 1, MAX_BINDERS);
     memcpy(world.dir, r->dir, sizeof(world.dir));
     bh_snap_crash_hook = on_publication_step;
     plan_draw();
     hosts_init();
-    process_start(&processes[0], 0);
-    run_until(world.now_ns + 10 * MS, NULL);
     if (!world.failure[0]) {
         in_server(load_build);
         run_until(world.now_ns + 10 * MS, NULL);
@@ -113,7 +136,10 @@ static void run_seed(const struct options *o, struct result *r)
         run_until(world.now_ns + WATCH_NS, NULL);
         end_all();
     }
+    note_history();
     r->trace = world.trace;
+    r->hosts = world.n_hosts;
+    r->faults = plan_faults();
     r->events = world.n_events;
     r->steps = world.n_steps;
     memcpy(r->reached, world.reached, sizeof(r->reached));
@@ -121,6 +147,24 @@ static void run_seed(const struct options *o, struct result *r)
 }
 
 /* ---- children -------------------------------------------------------------------------------- */
+
+static char *heap;
+
+/* Page faults are dear: the heap stays as it is, and each child gets its pages at once. */
+static char *heap_start(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 16 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    (void)mallopt(M_TOP_PAD, HEAP_BYTES);
+    return sbrk(0);
+}
+
+static void touch_heap(void)
+{
+    const uintptr_t page = 4096, from = ((uintptr_t)heap & -page), to = (uintptr_t)sbrk(0) & -page;
+
+    (void)madvise((void *)from, to - from, MADV_POPULATE_WRITE); /* an old kernel has none */
+}
 
 struct child {
     pid_t pid;
@@ -163,11 +207,12 @@ static void start_child(const struct options *o, struct child *c, uint64_t seed)
     fflush(NULL);
     c->pid = fork();
     if (c->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (!o->verbose)
             dup2(null, 2);
-        bh_log_init("simulation", o->verbose ? 3 : 0, BH_LOG_TEXT);
+        touch_heap();
         run_seed(o, &c->r);
         _exit(write(fds[1], &c->r, sizeof(c->r)) == sizeof(c->r) ? 0 : 3);
     }
@@ -189,6 +234,24 @@ static void end_child(struct child *c)
         snprintf(c->r.failure, sizeof(c->r.failure), "the process died: signal %d, status %d",
                  WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                  WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+}
+
+/* What all seeds begin with, of which each child has a copy. */
+static void prepare(void)
+{
+    snprintf(world.prepared, sizeof(world.prepared), "/dev/shm/berth-simulation-XXXXXX");
+    if (!mkdtemp(world.prepared)) {
+        perror("berth-simulation");
+        exit(2);
+    }
+    memcpy(world.dir, world.prepared, sizeof(world.dir));
+    for (int i = 0; i < DRAW_COUNT; i++)
+        draw_for(i, 0);
+    hosts_prepare();
+    if (world.failure[0]) {
+        fprintf(stderr, "berth-simulation: %s\n", world.failure);
+        exit(2);
+    }
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */
@@ -219,6 +282,12 @@ static void judge_start(struct judge *j, const char *checker)
     j->from = fdopen(out[0], "r");
 }
 
+static void judge_end(struct judge *j)
+{
+    fclose(j->to);
+    waitpid(j->pid, NULL, 0);
+}
+
 /* What it found goes to r. */
 static void judge(struct judge *j, struct result *r)
 {
@@ -244,28 +313,51 @@ static void judge(struct judge *j, struct result *r)
 /* ---- all seeds ------------------------------------------------------------------------------- */
 
 struct run {
-    const struct options *o;
     struct judge judge;
     uint64_t reached[R_COUNT];
     int64_t done, green;
+    struct result first_bad;
 };
 
-static void finish(struct run *run, struct child *c)
+/* What repeats it. */
+static void print_flags(const struct options *o, uint64_t seed)
 {
-    const struct options *o = run->o;
+    const struct {
+        const char *name;
+        int64_t value, usual;
+    } flags[] = {{"hosts", o->hosts, 0},
+                 {"without", o->without, 0},
+                 {"seconds", o->seconds, 0},
+                 {"pods", o->pods, -1},
+                 {"first-fault", o->first_fault, 0},
+                 {"last-fault", o->last_fault, INT64_MAX}};
 
+    printf("--first %llu --seeds 1", (unsigned long long)seed);
+    for (size_t i = 0; i < BH_ARRAY_LEN(flags); i++)
+        if (flags[i].value != flags[i].usual)
+            printf(" --%s %lld", flags[i].name, (long long)flags[i].value);
+    printf("\n");
+}
+
+static void finish(struct run *run, const struct options *o, struct child *c)
+{
     end_child(c);
     judge(&run->judge, &c->r);
     run->done++;
     for (int i = 0; i < R_COUNT; i++)
         run->reached[i] += c->r.reached[i];
-    if (c->r.failure[0])
-        printf("seed %llu: %s\n  again: build/bin/berth-simulation --first %llu --seeds 1%s%.0lld "
-               "--verbose\n",
-               (unsigned long long)c->r.seed, c->r.failure, (unsigned long long)c->r.seed,
-               o->hosts ? " --hosts " : "", (long long)o->hosts);
-    else
+    if (c->r.failure[0]) {
+        printf("seed %llu: %s\n  again: build/bin/berth-simulation ", (unsigned long long)c->r.seed,
+               c->r.failure);
+        print_flags(o, c->r.seed);
+        if (run->done - run->green == 1)
+            run->first_bad = c->r;
+    } else {
         run->green++;
+    }
+    if (o->traces)
+        printf("trace %llu %016llx\n", (unsigned long long)c->r.seed,
+               (unsigned long long)c->r.trace);
     if (o->seeds == 1)
         printf("seed %llu: trace %016llx, %llu events, %llu steps, history in %s\n",
                (unsigned long long)c->r.seed, (unsigned long long)c->r.trace,
@@ -276,75 +368,207 @@ static void finish(struct run *run, struct child *c)
     fflush(stdout);
 }
 
-static int run_all(const struct options *o)
+static void run_seeds(struct run *run, const struct options *o)
 {
     static struct child children[MAX_JOBS];
-    struct run run = {.o = o};
     int64_t next = 0, oldest = 0;
 
-    judge_start(&run.judge, o->checker);
-    while (oldest < o->seeds && !(o->stop && run.green < run.done)) {
+    while (oldest < o->seeds && !(o->stop && run->green < run->done)) {
         while (next < o->seeds && next - oldest < o->jobs) {
             start_child(o, &children[next % o->jobs], (uint64_t)(o->first + next));
             next++;
         }
-        finish(&run, &children[oldest % o->jobs]);
+        finish(run, o, &children[oldest % o->jobs]);
         oldest++;
     }
     for (; oldest < next; oldest++) {
         end_child(&children[oldest % o->jobs]);
         clear_up(&children[oldest % o->jobs].r);
     }
-    fclose(run.judge.to);
-    waitpid(run.judge.pid, NULL, 0);
-    for (int i = 0; i < R_COUNT; i++)
-        printf("reached %-34s %llu\n", reached_names[i], (unsigned long long)run.reached[i]);
-    printf("seeds: %lld run, %lld green\n%lld passed, %lld failed, 0 skipped\n",
-           (long long)run.done, (long long)run.green, (long long)run.green,
-           (long long)(run.done - run.green));
-    return run.green == run.done ? 0 : 1;
 }
 
-int main(int argc, char **argv)
+/* ---- making a failure small ------------------------------------------------------------------ */
+
+/* Does it fail in the same way? Texts differ in names and numbers: the first word counts. */
+static bool fails_alike(struct run *run, const struct options *o, const struct result *bad)
 {
-    struct options o = {
-        .first = 1, .seeds = 100, .jobs = 2, .pods = -1, .checker = "tests/simulation/judge.py"};
+    const size_t word = strcspn(bad->failure, " 0123456789");
+    struct child c;
+
+    start_child(o, &c, bad->seed);
+    end_child(&c);
+    judge(&run->judge, &c.r);
+    clear_up(&c.r);
+    return strncmp(c.r.failure, bad->failure, word + 1) == 0;
+}
+
+/* *what takes the first of from, from + by ... with which it still fails, if one does before end. */
+static void shrink_one(struct run *run, struct options *o, const struct result *bad, int64_t *what,
+                       int64_t from, int64_t end, int64_t by)
+{
+    const int64_t was = *what;
+
+    for (*what = from; by > 0 ? *what < end : *what > end; *what += by)
+        if (fails_alike(run, o, bad))
+            return;
+    *what = was;
+}
+
+/* Fewer hosts, kinds of faults, seconds, faults, pods: in this order, each as few as can be. */
+static void shrink(struct run *run, const struct options *given)
+{
+    const struct result *bad = &run->first_bad;
+    const int64_t faults = (int64_t)bad->faults;
+    struct options o = *given;
+
+    o.verbose = o.keep = false;
+    if (!fails_alike(run, &o, bad)) {
+        printf("  again, seed %llu does not fail in this way\n", (unsigned long long)bad->seed);
+        return;
+    }
+    shrink_one(run, &o, bad, &o.hosts, 1, (int64_t)bad->hosts, 1);
+    for (int64_t bit = 1; bit < ALL_FAULTS; bit *= 2) {
+        const int64_t was = o.without;
+        shrink_one(run, &o, bad, &o.without, was | bit, (was | bit) + 1, 1);
+    }
+    shrink_one(run, &o, bad, &o.seconds, 2, 22, 2);
+    shrink_one(run, &o, bad, &o.last_fault, 0, faults, 1);
+    shrink_one(run, &o, bad, &o.first_fault, BH_MIN(o.last_fault, faults), 1, -1);
+    shrink_one(run, &o, bad, &o.pods, 1, 16, 3);
+    printf("  small: build/bin/berth-simulation ");
+    print_flags(&o, bad->seed);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int64_t tell_unreached(const struct run *run)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < R_COUNT; i++) {
+        if (run->reached[i])
+            continue;
+        printf("not ok - no seed reached %s\n", reached_names[i]);
+        n++;
+    }
+    return n;
+}
+
+static int tell(const struct run *run, const struct options *o)
+{
+    const int64_t bad = run->done - run->green;
+
+    for (int i = 0; i < R_COUNT; i++)
+        printf("reached %-34s %llu\n", reached_names[i], (unsigned long long)run->reached[i]);
+    const int64_t unreached = o->reach_all ? tell_unreached(run) : 0;
+    printf("seeds: %lld run, %lld green\n%lld passed, %lld failed, 0 skipped\n",
+           (long long)run->done, (long long)run->green, (long long)run->green,
+           (long long)(bad + unreached));
+    return bad + unreached == 0 ? 0 : 1;
+}
+
+#define NO_OPTIONS                                                                                 \
+    (struct options)                                                                               \
+    {                                                                                              \
+        .first = 1, .seeds = 100, .jobs = 2, .pods = -1, .last_fault = INT64_MAX,                  \
+        .checker = "tests/simulation/judge.py"                                                     \
+    }
+
+/* rest: files with the flags of a seed that failed once; # begins a comment */
+static int parse(struct options *o, int argc, char **argv, struct bh_opt_list *rest)
+{
     const struct bh_opt table[] = {
-        {"first", 0, BH_OPT_INT, &o.first, "N", "the first seed (1)"},
-        {"seeds", 0, BH_OPT_INT, &o.seeds, "M", "how many (100)"},
-        {"hosts", 0, BH_OPT_INT, &o.hosts, "H", "so many hosts in each run (0: drawn, 1 to 3)"},
-        {"jobs", 0, BH_OPT_INT, &o.jobs, "N", "seeds at a time (2)"},
-        {"without", 0, BH_OPT_INT, &o.without, "BITS",
+        {"first", 0, BH_OPT_INT, &o->first, "N", "the first seed (1)"},
+        {"seeds", 0, BH_OPT_INT, &o->seeds, "M", "how many (100)"},
+        {"hosts", 0, BH_OPT_INT, &o->hosts, "H", "so many hosts in each run (0: drawn, 1 to 3)"},
+        {"jobs", 0, BH_OPT_INT, &o->jobs, "N", "seeds at a time (2)"},
+        {"without", 0, BH_OPT_INT, &o->without, "BITS",
          "faults left out: 1 kill, 2 stop, 4 network, 8 server, 16 bus, 32 host cut off, 64 "
-         "clock, 128 term, 256 binders"},
-        {"seconds", 0, BH_OPT_INT, &o.seconds, "N", "of unrest (0: drawn, 15 to 45)"},
-        {"pods", 0, BH_OPT_INT, &o.pods, "N", "at most so many at a time (-1: drawn, 8 to 40)"},
-        {"verbose", 0, BH_OPT_BOOL, &o.verbose, NULL, "say what happens, with made-up times"},
-        {"stop", 0, BH_OPT_BOOL, &o.stop, NULL, "end with the first seed that is not green"},
-        {"keep", 0, BH_OPT_BOOL, &o.keep, NULL, "keep the histories"},
-        {"judge", 0, BH_OPT_STR, &o.checker, "FILE", "tests/simulation/judge.py"},
+         "clock, 128 term, 256 binders, 512 no room, 1024 reload, 2048 restart of the server, 4096 "
+         "lease taken"},
+        {"seconds", 0, BH_OPT_INT, &o->seconds, "N", "of unrest (0: drawn, 6 to 22)"},
+        {"pods", 0, BH_OPT_INT, &o->pods, "N", "at most so many at a time (-1: drawn, 6 to 26)"},
+        {"first-fault", 0, BH_OPT_INT, &o->first_fault, "N", "those before are left out (0)"},
+        {"last-fault", 0, BH_OPT_INT, &o->last_fault, "N", "those behind are left out (all)"},
+        {"verbose", 0, BH_OPT_BOOL, &o->verbose, NULL, "say what happens, with made-up times"},
+        {"stop", 0, BH_OPT_BOOL, &o->stop, NULL, "end with the first seed that is not green"},
+        {"keep", 0, BH_OPT_BOOL, &o->keep, NULL, "keep the histories"},
+        {"reach-all", 0, BH_OPT_BOOL, &o->reach_all, NULL,
+         "each of the places listed has to be reached by some seed"},
+        {"traces", 0, BH_OPT_BOOL, &o->traces, NULL,
+         "print a hash of all that each seed did, its history among it"},
+        {"judge", 0, BH_OPT_STR, &o->checker, "FILE", "tests/simulation/judge.py"},
         {0},
     };
     static const struct bh_opt_usage usage = {
         .program = "berth-simulation",
-        .synopsis = "[flags]",
+        .synopsis = "[flags] [CASE...]",
         .about = "Runs watcher, scheduler, binders and the built-in API server in one thread and "
-                 "made-up time, with faults drawn from a seed.",
-        .examples = "  berth-simulation --first 1 --seeds 2000\n",
+                 "made-up time, with faults drawn from a seed. A CASE is a file with the flags of "
+                 "a seed that was not green once.",
+        .examples = "  berth-simulation --first 1 --seeds 2000\n"
+                    "  berth-simulation tests/simulation/cases/*\n",
         .exits = "  0  all seeds are green\n  1  some are not\n  2  wrong usage\n"};
-    struct bh_opt_list rest = {0};
     struct bh_err err = {""};
 
-    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
+    int rc = bh_opt_parse(table, &usage, argc, argv, rest, &err);
     if (rc > 0)
-        return 0;
-    if (rc < 0 || rest.n || o.jobs < 1 || o.jobs > MAX_JOBS || o.hosts < 0 || o.hosts > MAX_HOSTS ||
-        o.seeds < 1) {
+        return rc;
+    if (rc < 0 || o->jobs < 1 || o->jobs > MAX_JOBS || o->hosts < 0 || o->hosts > MAX_HOSTS ||
+        o->seeds < 1) {
         fprintf(stderr, "berth-simulation: %s\n", rc < 0 ? err.msg : "see --help");
-        return 2;
+        return -1;
     }
-    plan_skip = (unsigned)o.without;
-    plan_seconds = (uint64_t)o.seconds;
-    plan_pods = (int)o.pods;
-    return run_all(&o);
+    return 0;
+}
+
+static int run_case(struct run *run, const char *path)
+{
+    static char name[] = "case";
+    char *text = NULL, *argv[32] = {name}, *save = NULL;
+    struct bh_opt_list rest = {0};
+    struct options o = NO_OPTIONS;
+    int argc = 1;
+    size_t n;
+
+    if (bh_read_file(path, 4096, &text, &n) < 0) {
+        fprintf(stderr, "berth-simulation: cannot read %s\n", path);
+        return -1;
+    }
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *word_save = NULL;
+        if (*line == '#')
+            continue;
+        for (char *w = strtok_r(line, " ", &word_save); w && argc < 31;
+             w = strtok_r(NULL, " ", &word_save))
+            argv[argc++] = w;
+    }
+    int rc = parse(&o, argc, argv, &rest);
+    if (rc == 0)
+        run_seeds(run, &o);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = NO_OPTIONS;
+    struct bh_opt_list rest = {0};
+    struct run run = {.done = 0};
+
+    heap = heap_start();
+    int rc = parse(&o, argc, argv, &rest);
+    if (rc)
+        return rc > 0 ? 0 : 2;
+    bh_log_init("simulation", o.verbose ? 3 : 0, BH_LOG_TEXT);
+    judge_start(&run.judge, o.checker);
+    prepare();
+    for (size_t i = 0; i < rest.n && rc == 0; i++)
+        rc = run_case(&run, rest.v[i]);
+    if (!rest.n)
+        run_seeds(&run, &o);
+    if (run.green < run.done && !rest.n)
+        shrink(&run, &o);
+    judge_end(&run.judge);
+    (void)nftw(world.prepared, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return rc < 0 ? 2 : tell(&run, &o);
 }

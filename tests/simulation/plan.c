@@ -22,31 +22,36 @@ enum fault { /* bits of --without; order is --help's */
              F_CLOCK,
              F_TERM,
              F_BINDERS,
+             F_FULL,
+             F_RELOAD,
+             F_RESTART,
+             F_LEASE,
              F_COUNT
 };
 unsigned plan_skip;
-uint64_t plan_seconds;
+uint64_t plan_seconds, plan_first, plan_last = UINT64_MAX;
 static struct {
     bool on[F_COUNT];
-    uint64_t start_ns, end_ns, gap_ns, load_gap_ns;
+    uint64_t end_ns, gap_ns, load_gap_ns, n_faults;
 } plan;
 
 static struct process *somebody(void)
 {
-    return &processes[1 + draw(DRAW_PLAN, n_processes - 1)]; /* all but the API server */
+    return &processes[1 + draw(DRAW_FAULT, n_processes - 1)]; /* all but the API server */
 }
 
 /* At once, or at one of its next steps. */
 static void strike(struct process *p, uint64_t stop_ns)
 {
     p->stop_ns = stop_ns;
-    p->publication_only = p->kind == P_WATCHER && chance(DRAW_PLAN, 40);
-    p->steps_left = p->publication_only ? 1 + draw(DRAW_PLAN, 40) : 1 + draw(DRAW_PLAN, MAX_STEPS);
+    p->publication_only = p->kind == P_WATCHER && chance(DRAW_FAULT, 40);
+    p->steps_left =
+        p->publication_only ? 1 + draw(DRAW_FAULT, 40) : 1 + draw(DRAW_FAULT, MAX_STEPS);
 }
 
 static void do_kill(void)
 {
-    const uint64_t how = draw(DRAW_PLAN, 10);
+    const uint64_t how = draw(DRAW_FAULT, 10);
     struct process *p = somebody();
 
     if (how == 0) { /* all of a host */
@@ -64,15 +69,15 @@ static void do_kill(void)
 
 static void do_stop(void)
 {
-    const uint64_t ns = chance(DRAW_PLAN, 25) ? draw_between(DRAW_PLAN, 5 * SECOND, 25 * SECOND)
-                                              : draw_between(DRAW_PLAN, 10 * MS, 3 * SECOND);
+    const uint64_t ns = chance(DRAW_FAULT, 25) ? draw_between(DRAW_FAULT, 5 * SECOND, 25 * SECOND)
+                                               : draw_between(DRAW_FAULT, 10 * MS, 3 * SECOND);
     struct process *p = somebody();
 
-    if (chance(DRAW_PLAN, 20)) {
+    if (chance(DRAW_FAULT, 20)) {
         for (unsigned i = 1; i < n_processes; i++)
             if (processes[i].host == p->host)
                 process_stop(&processes[i], ns);
-    } else if (chance(DRAW_PLAN, 30)) {
+    } else if (chance(DRAW_FAULT, 30)) {
         process_stop(p, ns);
     } else {
         strike(p, ns);
@@ -84,15 +89,15 @@ static void do_net(void)
     struct net *n = &net;
 
     *n = (struct net){.latency_ns = 2 * MS};
-    if (chance(DRAW_PLAN, 30))
+    if (chance(DRAW_FAULT, 30))
         return;
-    n->lost = (unsigned)draw(DRAW_PLAN, 10);
-    n->answer_lost = (unsigned)draw(DRAW_PLAN, 10);
-    n->half = (unsigned)draw(DRAW_PLAN, 5);
-    n->never = (unsigned)draw(DRAW_PLAN, 3);
-    if (chance(DRAW_PLAN, 40)) /* bindings that take their time */
-        n->latency_ns = draw_between(DRAW_PLAN, 20 * MS, 3 * SECOND);
-    if (chance(DRAW_PLAN, 40))
+    n->lost = (unsigned)draw(DRAW_FAULT, 10);
+    n->answer_lost = (unsigned)draw(DRAW_FAULT, 10);
+    n->half = (unsigned)draw(DRAW_FAULT, 5);
+    n->never = (unsigned)draw(DRAW_FAULT, 3);
+    if (chance(DRAW_FAULT, 40)) /* bindings that take their time */
+        n->latency_ns = draw_between(DRAW_FAULT, 20 * MS, 3 * SECOND);
+    if (chance(DRAW_FAULT, 40))
         api_cut_watches();
 }
 
@@ -113,7 +118,7 @@ static void do_server(void)
         "bind-404-every=5",
         "429-every=11,410-every=3,lose-every=9",
     };
-    const size_t i = draw(DRAW_PLAN, BH_ARRAY_LEN(specs));
+    const size_t i = draw(DRAW_FAULT, BH_ARRAY_LEN(specs));
 
     if (strstr(specs[i], "410"))
         reach(watch_expired);
@@ -134,20 +139,20 @@ static void on_reach_again(void *arg)
 
 static void do_cut_off(void)
 {
-    struct host *h = &world.host[draw(DRAW_PLAN, world.n_hosts)];
+    struct host *h = &world.host[draw(DRAW_FAULT, world.n_hosts)];
 
     if (h->cut_off)
         return;
     reach(host_cut_off);
     h->cut_off = true;
     say("%s is cut off", h->name);
-    at(world.now_ns + draw_between(DRAW_PLAN, 100 * MS, 25 * SECOND), on_reach_again, h);
+    at(world.now_ns + draw_between(DRAW_FAULT, 100 * MS, 25 * SECOND), on_reach_again, h);
 }
 
 static void do_clock(void)
 {
-    struct host *h = &world.host[draw(DRAW_PLAN, world.n_hosts)];
-    const int64_t by = (int64_t)draw_between(DRAW_PLAN, 0, 7200) - 3600;
+    struct host *h = &world.host[draw(DRAW_FAULT, world.n_hosts)];
+    const int64_t by = (int64_t)draw_between(DRAW_FAULT, 0, 7200) - 3600;
 
     reach(wall_clock_jumped);
     h->wall_off_ns = by * (int64_t)SECOND;
@@ -156,13 +161,13 @@ static void do_clock(void)
 
 static void do_binders(void)
 {
-    struct process *p = find_process(P_BINDER, &world.host[draw(DRAW_PLAN, world.n_hosts)],
-                                     (int)draw(DRAW_PLAN, world.n_binders));
+    struct process *p = find_process(P_BINDER, &world.host[draw(DRAW_FAULT, world.n_hosts)],
+                                     (int)draw(DRAW_FAULT, world.n_binders));
 
     if (p->wanted && world.n_binders > 1 && p->index > 0) {
         p->wanted = false;
         reach(binder_left);
-        if (chance(DRAW_PLAN, 50))
+        if (chance(DRAW_FAULT, 50))
             process_term(p);
         else
             process_kill(p);
@@ -172,17 +177,57 @@ static void do_binders(void)
     }
 }
 
+static void do_term(void)
+{
+    process_term(somebody());
+}
+
+static void on_room_again(void *arg)
+{
+    struct host *h = arg;
+
+    h->shm_full = h->disk_full = false;
+}
+
+static void do_full(void)
+{
+    struct host *h = &world.host[draw(DRAW_FAULT, world.n_hosts)];
+    const uint64_t which = 1 + draw(DRAW_FAULT, 3);
+
+    h->shm_full = which & 1;
+    h->disk_full = which & 2;
+    say("%s has no room for %s", h->name,
+        which == 1   ? "shared memory"
+        : which == 2 ? "files"
+                     : "anything");
+    at(world.now_ns + draw_between(DRAW_FAULT, 100 * MS, 12 * SECOND), on_room_again, h);
+}
+
+static void do_reload(void)
+{
+    struct host *h = &world.host[draw(DRAW_FAULT, world.n_hosts)];
+
+    hosts_configure(h, (unsigned)draw(DRAW_FAULT, 16));
+    process_hup(find_process(P_SCHEDULER, h, 0));
+}
+
+/* Its objects are in the history that it begins with; its past is not. */
+static void do_restart(void)
+{
+    process_kill(&processes[0]);
+}
+
 static void do_fault(void)
 {
-    static void (*const doers[])(void) = {do_kill,    do_stop,  do_net, do_server, bus_cut_one,
-                                          do_cut_off, do_clock, NULL,   do_binders};
-    const enum fault f = (enum fault)draw(DRAW_PLAN, F_COUNT);
+    static void (*const doers[])(void) = {
+        do_kill, do_stop,    do_net,  do_server, bus_cut_one, do_cut_off,     do_clock,
+        do_term, do_binders, do_full, do_reload, do_restart,  load_take_lease};
+    const uint64_t nth = ++plan.n_faults;
 
-    if (!plan.on[f] || plan_skip >> f & 1)
-        return;
-    if (f == F_TERM)
-        process_term(somebody());
-    else
+    draw_for(DRAW_FAULT, nth);
+    const enum fault f = (enum fault)draw(DRAW_FAULT, F_COUNT);
+
+    if (plan.on[f] && !(plan_skip >> f & 1) && nth >= plan_first && nth <= plan_last)
         doers[f]();
 }
 
@@ -201,26 +246,30 @@ static void on_load(void *arg)
     if (world.now_ns >= plan.end_ns)
         return;
     in_server(load_step);
-    at(world.now_ns + draw_between(DRAW_LOAD, MS, plan.load_gap_ns), on_load, NULL);
+    at(world.now_ns + draw_between(DRAW_PLAN, MS, plan.load_gap_ns), on_load, NULL);
 }
 
 void plan_draw(void)
 {
     for (int f = 0; f < F_COUNT; f++)
         plan.on[f] = chance(DRAW_PLAN, f == F_KILL || f == F_STOP ? 60 : 40);
-    plan.gap_ns = draw_between(DRAW_PLAN, SECOND, 6 * SECOND);
-    plan.load_gap_ns = draw_between(DRAW_PLAN, 100 * MS, 900 * MS);
+    plan.gap_ns = draw_between(DRAW_PLAN, SECOND / 2, 3 * SECOND);
+    plan.load_gap_ns = draw_between(DRAW_PLAN, 60 * MS, 500 * MS);
 }
 
 void plan_run(void)
 {
-    const uint64_t seconds = draw_between(DRAW_PLAN, 15, 45);
+    const uint64_t seconds = draw_between(DRAW_PLAN, 6, 22);
 
-    plan.start_ns = world.now_ns;
     plan.end_ns = world.now_ns + (plan_seconds ? plan_seconds : seconds) * SECOND;
     at(world.now_ns + draw(DRAW_PLAN, 4 * SECOND), on_fault, NULL);
     on_load(NULL);
     run_until(plan.end_ns, NULL);
+}
+
+uint64_t plan_faults(void)
+{
+    return plan.n_faults;
 }
 
 void plan_peace(void)
@@ -229,8 +278,12 @@ void plan_peace(void)
     world.peace = true;
     net = (struct net){.latency_ns = MS};
     server_faults("");
-    for (unsigned i = 0; i < world.n_hosts; i++)
+    for (unsigned i = 0; i < world.n_hosts; i++) {
         on_reach_again(&world.host[i]);
+        on_room_again(&world.host[i]);
+        hosts_configure(&world.host[i], 0); /* one that a scheduler starts with */
+    }
+    api_no_silence();
     for (unsigned i = 1; i < n_processes; i++) {
         processes[i].steps_left = 0;
         if (!processes[i].wanted) {

@@ -35,7 +35,9 @@
 #define MAX_BINDERS 3
 #define MAX_STEPS   400 /* a fault falls on one of so many steps */
 #define FOREVER     UINT64_MAX
-#define SHM_NAMES   "shared-memory" /* file in world.dir */
+#define DOUBT_NS    (48 * SECOND) /* so long a bind counts as on the wire whose binder is silent */
+#define SHM_NAMES   "shared-memory" /* files in world.dir */
+#define HISTORY     "history.jsonl"
 /* Places that seeds must reach. The second kind: lines that the product's log has of them. */
 #define REACHED_LIST                                                                               \
     X(restart_watcher)                                                                             \
@@ -61,7 +63,14 @@
     X(host_cut_off)                                                                                \
     X(wall_clock_jumped)                                                                           \
     X(binder_left)                                                                                 \
-    X(segment_moved)
+    X(segment_moved)                                                                               \
+    X(segment_moved_in_mid_copy)                                                                   \
+    X(leader_unaware_of_next)                                                                      \
+    X(stale_work_not_written)                                                                      \
+    X(shared_memory_full)                                                                          \
+    X(disk_full)                                                                                   \
+    X(configuration_reloaded)                                                                      \
+    X(server_restarted)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -70,13 +79,14 @@
     L(term_ended, "The lease is gone, standing by")                                                \
     L(lease_taken_away, "The lease was taken away")                                                \
     L(lease_released, "Released the lease")                                                        \
-    L(bind_elsewhere, "The pod is on another node")                                                \
     L(bind_not_shown, "The watch does not show pods that should be bound, looking at them")        \
     L(bind_refused, "Binding failed")                                                              \
     L(feed_gap, "Gap in the watcher's feed, asking for everything again")                          \
     L(listed_again, "Listed again")                                                                \
     L(assumed_forgotten, "Forgot assumed pods that are gone")                                      \
-    L(not_renewed, "Not renewing the lease")
+    L(not_renewed, "Not renewing the lease")                                                       \
+    L(snapshot_hidden, "Shared memory was refused: readers wait, trying again every second")       \
+    L(configuration_refused, "SIGHUP: the configuration stays as it is")
 /* Told by the judge, of the history. */
 #define JUDGED_LIST                                                                                \
     X(judged_binds)                                                                                \
@@ -99,6 +109,8 @@ enum stream { /* of random numbers: a draw in one does not shift the others */
               DRAW_NET,
               DRAW_ORDER,
               DRAW_ENTROPY,
+              DRAW_FAULT, /* begins anew with each fault */
+              DRAW_RESTART,
               DRAW_COUNT
 };
 
@@ -118,13 +130,15 @@ struct host {
     char name[8], dir[96];
     int64_t wall_off_ns;
     bool cut_off; /* from the API server */
+    bool leads;   /* as far as its watcher knows */
+    bool shm_full, disk_full;
 };
 struct process {
     char name[24];
     struct host *host; /* NULL: the API server */
     int kind, index;   /* enum kind (hosts.c) */
     unsigned life;     /* rises with every start */
-    bool alive, wanted, stopped, may_wake;
+    bool alive, wanted, stopped, may_wake, killed;
     ucontext_t context; /* where it begins */
     jmp_buf inside;     /* where it waits */
     bool begun;
@@ -133,28 +147,31 @@ struct process {
     void (*main)(struct process *p);
     LIST_HEAD(, source) sources;
     LIST_HEAD(, held) held; /* descriptors with locks */
-    struct source *on_term;
-    void (*term)(void *arg);
-    void *term_arg;
+    struct source *on_term, *on_hup;
     /* the next fault of its own */
     uint64_t steps_left, stop_ns; /* 0 = none; stop_ns 0 = it is killed */
     bool in_publication, publication_only;
+    bool copying; /* out of the snapshot */
 };
 struct world {
     uint64_t now_ns, seed;
     struct bh_rand draw[DRAW_COUNT];
     struct process *running;
     struct host host[MAX_HOSTS];
-    unsigned n_hosts, n_binders;
+    unsigned n_hosts, n_binders, history_events;
     bool peace, verbose;
     bool down; /* everything ends */
     uint64_t reached[R_COUNT], n_steps, n_events, trace;
-    uint64_t binder_wrote_ns; /* a request of a binder's that writes came in last */
-    char dir[64];
+    uint64_t binder_wrote_ns;   /* a request of a binder's that writes came in last */
+    uint64_t doubt_until_ns;    /* something is waited for that nobody sees */
+    char dir[64], prepared[64]; /* of this seed; of the API server that it begins with */
     char failure[512];
 };
 extern struct world world;
 
+/* The stream begins anew, with what belongs to the nth of something: without the others it draws
+ * the same. */
+void draw_for(enum stream s, uint64_t nth);
 uint64_t draw(enum stream s, uint64_t below);
 uint64_t draw_between(enum stream s, uint64_t from, uint64_t to);
 bool chance(enum stream s, unsigned percent);
@@ -174,16 +191,21 @@ void source_set(struct source *s);
 void source_close(struct source *s);
 
 void process_start(struct process *p, uint64_t delay_ns);
+void process_wait(uint64_t ns); /* the running one: others go on */
 void process_kill(struct process *p);
 void process_stop(struct process *p, uint64_t ns); /* as SIGSTOP, and SIGCONT after ns */
 void process_term(struct process *p);              /* as SIGTERM */
+void process_hup(struct process *p);               /* as SIGHUP */
 
 /* ---- bus.c, api.c: when a process ends ------------------------------------------------------- */
 void bus_process_gone(struct process *p);
 void bus_cut_one(void); /* one connection, drawn */
 void api_process_gone(struct process *p);
 void api_host_cut(struct host *h);
-struct net { /* how the network of the API server behaves: percent of requests */
+bool api_watches_stand(void); /* as many on each host as there ever were */
+void api_server_gone(void);
+void api_no_silence(void); /* what nobody answers breaks now */
+struct net {               /* how the network of the API server behaves: percent of requests */
     unsigned lost, answer_lost, half, never, cut_watch;
     uint64_t latency_ns; /* at most */
 };
@@ -197,10 +219,12 @@ extern struct bh_api_config api_config[MAX_HOSTS];
 extern struct process processes[];
 extern unsigned n_processes;
 extern struct bh_sim *server;
+void hosts_prepare(void);
 void hosts_init(void);
 void hosts_start(void);
-void process_over(struct process *p); /* main has returned, or it was killed */
-void binder_main(struct process *p);  /* binders.c: its structs have a scheduler's names */
+void hosts_configure(struct host *h, unsigned which); /* writes one of some configurations */
+void process_over(struct process *p);                 /* main has returned, or it was killed */
+void binder_main(struct process *p); /* binders.c: its structs have a scheduler's names */
 /* In the API server's loop, as what changes the store must be. */
 void in_server(void (*fn)(void));
 void server_faults(const char *spec);
@@ -209,6 +233,7 @@ struct process *find_process(enum kind kind, struct host *h, int index);
 /* ---- load.c ---------------------------------------------------------------------------------- */
 void load_build(void);
 void load_step(void);
+void load_take_lease(void); /* by somebody who has nothing to do with us */
 /* A text for what is not decided yet; NULL = everything is. */
 const char *load_undecided(void);
 
@@ -216,7 +241,9 @@ const char *load_undecided(void);
 void plan_draw(void);
 void plan_run(void); /* events for the time of unrest */
 void plan_peace(void);
-extern unsigned plan_skip; /* bits of faults that are left out */
+uint64_t plan_faults(void);            /* how many there were */
+extern unsigned plan_skip;             /* bits of faults that are left out */
+extern uint64_t plan_first, plan_last; /* of the others only those, by number */
 extern uint64_t plan_seconds;
 extern int plan_pods; /* -1 = drawn */
 #endif

@@ -33,11 +33,21 @@
 #define TURN_MIN_NS 20000
 #define TURN_MAX_NS 300000
 #define LOOK_NS     150 /* a look at the clock takes time: nothing waits for it in vain */
+/* A wait may end so much later than asked for: polling is rare in made-up time. */
+#define LATE_MAX       (20 * MS)
+#define LATE_MAX_PEACE (160 * MS)
 
 struct world world = {.now_ns = BOOT_NS};
 static jmp_buf outside;
 
 /* ---- random numbers, words ------------------------------------------------------------------- */
+
+void draw_for(enum stream s, uint64_t nth)
+{
+    const uint64_t from[] = {world.seed, s, nth};
+
+    bh_rand_seed(&world.draw[s], bh_hash(from, sizeof(from), 0));
+}
 
 uint64_t draw(enum stream s, uint64_t below)
 {
@@ -207,6 +217,11 @@ static void pause_until(uint64_t when_ns, bool may_wake)
     errno = e;
 }
 
+void process_wait(uint64_t ns)
+{
+    pause_until(world.now_ns + ns, false);
+}
+
 static void process_body(void)
 {
     struct process *p = world.running;
@@ -226,14 +241,15 @@ static void on_start(void *arg)
     p->life++;
     p->alive = true;
     p->stopped = false;
-    p->begun = false;
+    p->begun = p->killed = p->copying = false;
     p->steps_left = 0;
     p->in_publication = false;
     LIST_INIT(&p->sources);
     LIST_INIT(&p->held);
-    p->on_term = NULL;
-    p->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    p->on_term = p->on_hup = NULL;
+    if (!p->stack)
+        p->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bh_assert(p->stack != MAP_FAILED);
     getcontext(&p->context);
     p->context.uc_stack.ss_sp = p->stack;
@@ -263,7 +279,10 @@ static void let_go(struct process *p)
         free(h);
     }
     bus_process_gone(p);
-    api_process_gone(p);
+    if (p->host)
+        api_process_gone(p);
+    else
+        api_server_gone();
 }
 
 void process_kill(struct process *p)
@@ -274,6 +293,7 @@ void process_kill(struct process *p)
     if (p->in_publication)
         reach(killed_in_publication);
     p->alive = false;
+    p->killed = true;
     let_go(p);
     if (world.running == p) {
         go_out(p);
@@ -337,6 +357,24 @@ void __real_bh_log_write(enum bh_log_level level, const char *file, int line, co
 void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
                          const struct bh_log_kv *kv);
 
+/* A host that is stopped or cut off takes itself for the leader when the next one is it already. */
+static void see_lease(const char *msg)
+{
+    struct host *h = world.running ? world.running->host : NULL;
+
+    if (!h || world.running->kind != P_WATCHER)
+        return;
+    if (strcmp(msg, "Successfully acquired lease") == 0) {
+        for (unsigned i = 0; i < world.n_hosts; i++)
+            if (world.host[i].leads && &world.host[i] != h)
+                reach(leader_unaware_of_next);
+        h->leads = true;
+    } else if (strcmp(msg, "The lease was taken away") == 0 ||
+               strcmp(msg, "Released the lease") == 0) {
+        h->leads = false;
+    }
+}
+
 void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
                          const struct bh_log_kv *kv)
 {
@@ -350,9 +388,14 @@ void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, co
     };
 
     note(msg, strlen(msg));
-    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++)
-        if (strcmp(known[i].text, msg) == 0)
-            world.reached[known[i].what]++;
+    see_lease(msg);
+    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++) {
+        if (strcmp(known[i].text, msg) != 0)
+            continue;
+        world.reached[known[i].what]++;
+        if (known[i].what == R_former_binder_silent || known[i].what == R_bind_adopted)
+            world.doubt_until_ns = world.now_ns + DOUBT_NS;
+    }
     if (strncmp(msg, "A pending pod was lost", 22) == 0)
         fail("%s: %s", world.running ? world.running->name : "?", msg);
     if (world.verbose)
@@ -454,11 +497,12 @@ int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const 
 {
     struct process *p = world.running;
     uint64_t turn = world.now_ns + draw_between(DRAW_ORDER, TURN_MIN_NS, TURN_MAX_NS);
-    uint64_t until = timeout < 0 ? FOREVER : world.now_ns + (uint64_t)timeout * MS;
+    uint64_t late = draw(DRAW_ORDER, world.peace ? LATE_MAX_PEACE : LATE_MAX);
+    uint64_t until = timeout < 0 ? FOREVER : world.now_ns + (uint64_t)timeout * MS + late;
 
     (void)mask, (void)fd;
     bh_assert(p);
-    if (until > turn && !has_news(p))
+    if (timeout && until > turn && !has_news(p))
         pause_until(until, true);
     else
         pause_until(turn, false);
@@ -479,7 +523,7 @@ int epoll_ctl(int fd, int op, int what, struct epoll_event *e)
 /* ---- signals --------------------------------------------------------------------------------- */
 
 struct bh_signals {
-    struct source *source;
+    struct source *stop, *hup;
 };
 struct bh_signals *__wrap_bh_signals_new(uv_loop_t *loop, void (*on_stop)(void *),
                                          void (*on_hup)(void *), void *arg);
@@ -490,9 +534,12 @@ struct bh_signals *__wrap_bh_signals_new(uv_loop_t *loop, void (*on_stop)(void *
 {
     struct bh_signals *s = bh_calloc(1, sizeof(*s));
 
-    (void)on_hup;
-    s->source = world.running->on_term = source_new(loop, on_stop, arg);
-    uv_unref((uv_handle_t *)&s->source->poll);
+    s->stop = world.running->on_term = source_new(loop, on_stop, arg);
+    uv_unref((uv_handle_t *)&s->stop->poll);
+    if (on_hup) {
+        s->hup = world.running->on_hup = source_new(loop, on_hup, arg);
+        uv_unref((uv_handle_t *)&s->hup->poll);
+    }
     return s;
 }
 
@@ -500,8 +547,9 @@ void __wrap_bh_signals_close(struct bh_signals *s)
 {
     if (!s)
         return;
-    s->source->of->on_term = NULL;
-    source_close(s->source);
+    s->stop->of->on_term = s->stop->of->on_hup = NULL;
+    source_close(s->stop);
+    source_close(s->hup);
     free(s);
 }
 
@@ -512,6 +560,14 @@ void process_term(struct process *p)
     say("end %s", p->name);
     reach(told_to_end);
     source_set(p->on_term);
+}
+
+void process_hup(struct process *p)
+{
+    if (!p->alive || !p->on_hup)
+        return;
+    say("reload %s", p->name);
+    source_set(p->on_hup);
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
@@ -566,6 +622,10 @@ int __real_shm_open(const char *name, int flags, mode_t mode);
 int __wrap_flock(int fd, int op);
 int __wrap_fcntl(int fd, int cmd, ...);
 int __wrap_close(int fd);
+int __wrap_bh_reserve_file(int fd, uint64_t bytes);
+int __real_bh_reserve_file(int fd, uint64_t bytes);
+
+static bool is_shared[1 << 14]; /* descriptors */
 
 ssize_t __wrap_getrandom(void *p, size_t n, unsigned flags)
 {
@@ -590,6 +650,8 @@ int __wrap_shm_open(const char *name, int flags, mode_t mode)
     int fd = __real_shm_open(name, flags, mode), list;
     char path[96];
 
+    if (fd >= 0)
+        is_shared[fd % BH_ARRAY_LEN(is_shared)] = true;
     if (fd < 0 || !(flags & O_CREAT))
         return fd;
     snprintf(path, sizeof(path), "%s/" SHM_NAMES, world.dir);
@@ -597,6 +659,24 @@ int __wrap_shm_open(const char *name, int flags, mode_t mode)
     dprintf(list, "%s\n", name);
     syscall(SYS_close, list);
     return fd;
+}
+
+/* Of a file or of shared memory; where there is no room for a while. */
+int __wrap_bh_reserve_file(int fd, uint64_t bytes)
+{
+    const struct host *h = world.running ? world.running->host : NULL;
+    const bool shared = is_shared[fd % BH_ARRAY_LEN(is_shared)];
+
+    step();
+    if (!h || !(shared ? h->shm_full : h->disk_full))
+        return __real_bh_reserve_file(fd, bytes);
+    if (shared)
+        reach(shared_memory_full);
+    else
+        reach(disk_full);
+    if (!shared) /* what is on the wire is not written down */
+        world.doubt_until_ns = world.now_ns + DOUBT_NS;
+    return -ENOSPC;
 }
 
 static void hold(int fd)
@@ -634,6 +714,9 @@ int __wrap_fcntl(int fd, int cmd, ...)
 int __wrap_close(int fd)
 {
     struct held *h;
+
+    if (fd >= 0)
+        is_shared[fd % BH_ARRAY_LEN(is_shared)] = false;
 
     if (world.running) {
         LIST_FOREACH(h, &world.running->held, link) {
