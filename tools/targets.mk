@@ -65,6 +65,7 @@ $(BUILD)/checks: FORCE
 	@mkdir -p $(BUILD)
 	@{ printf 'layers\tp\tbash tools/check-layers.sh\n'; \
 	   printf 'map\tp\tbash tools/check-map.sh\n'; \
+	   $(if $(SANITIZE),,printf 'globals\tp\tbash tools/check-globals.sh $(BUILD)\n';) \
 	   printf 'unused\tp\tbash tools/unused.sh $(BUILD)\n'; \
 	   printf 'format\tp\t$(MAKE) --no-print-directory format-check\n'; \
 	   $(foreach t,$(UNIT_BIN),printf 'unit/%s\tp\t%s\n' '$(patsubst $(BUILD)/tests/%,%,$(t))' '$(t)';) \
@@ -86,7 +87,7 @@ integration-programs: $(INTEGRATION_BIN) ## programs that the integration tests 
 
 check-unit: unit-tests ## unit tests only
 	@$(MAKE) --no-print-directory $(BUILD)/checks
-	@grep -P '^(unit/|layers|map|unused|format)' $(BUILD)/checks | bash tools/run-checks.sh $(BUILD)/check-logs
+	@grep -P '^(unit/|layers|map|globals|unused|format)' $(BUILD)/checks | bash tools/run-checks.sh $(BUILD)/check-logs
 
 fuzz-replay: $(FUZZ_REPLAY) ## fuzz targets linked to replay their corpus without an engine
 property: $(PROPERTY_BIN) ## build the random property test (build/tests/property/property --help)
