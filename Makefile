@@ -38,7 +38,7 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
 # ---- what is where -------------------------------------------------------------------------------
 # Libraries of common/, highest first: one may use those after it (tools/check-layers.sh proves it).
-COMMON := common/control common/feed common/bus common/api common/snapshot common/cel common/k8s common/flags common/data common/http common/regex common/base
+COMMON := common/control common/feed common/bus common/api common/snapshot common/cel common/k8s common/flags common/data common/http common/wasm common/regex common/base
 LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench
 # scheduler is one library out of several folders.
 SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework native config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))

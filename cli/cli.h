@@ -32,6 +32,7 @@ int bh_cmd_import(int argc, char **argv);
 int bh_cmd_sync(int argc, char **argv);
 int bh_cmd_record(int argc, char **argv);
 int bh_cmd_replay(int argc, char **argv);
+int bh_cmd_wasm(int argc, char **argv);
 
 struct bh_cli_command {
     const char *name;

@@ -16,6 +16,7 @@ rules='
 common/base:
 common/http: common/base
 common/regex: common/base
+common/wasm: common/base
 common/data: common/base
 common/flags: common/base common/data
 common/k8s: common/base common/data proto

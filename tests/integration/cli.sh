@@ -44,6 +44,24 @@ for shell in bash zsh fish; do
     expect "$shell: else files" "$work/pods.yaml" in_$shell berth simulate "$work/po"
     expect "$shell: also after a flag" "$work/pods.yaml" in_$shell berth simulate --config "$work/po"
 done
+# ---- WebAssembly modules: (func (export "filter") (param i32) (result i32)), i32.load of memory at the parameter
+said_by() { "$@" 2>&1 || true; }
+head='\0asm\1\0\0\0\1\6\1\x60\1\x7f\1\x7f\3\2\1\0\5\3\1\0\1'
+printf '%b' "$head"'\7\x0a\1\6filter\0\0\x0a\x09\1\7\0\x20\0\x28\2\0\x0b' >"$work/guest.wasm"
+printf '%b' "$head"'\7\x0a\1\6filter\0\0\x0a\x09\1\7\0\x20\0\xfd\2\0\x0b' >"$work/simd.wasm"
+expect "a module is described" '^  exports   "filter" func \(i32\) -> \(i32\)$' said_by b wasm check "$work/guest.wasm"
+expect "a hook's type is looked at" 'filter \(wrong signature, should be \(\) -> \(i32\)\)' said_by b wasm check "$work/guest.wasm"
+check "with a status" status 1 b wasm check "$work/guest.wasm"
+expect "an invalid one is told with its place" 'simd.wasm: function 0 at 0x2c: SIMD: opcode 0xfd is not supported' said_by b wasm check "$work/simd.wasm"
+expect "a file that is none" 'simd.yaml: No such file' said_by b wasm check "$work/simd.yaml"
+expect "a function of it runs" '^i32:0$' b wasm run "$work/guest.wasm" filter 65532
+expect "or traps, and where" '^	\.\$0\(i32\) i32$' said_by b wasm run "$work/guest.wasm" filter 65533
+check "with a status" status 1 b wasm run "$work/guest.wasm" filter 65533
+expect "a number that is none" 'argument x is no i32' said_by b wasm run "$work/guest.wasm" filter x
+expect "too few" 'filter takes 1 arguments, there are 0' said_by b wasm run "$work/guest.wasm" filter
+expect "no such function" 'no function score is exported' said_by b wasm run "$work/guest.wasm" score
+check "a call needs a function" status 2 b wasm run "$work/guest.wasm"
+
 mkdir "$work/plain" # a pack for kubectl krew is what is built, with its digest
 repo=$(cd "$here/../.." && pwd)
 expect "an archive and a manifest for kubectl krew" 'berth.yaml$' bash -c 'cd "$1" && bash tools/krew.sh "$2" "$3" https://example.org/x/' _ "$repo" "$(dirname "$BERTH_BIN")" "$work/krew"

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/wasm/instance.c - an instance: imports, memory, tables, calls
+ *
+ * The memory's address space is kept from the beginning up to its limit and given pages as it
+ * grows, so that it never moves.
+ */
+#include "common/wasm/wasm_int.h"
+#include <errno.h>
+#include <sys/mman.h>
+
+/* ---- memory and tables ------------------------------------------------------------------------- */
+uint32_t bh_wasm_memory_grow(struct bh_wasm *w, uint32_t pages)
+{
+    uint64_t before = w->memory_n / BH_WASM_PAGE, after = (before + pages) * BH_WASM_PAGE;
+
+    if (after > w->memory_cap)
+        return UINT32_MAX;
+    if (pages && mprotect(w->memory, after, PROT_READ | PROT_WRITE) < 0)
+        return UINT32_MAX;
+    w->memory_n = after;
+    return (uint32_t)before;
+}
+
+bool bh_wasm_memory_init(struct bh_wasm *w, uint32_t data, uint32_t to, uint32_t from, uint32_t n)
+{
+    const struct segment *s = &w->m->datas[data];
+    uint32_t has = w->gone_datas[data] ? 0 : s->n;
+
+    if ((uint64_t)from + n > has || (uint64_t)to + n > w->memory_n)
+        return false;
+    if (n)
+        memcpy(w->memory + to, s->bytes + from, n);
+    return true;
+}
+
+uint32_t bh_wasm_table_grow(struct bh_wasm *w, uint32_t table, uint32_t n, uint32_t ref)
+{
+    struct live_table *t = &w->tables[table];
+    uint32_t before = t->n;
+
+    if (n > t->max - t->n || n > w->limits.elements - w->n_elements)
+        return UINT32_MAX;
+    t->refs = bh_reallocarray(t->refs, (size_t)t->n + n + 1, sizeof *t->refs);
+    for (uint32_t i = 0; i < n; i++)
+        t->refs[before + i] = ref;
+    t->n += n;
+    w->n_elements += n;
+    return before;
+}
+
+bool bh_wasm_table_fill(struct bh_wasm *w, uint32_t table, uint32_t at, uint32_t ref, uint32_t n)
+{
+    struct live_table *t = &w->tables[table];
+
+    if ((uint64_t)at + n > t->n)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        t->refs[at + i] = ref;
+    return true;
+}
+
+bool bh_wasm_table_init(struct bh_wasm *w, uint32_t table, uint32_t elem, uint32_t to,
+                        uint32_t from, uint32_t n)
+{
+    const struct segment *s = &w->m->elems[elem];
+    struct live_table *t = &w->tables[table];
+    uint32_t has = w->gone_elems[elem] ? 0 : s->n;
+
+    if ((uint64_t)from + n > has || (uint64_t)to + n > t->n)
+        return false;
+    if (n)
+        memcpy(t->refs + to, s->refs + from, n * sizeof *t->refs);
+    return true;
+}
+
+bool bh_wasm_table_copy(struct bh_wasm *w, uint32_t table, uint32_t other, uint32_t to,
+                        uint32_t from, uint32_t n)
+{
+    struct live_table *t = &w->tables[table], *o = &w->tables[other];
+
+    if ((uint64_t)from + n > o->n || (uint64_t)to + n > t->n)
+        return false;
+    if (n)
+        memmove(t->refs + to, o->refs + from, n * sizeof *t->refs);
+    return true;
+}
+
+/* ---- beginning --------------------------------------------------------------------------------- */
+static int link_import(struct bh_wasm *w, const struct bh_wasm_item *item,
+                       const struct bh_wasm_host *hosts, size_t n_hosts, struct bh_err *err)
+{
+    struct bh_buf what BH_CLEANUP(bh_buf_fini) = {0};
+    const struct bh_wasm_host *found = NULL;
+
+    bh_wasm_add_name(&what, item->module);
+    bh_buf_addc(&what, '.');
+    bh_wasm_add_name(&what, item->name);
+    if (item->kind != BH_WASM_FUNC)
+        return bh_err_set(err, -EOPNOTSUPP, "import %s: only functions can be imported",
+                          bh_buf_str(&what));
+    const char *type = w->m->types[w->m->funcs[item->index].type].word;
+    for (size_t i = 0; i < n_hosts; i++)
+        if (bh_str_eqc(item->module, hosts[i].module) && bh_str_eqc(item->name, hosts[i].name)) {
+            found = &hosts[i];
+            if (bh_streq(found->type, type)) {
+                w->hosts[item->index] = found;
+                return 0;
+            }
+        }
+    if (!found)
+        return bh_err_set(err, -ENOENT, "import %s: there is no such function", bh_buf_str(&what));
+    bh_buf_adds(&what, ": it is imported as ");
+    bh_wasm_add_func_type(&what, type);
+    bh_buf_adds(&what, ", and is ");
+    bh_wasm_add_func_type(&what, found->type);
+    return bh_err_set(err, -EPROTOTYPE, "import %s", bh_buf_str(&what));
+}
+
+static int make_memory(struct bh_wasm *w, struct bh_err *err)
+{
+    const struct limits *s = &w->m->memory;
+    uint32_t pages = BH_MIN(BH_MIN(w->limits.pages, MAX_PAGES), s->max);
+    void *p;
+
+    if (!w->m->n_memories)
+        return 0;
+    if (s->min > pages)
+        return bh_err_set(err, -E2BIG, "needs %u pages of memory (64 KiB each): the limit is %u",
+                          s->min, pages);
+    p = mmap(NULL, BH_MAX(pages, 1u) * BH_WASM_PAGE, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return bh_err_set(err, -ENOMEM, "no address space for %u pages of memory", pages);
+    w->memory = p;
+    w->memory_cap = pages * BH_WASM_PAGE;
+    if (bh_wasm_memory_grow(w, s->min) == UINT32_MAX)
+        return bh_err_set(err, -ENOMEM, "no memory for %u pages", s->min);
+    return 0;
+}
+
+static int make_tables(struct bh_wasm *w, struct bh_err *err)
+{
+    const struct bh_wasm_module *m = w->m;
+
+    w->tables = bh_calloc(m->n_tables + 1, sizeof *w->tables);
+    for (uint32_t i = 0; i < m->n_tables; i++) {
+        w->tables[i].max = m->tables[i].size.max;
+        if (bh_wasm_table_grow(w, i, m->tables[i].size.min, 0) == UINT32_MAX)
+            return bh_err_set(err, -E2BIG, "table %u needs %u elements: the limit for all is %u", i,
+                              m->tables[i].size.min, w->limits.elements);
+    }
+    return 0;
+}
+
+static int place_segments(struct bh_wasm *w, struct bh_err *err)
+{
+    const struct bh_wasm_module *m = w->m;
+
+    for (uint32_t i = 0; i < m->n_elems; i++) {
+        const struct segment *s = &m->elems[i];
+        if (s->active && !bh_wasm_table_init(w, s->table, i, (uint32_t)s->offset.value, 0, s->n))
+            return bh_err_set(err, -EFAULT, "out of bounds table access: element segment %u", i);
+        w->gone_elems[i] = s->active || s->declared;
+    }
+    for (uint32_t i = 0; i < m->n_datas; i++) {
+        const struct segment *s = &m->datas[i];
+        if (s->active && !bh_wasm_memory_init(w, i, (uint32_t)s->offset.value, 0, s->n))
+            return bh_err_set(err, -EFAULT, "out of bounds memory access: data segment %u", i);
+        w->gone_datas[i] = s->active;
+    }
+    return 0;
+}
+
+static int set_up(struct bh_wasm *w, const struct bh_wasm_host *hosts, size_t n_hosts,
+                  struct bh_err *err)
+{
+    const struct bh_wasm_module *m = w->m;
+    int rc = 0;
+
+    w->hosts = bh_calloc(m->n_imported_funcs + 1, sizeof *w->hosts);
+    for (uint32_t i = 0; i < m->n_imports && rc == 0; i++)
+        rc = link_import(w, &m->imports[i], hosts, n_hosts, err);
+    if (rc < 0 || (rc = make_memory(w, err)) < 0 || (rc = make_tables(w, err)) < 0)
+        return rc;
+    w->globals = bh_calloc(m->n_globals + 1, sizeof *w->globals);
+    for (uint32_t i = 0; i < m->n_globals; i++) {
+        const struct constant *c = &m->globals[i].init;
+        w->globals[i] = c->value; /* none is imported */
+    }
+    w->gone_elems = bh_calloc(m->n_elems + 1, sizeof *w->gone_elems);
+    w->gone_datas = bh_calloc(m->n_datas + 1, sizeof *w->gone_datas);
+    w->stack = mmap(NULL, w->limits.slots * sizeof *w->stack, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (w->stack == MAP_FAILED) {
+        w->stack = NULL;
+        return bh_err_set(err, -ENOMEM, "no address space for the stack");
+    }
+    w->returns = bh_reallocarray(NULL, w->limits.depth, sizeof *w->returns);
+    return place_segments(w, err);
+}
+
+int bh_wasm_new(const struct bh_wasm_module *m, const struct bh_wasm_host *hosts, size_t n_hosts,
+                void *user, const struct bh_wasm_limits *limits, struct bh_wasm **ret,
+                struct bh_err *err)
+{
+    struct bh_wasm *w = bh_calloc(1, sizeof *w);
+    int rc;
+
+    w->m = m;
+    w->user = user;
+    w->limits = *limits;
+    rc = set_up(w, hosts, n_hosts, err);
+    if (rc < 0)
+        bh_wasm_free(w);
+    else
+        *ret = w;
+    return rc;
+}
+
+void bh_wasm_free(struct bh_wasm *w)
+{
+    if (!w)
+        return;
+    if (w->memory)
+        munmap(w->memory, BH_MAX(w->memory_cap, BH_WASM_PAGE));
+    if (w->stack)
+        munmap(w->stack, w->limits.slots * sizeof *w->stack);
+    for (uint32_t i = 0; w->tables && i < w->m->n_tables; i++)
+        free(w->tables[i].refs);
+    free(w->tables);
+    free(w->globals);
+    free(w->gone_elems);
+    free(w->gone_datas);
+    free(w->hosts);
+    free(w->returns);
+    bh_buf_fini(&w->why);
+    free(w);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
+{
+    const struct func_type *t = &w->m->types[w->m->funcs[func].type];
+    size_t more = BH_MAX(t->params, t->results);
+
+    bh_assert(!w->running);
+    w->running = true;
+    w->until_ns = 0;
+    w->steps = w->limits.steps;
+    w->at = NULL;
+    bh_buf_reset(&w->why);
+    if (w->limits.slots < more || w->limits.slots < w->m->funcs[func].slots) {
+        w->trap = BH_WASM_DEPTH;
+        w->returned = w->returns;
+    } else {
+        for (uint32_t i = 0; i < t->params; i++)
+            w->stack[i] = t->v[i] == I32 || t->v[i] == F32 ? (uint32_t)v[i] : v[i];
+        if (func < w->m->n_imported_funcs) {
+            w->returned = w->returns;
+            w->host_func = func;
+            w->trap = w->hosts[func]->call(w, w->user, w->stack) ? BH_WASM_DONE : BH_WASM_HOST;
+        } else {
+            w->trap = bh_wasm_run(w, func, NULL);
+        }
+        for (uint32_t i = 0; w->trap == BH_WASM_DONE && i < t->results; i++)
+            v[i] = w->stack[i];
+    }
+    w->running = false;
+    return w->trap;
+}
+
+enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w)
+{
+    return w->m->start == NONE ? BH_WASM_DONE : bh_wasm_call(w, w->m->start, NULL);
+}
+
+bool bh_wasm_fail(struct bh_wasm *w, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    bh_buf_vaddf(&w->why, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+void *bh_wasm_memory(struct bh_wasm *w, uint32_t at, uint32_t n)
+{
+    return w->memory && (uint64_t)at + n <= w->memory_n ? w->memory + at : NULL;
+}
+
+uint32_t bh_wasm_pages(const struct bh_wasm *w)
+{
+    return (uint32_t)(w->memory_n / BH_WASM_PAGE);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/wasm/wasm.h - WebAssembly: a stranger's program, run with bounds
+ *
+ * A module is decoded, validated and translated once; instances of it have a memory, globals and
+ * tables of their own. WebAssembly 1.0 with mutable globals, sign extension, saturating truncation,
+ * bulk memory, multi-value and reference types (tables hold functions only). What is newer is
+ * refused by name: "at 0x2a: SIMD is not supported".
+ *
+ * Owns:       a module owns a copy of its bytes; it outlives its instances.
+ * Invariants: whatever the bytes are, nothing but the instance's own memory is read or written, and
+ *             a call ends: by a result or by a trap.
+ * Errors:     bh_wasm_load() and bh_wasm_new(): negative errno and a text that names the place in
+ *             the file ("function 3 at 0x1f2: ...") or the import. Running: enum bh_wasm_trap.
+ * Limits:     below; a module above one of the format's is refused by name.
+ * Threads:    a module never changes, any thread may use it; an instance runs in one at a time.
+ */
+#ifndef BH_WASM_H
+#define BH_WASM_H
+
+#include "common/base/buf.h"
+
+#define BH_WASM_BYTES_MAX ((size_t)32 << 20) /* of a module's file */
+#define BH_WASM_PAGE      ((size_t)64 << 10)
+#define BH_WASM_NO_MAX    UINT32_MAX
+
+/* ---- modules --------------------------------------------------------------------------------- */
+struct bh_wasm_module;
+/* -EINVAL: malformed, invalid, or uses what is not supported; -EFBIG: above a limit. */
+int bh_wasm_load(const void *bytes, size_t n, struct bh_wasm_module **ret, struct bh_err *err);
+void bh_wasm_unload(struct bh_wasm_module *m); /* NULL allowed */
+
+enum bh_wasm_kind { BH_WASM_FUNC, BH_WASM_TABLE, BH_WASM_MEMORY, BH_WASM_GLOBAL };
+/* Names are UTF-8 and else anything: not for a terminal as they are. */
+struct bh_wasm_item {
+    enum bh_wasm_kind kind;
+    uint32_t index;       /* among those of its kind */
+    struct bh_str module; /* of an import; else empty */
+    struct bh_str name;
+};
+/* In the file's order. */
+const struct bh_wasm_item *bh_wasm_imports(const struct bh_wasm_module *m, size_t *ret_n);
+const struct bh_wasm_item *bh_wasm_exports(const struct bh_wasm_module *m, size_t *ret_n);
+/* "func (i32,i64) -> (i32)", "memory 2 pages, at most 16", "table 5 funcref", "global mut i32". */
+void bh_wasm_add_type(const struct bh_wasm_module *m, const struct bh_wasm_item *item,
+                      struct bh_buf *b);
+/* What the module needs beyond WebAssembly 1.0: "bulk memory, sign extension"; "" for nothing. */
+void bh_wasm_add_features(const struct bh_wasm_module *m, struct bh_buf *b);
+/* What translating made of the module's functions, in bytes. */
+size_t bh_wasm_code_bytes(const struct bh_wasm_module *m);
+/* Does instantiating run a function of it (its start section)? */
+bool bh_wasm_has_start(const struct bh_wasm_module *m);
+
+/* Types of functions are a word here: a letter a value (i i32, I i64, f f32, F f64, r funcref,
+ * x externref), parameters, ':', results: "iI:i".
+ * The exported function of that name. -ENOENT; -EPROTOTYPE: it has another type than the one given;
+ * type NULL: any. ret_type (NULL allowed): its own. */
+int bh_wasm_find(const struct bh_wasm_module *m, const char *name, const char *type,
+                 uint32_t *ret_func, const char **ret_type);
+
+/* ---- instances ------------------------------------------------------------------------------- */
+struct bh_wasm;
+/* A function that the module may import. v: the arguments in their order, and then the results; a
+ * float is its bits, 32 bits are in the lower half. false: the call of the module ends with a trap,
+ * bh_wasm_fail() says why. It may not call into the instance. */
+struct bh_wasm_host {
+    const char *module, *name, *type; /* as above, numbers only */
+    bool (*call)(struct bh_wasm *w, void *user, uint64_t *v);
+};
+struct bh_wasm_limits {
+    uint32_t pages;    /* of memory */
+    uint32_t elements; /* of all tables */
+    uint32_t depth;    /* calls within calls */
+    uint32_t slots;    /* values on the stack, 8 bytes each */
+    uint64_t
+        call_ns;    /* what one call may take by the clock, host functions included; 0: no limit */
+    uint64_t steps; /* ... in steps of the interpreter, the same on every machine; 0: no limit */
+};
+#define BH_WASM_LIMITS                                                                             \
+    {                                                                                              \
+        .pages = 1024, .elements = 1 << 20, .depth = 10000, .slots = 1 << 18, .call_ns = 50000000  \
+    }
+enum bh_wasm_trap {
+    BH_WASM_DONE,
+    BH_WASM_UNREACHABLE,
+    BH_WASM_BAD_MEMORY, /* an address outside of the memory, or of a segment */
+    BH_WASM_BAD_TABLE,  /* an index outside of a table or of a segment, or nothing there */
+    BH_WASM_BAD_CALL,   /* what is there has another type */
+    BH_WASM_DIVIDE,
+    BH_WASM_OVERFLOW,
+    BH_WASM_CONVERT, /* not a number, and so no integer */
+    BH_WASM_DEPTH,   /* limits.depth or .slots */
+    BH_WASM_TIME,    /* limits.call_ns or .steps */
+    BH_WASM_HOST,    /* a host function said so */
+    BH_WASM_TRAPS
+};
+/* The module with its segments in place. Its start function did not run yet: bh_wasm_start().
+ * -ENOENT: an import is in none of the hosts; -EPROTOTYPE: it has another type there; -EOPNOTSUPP:
+ * it is no function; -E2BIG: needs more memory or elements than the limits; -EFAULT: a segment does
+ * not fit into memory or table; -ENOMEM. hosts stay the caller's, as long as the instance. */
+int bh_wasm_new(const struct bh_wasm_module *m, const struct bh_wasm_host *hosts, size_t n_hosts,
+                void *user, const struct bh_wasm_limits *limits, struct bh_wasm **ret,
+                struct bh_err *err);
+void bh_wasm_free(struct bh_wasm *w); /* NULL allowed */
+/* Runs the start section's function, if there is one. */
+enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w);
+/* v: the arguments, and then the results: it has room for the more of them. The function takes no
+ * references. After a trap v is untouched, and the instance is as the trap left it. */
+enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v);
+/* Why the last call trapped, and where:
+ *   wasm error: out of bounds memory access
+ *   wasm stack trace:
+ *   	main.inner(i32,i32) i32
+ *   	main.$12()
+ * with the names of the module's name section, at most 30 frames. */
+void bh_wasm_add_trap(const struct bh_wasm *w, struct bh_buf *b);
+
+/* For host functions: false, with the text of the trap. */
+bool bh_wasm_fail(struct bh_wasm *w, const char *fmt, ...) BH_PRINTF(2, 3);
+/* n bytes of memory from `at` on; NULL when that is not all memory. Good until the guest runs. */
+void *bh_wasm_memory(struct bh_wasm *w, uint32_t at, uint32_t n);
+uint32_t bh_wasm_pages(const struct bh_wasm *w); /* as many as it has now */
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/common/wasm/test_wasm.c - the interface: limits, host functions, traps, what is refused
+ *
+ * Modules are put together from their sections here; the specification's cases are in *.wast
+ * beside this file (test_wast.c).
+ */
+#include <errno.h>
+
+#include "common/wasm/wasm.h"
+#include "tests/unit/harness.h"
+
+/* ---- modules from text: hexadecimal bytes, "(" ... ")" is a counted block --------------------- */
+static size_t put_block(struct bh_buf *b, const char *s, size_t i)
+{
+    for (; s[i] && s[i] != ')'; i++) {
+        if (s[i] == '(') {
+            struct bh_buf inner = {0};
+            i = put_block(&inner, s, i + 1);
+            bh_assert(inner.n < 0x4000);
+            if (inner.n >= 0x80)
+                bh_buf_addc(b, (char)(0x80 | (inner.n & 0x7f)));
+            bh_buf_addc(b, (char)(inner.n >= 0x80 ? inner.n >> 7 : inner.n));
+            bh_buf_add(b, inner.p, inner.n);
+            bh_buf_fini(&inner);
+        } else if (s[i] == '\'') { /* text, counted */
+            size_t n = strcspn(s + i + 1, "'");
+            bh_buf_addc(b, (char)n);
+            bh_buf_add(b, s + i + 1, n);
+            i += n + 1;
+        } else if (s[i] != ' ') {
+            bh_buf_addc(b, (char)(bh_hex_value(s[i]) << 4 | bh_hex_value(s[i + 1])));
+            i++;
+        }
+    }
+    return i;
+}
+
+static int load(const char *sections, struct bh_wasm_module **ret, struct bh_err *err)
+{
+    struct bh_buf b = {0};
+    int rc;
+
+    bh_buf_add(&b, "\0asm\1\0\0\0", 8);
+    put_block(&b, sections, 0);
+    rc = bh_wasm_load(b.p, b.n, ret, err);
+    bh_buf_fini(&b);
+    return rc;
+}
+
+/* One that has to load, and an instance of it. */
+static struct bh_wasm_module *module_of(const char *sections)
+{
+    struct bh_wasm_module *m = NULL;
+    struct bh_err err = {""};
+
+    if (load(sections, &m, &err) < 0)
+        printf("# %s\n", err.msg);
+    CU_ASSERT_FATAL(m != NULL);
+    return m;
+}
+
+static struct bh_wasm *instance_of(const struct bh_wasm_module *m, const struct bh_wasm_host *hosts,
+                                   size_t n, void *user, const struct bh_wasm_limits *limits)
+{
+    struct bh_wasm *w = NULL;
+    struct bh_err err = {""};
+
+    if (bh_wasm_new(m, hosts, n, user, limits, &w, &err) < 0)
+        printf("# %s\n", err.msg);
+    CU_ASSERT_FATAL(w != NULL);
+    return w;
+}
+
+static bool trap_is(const struct bh_wasm *w, const char *expected)
+{
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    bh_wasm_add_trap(w, &b);
+    if (bh_streq(bh_buf_str(&b), expected))
+        return true;
+    printf("# %s\n", bh_buf_str(&b));
+    return false;
+}
+
+static const struct bh_wasm_limits usual = BH_WASM_LIMITS;
+
+/* type () -> (), function, export "f", and a body */
+#define ONE(type, body) "01(01 60 " type ") 03(01 00) 07(01 'f' 00 00) 0a(01(" body "))"
+
+/* ---- tests ------------------------------------------------------------------------------------- */
+static void test_a_function_is_found_and_called(void)
+{
+    struct bh_wasm_module *m = module_of(ONE("02 7f7f 01 7f", "00 2000 2001 6a 0b"));
+    struct bh_wasm *w = instance_of(m, NULL, 0, NULL, &usual), *other;
+    uint64_t v[2] = {40, (uint64_t)-1 << 32 | 2}; /* what is above 32 bits does not count */
+    const char *type = NULL;
+    uint32_t func = 9;
+
+    CU_ASSERT(bh_wasm_find(m, "f", "ii:i", &func, &type) == 0 && func == 0);
+    CU_ASSERT_STRING_EQUAL(type, "ii:i");
+    CU_ASSERT(bh_wasm_find(m, "f", "ii:I", &func, NULL) == -EPROTOTYPE);
+    CU_ASSERT(bh_wasm_find(m, "g", NULL, &func, NULL) == -ENOENT);
+    CU_ASSERT(bh_wasm_find(m, "", NULL, &func, NULL) == -ENOENT);
+    CU_ASSERT(bh_wasm_start(w) == BH_WASM_DONE);
+    CU_ASSERT(bh_wasm_call(w, func, v) == BH_WASM_DONE && v[0] == 42);
+    other = instance_of(m, NULL, 0, NULL, &usual);
+    v[0] = UINT32_MAX, v[1] = 1;
+    CU_ASSERT(bh_wasm_call(other, func, v) == BH_WASM_DONE && v[0] == 0);
+    bh_wasm_free(other);
+    bh_wasm_free(w);
+    bh_wasm_unload(m);
+    bh_wasm_free(NULL);
+    bh_wasm_unload(NULL);
+}
+
+static void test_what_is_refused_says_what_and_where(void)
+{
+    static const struct {
+        const char *sections, *text;
+        int rc;
+    } t[] = {
+        {ONE("00 00", "00 fd0c 0b"), "function 0 at 0x1e: SIMD: opcode 0xfd is not supported",
+         -EINVAL},
+        {ONE("00 00", "00 fe00 0b"), "threads (atomic operations): opcode 0xfe", -EINVAL},
+        {ONE("00 00", "00 1200 0b"), "tail calls", -EINVAL},
+        {ONE("00 00", "00 0640 0b"), "exception handling", -EINVAL},
+        {ONE("00 00", "00 fb00 0b"), "garbage collection", -EINVAL},
+        {ONE("00 00", "00 1400 0b"), "typed function references", -EINVAL},
+        {ONE("00 00", "00 ff 0b"), "opcode 0xff is not known", -EINVAL},
+        {ONE("00 00", "00 fc40 0b"), "opcode 0xfc 0x40 is not known", -EINVAL},
+        {ONE("00 00", "00 0b 00"), "bytes behind the function's end", -EINVAL},
+        {ONE("00 00", "00 01"), "unexpected end", -EINVAL},
+        {ONE("00 00", "00 41 01 6a 1a 0b"), "opcode 0x6a expects i32, the stack is empty", -EINVAL},
+        {ONE("00 00", "00 4101 4201 6a 1a 0b"), "opcode 0x6a expects i32, found i64", -EINVAL},
+        {ONE("00 00", "01 ffffffff0f 7f 0b"), "more than 65535 locals and operands", -EFBIG},
+        {ONE("01 7b 00", "00 0b"), "SIMD (v128) is not supported", -EINVAL},
+        {"05(01 0401)", "at 0xb: memory64 is not supported", -EINVAL},
+        {"05(01 030101)", "threads (shared memory) are not supported", -EINVAL},
+        {"05(02 0001 0001)", "multiple memories are not supported", -EINVAL},
+        {"05(01 00 818004)", "a memory has more than 65536", -EINVAL},
+        {"04(01 6f 00 01)", "tables of externref are not supported", -EINVAL},
+        {"0d(01 00 00)", "exception handling (a tag section) is not supported", -EINVAL},
+        {"01(01 5f 00)", "garbage collection", -EINVAL},
+        {"06(01 7f 00 4101 4101 6a 0b)", "extended constant expressions are not supported",
+         -EINVAL},
+        {"01(01 60 8002 00)", "256 parameters: at most 255 are supported", -EFBIG},
+        {"01(ffffffff0f)", "4294967295 types: at most", -EFBIG},
+        {"01(05)", "5 types do not fit into what is left", -EINVAL},
+        {"00('')05", "unexpected end", -EINVAL},
+    };
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(t); i++) {
+        struct bh_wasm_module *m = NULL;
+        struct bh_err err = {""};
+        int rc = load(t[i].sections, &m, &err);
+        if (rc != t[i].rc || !strstr(err.msg, t[i].text))
+            printf("# %s: %d %s\n", t[i].sections, rc, err.msg);
+        CU_ASSERT(rc == t[i].rc && !m && strstr(err.msg, t[i].text));
+    }
+}
+
+static void test_what_is_no_module(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *text;
+    } t[] = {
+        {"", 0, "does not begin with \\0asm"},
+        {"<!DOCTYPE html>", 15, "does not begin with \\0asm"},
+        {"\0asm\1\0", 6, "unknown binary version"},
+        {"\0asm\x0d\0\1\0", 8, "components are not supported, modules are"},
+    };
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(t); i++) {
+        struct bh_wasm_module *m = NULL;
+        struct bh_err err = {""};
+        CU_ASSERT(bh_wasm_load(t[i].bytes, t[i].n, &m, &err) == -EINVAL && !m);
+        CU_ASSERT(strstr(err.msg, t[i].text) != NULL);
+    }
+    struct bh_wasm_module *m = NULL;
+    CU_ASSERT(bh_wasm_load("\0asm\1\0\0\0", 8, &m, NULL) == 0);
+    bh_wasm_unload(m);
+}
+
+/* What an instance may take is a limit, not an abort. */
+static void test_limits_of_an_instance(void)
+{
+    struct bh_wasm_limits small = BH_WASM_LIMITS;
+    struct bh_wasm *w = NULL;
+    struct bh_err err = {""};
+    uint64_t v[1] = {0};
+    struct bh_wasm_module *m = module_of("05(01 00 03)");
+
+    small.pages = 2;
+    CU_ASSERT(bh_wasm_new(m, NULL, 0, NULL, &small, &w, &err) == -E2BIG);
+    CU_ASSERT(strstr(err.msg, "needs 3 pages of memory (64 KiB each): the limit is 2") != NULL);
+    bh_wasm_unload(m);
+    m = module_of("04(01 70 00 ffffffff0f)");
+    CU_ASSERT(bh_wasm_new(m, NULL, 0, NULL, &small, &w, &err) == -E2BIG);
+    CU_ASSERT(strstr(err.msg, "table 0 needs 4294967295 elements") != NULL);
+    bh_wasm_unload(m);
+    /* memory.grow beyond the limit is the guest's -1 */
+    m = module_of("01(01 60 01 7f 01 7f) 03(01 00) 05(01 00 01) 07(01 'f' 00 00) "
+                  "0a(01(00 2000 4000 0b))");
+    w = instance_of(m, NULL, 0, NULL, &small);
+    v[0] = 2;
+    CU_ASSERT(bh_wasm_call(w, 0, v) == BH_WASM_DONE && v[0] == UINT32_MAX);
+    v[0] = 1;
+    CU_ASSERT(bh_wasm_call(w, 0, v) == BH_WASM_DONE && v[0] == 1 && bh_wasm_pages(w) == 2);
+    CU_ASSERT(bh_wasm_memory(w, 131072, 0) != NULL && !bh_wasm_memory(w, 131072, 1));
+    CU_ASSERT(!bh_wasm_memory(w, UINT32_MAX, UINT32_MAX) && bh_wasm_memory(w, 0, 131072));
+    bh_wasm_free(w);
+    bh_wasm_unload(m);
+}
+
+static void test_time_depth_and_steps_end_a_call(void)
+{
+    struct bh_wasm_limits limits = BH_WASM_LIMITS;
+    struct bh_wasm_module *endless = module_of(ONE("00 00", "00 0340 0c00 0b 0b"));
+    struct bh_wasm_module *deep = module_of(ONE("00 00", "00 1000 0b"));
+    struct bh_wasm *w;
+
+    limits.call_ns = 1000000;
+    w = instance_of(endless, NULL, 0, NULL, &limits);
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_TIME);
+    CU_ASSERT(trap_is(w, "wasm error: time limit exceeded\nwasm stack trace:\n\t.$0()"));
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_TIME); /* each call has its own time */
+    bh_wasm_free(w);
+    limits.call_ns = 0;
+    limits.steps = 1000000;
+    w = instance_of(endless, NULL, 0, NULL, &limits);
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_TIME);
+    bh_wasm_free(w);
+    limits.steps = 0;
+    limits.depth = 3;
+    w = instance_of(deep, NULL, 0, NULL, &limits);
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_DEPTH);
+    CU_ASSERT(
+        trap_is(w, "wasm error: stack overflow\nwasm stack trace:\n\t.$0()\n\t.$0()\n\t.$0()"));
+    bh_wasm_free(w);
+    limits.depth = 10000;
+    w = instance_of(deep, NULL, 0, NULL, &limits);
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_DEPTH);
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    bh_wasm_add_trap(w, &b);
+    CU_ASSERT(strstr(bh_buf_str(&b), "\n\t... maybe followed by omitted frames") != NULL &&
+              b.n < 400);
+    bh_wasm_free(w);
+    bh_wasm_unload(endless);
+    bh_wasm_unload(deep);
+    /* a frame of 60000 slots fits into no small stack */
+    struct bh_wasm_module *wide = module_of(ONE("00 00", "01 e0d403 7e 0b"));
+    limits.slots = 100;
+    w = instance_of(wide, NULL, 0, NULL, &limits);
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_DEPTH);
+    bh_wasm_free(w);
+    bh_wasm_unload(wide);
+}
+
+/* Each loop and each jump has to be counted, whatever it jumps with; a filling of memory too. */
+static void test_every_kind_of_loop_ends(void)
+{
+    static const char *const bodies[] = {
+        "00 0340 41010d00 0b 0b",                                /* br_if */
+        "00 0340 4100450d00 0b 0b",                              /* br_if of eqz */
+        "00 0340 41014100 4a0d00 0b 0b",                         /* br_if of a comparison */
+        "01 01 7f 0340 200041054a450d00 0b 0b",                  /* its opposite, with a local */
+        "00 0340 4100 0e00 00 0b 0b",                            /* br_table */
+        "00 0340 0240 41010d0101 0b 0b 0b",                      /* out of an inner block */
+        "00 0340 0240 0240 41000e0200 0102 0b0c01 0b0c00 0b 0b", /* forth and back */
+        "00 0340 4100 4100 41808004 fc0b00 0c00 0b 0b",          /* memory.fill */
+        "00 0340 4100 4000 1a 0c00 0b 0b",                       /* memory.grow */
+        "00 0340 4100 1100 00 0c00 0b 0b",                       /* a call by the table */
+        "00 1000 0c00 0b",
+    };
+    struct bh_wasm_limits limits = BH_WASM_LIMITS;
+
+    limits.call_ns = 0;
+    limits.steps = 2000000;
+    for (size_t i = 0; i < BH_ARRAY_LEN(bodies); i++) {
+        BH_CLEANUP(bh_freep)
+        char *sections = bh_asprintf(
+            "01(01 60 00 00) 03(02 00 00) 04(01 70 00 01) 05(01 00 01) 07(01 'f' 00 00) "
+            "09(01 00 4100 0b 01 01) 0a(02(%s)(00 0b))",
+            bodies[i]);
+        struct bh_wasm_module *m = module_of(sections);
+        struct bh_wasm *w = instance_of(m, NULL, 0, NULL, &limits);
+        enum bh_wasm_trap trap = bh_wasm_call(w, 0, NULL);
+        if (trap != BH_WASM_TIME && trap != BH_WASM_DEPTH)
+            printf("# %s: %d\n", bodies[i], trap);
+        CU_ASSERT(trap == BH_WASM_TIME || trap == BH_WASM_DEPTH);
+        bh_wasm_free(w);
+        bh_wasm_unload(m);
+    }
+}
+
+static bool host_add(struct bh_wasm *w, void *user, uint64_t *v)
+{
+    uint32_t *memory = bh_wasm_memory(w, (uint32_t)v[0], 4);
+
+    *(int *)user += 1;
+    if (!memory)
+        return bh_wasm_fail(w, "out of memory reading at %u\n", (uint32_t)v[0]);
+    v[0] = *memory + v[1];
+    return true;
+}
+
+static void test_host_functions(void)
+{
+    static const struct bh_wasm_host hosts[] = {{"other", "add", "iI:I", host_add},
+                                                {"env", "add", "iI:I", host_add}};
+    static const struct bh_wasm_host wrong[] = {{"env", "add", "ii:i", host_add}};
+    int calls = 0;
+    struct bh_wasm_module *m =
+        module_of("01(02 60 02 7f7e 01 7e 60 01 7f 01 7e) 02(01 'env' 'add' 00 00) 03(01 01)"
+                  "05(01 00 01) 07(02 'f' 00 01 'add' 00 00) 0a(01(00 2000 4205 1000 0b))"
+                  "0b(01 00 4108 0b 04 01000000) 00('name' 00('guest') 01(01 01 'do.it'))");
+    struct bh_wasm *w = instance_of(m, hosts, 2, &calls, &usual);
+    struct bh_err err = {""};
+    uint64_t v[2] = {8, 0};
+
+    CU_ASSERT(bh_wasm_call(w, 1, v) == BH_WASM_DONE && v[0] == 6 && calls == 1);
+    v[0] = 65533;
+    CU_ASSERT(bh_wasm_call(w, 1, v) == BH_WASM_HOST && v[0] == 65533);
+    CU_ASSERT(trap_is(w, "out of memory reading at 65533?\nwasm stack trace:\n"
+                         "\tenv.add(i32,i64) i64\n\tguest.do.it(i32) i64"));
+    v[0] = 8, v[1] = 9; /* one that is exported as it was imported */
+    CU_ASSERT(bh_wasm_call(w, 0, v) == BH_WASM_DONE && v[0] == 10);
+    v[0] = UINT32_MAX;
+    CU_ASSERT(bh_wasm_call(w, 0, v) == BH_WASM_HOST);
+    CU_ASSERT(trap_is(w, "out of memory reading at 4294967295?\nwasm stack trace:\n"
+                         "\tenv.add(i32,i64) i64"));
+    bh_wasm_free(w);
+    w = NULL;
+    CU_ASSERT(bh_wasm_new(m, hosts, 1, NULL, &usual, &w, &err) == -ENOENT && !w);
+    CU_ASSERT_STRING_EQUAL(err.msg, "import env.add: there is no such function");
+    CU_ASSERT(bh_wasm_new(m, wrong, 1, NULL, &usual, &w, &err) == -EPROTOTYPE);
+    CU_ASSERT_STRING_EQUAL(err.msg, "import env.add: it is imported as (i32,i64) -> (i64), and is "
+                                    "(i32,i32) -> (i32)");
+    bh_wasm_unload(m);
+    m = module_of("02(01 'e\nv' 'm' 02 00 01)"); /* a name that is no line */
+    CU_ASSERT(bh_wasm_new(m, NULL, 0, NULL, &usual, &w, &err) == -EOPNOTSUPP);
+    CU_ASSERT_STRING_EQUAL(err.msg, "import e?v.m: only functions can be imported");
+    bh_wasm_unload(m);
+}
+
+static void test_a_module_is_described(void)
+{
+    struct bh_wasm_module *m =
+        module_of("01(01 60 01 7f 02 7c7d) 02(01 'a' 'b' 00 00) 03(01 00) 04(01 70 01 01 05)"
+                  "05(01 00 02) 06(01 7e 01 4200 0b)"
+                  "07(04 'z' 00 01 't' 01 00 'm' 02 00 'g' 03 00)"
+                  "0a(01(00 2000 c0 1a 4400000000 00000000 43 00000000 0b))");
+    static const char *const exports[] = {"z func (i32) -> (f64,f32)",
+                                          "t table 1 funcref, at most 5", "m memory 2 pages",
+                                          "g global mut i64"};
+    struct bh_buf b = {0};
+    size_t n;
+    const struct bh_wasm_item *v = bh_wasm_imports(m, &n);
+
+    CU_ASSERT(n == 1 && bh_str_eqc(v[0].module, "a") && bh_str_eqc(v[0].name, "b"));
+    v = bh_wasm_exports(m, &n);
+    CU_ASSERT_FATAL(n == 4);
+    for (size_t i = 0; i < n; i++) {
+        bh_buf_reset(&b);
+        bh_buf_add(&b, v[i].name.p, v[i].name.n);
+        bh_buf_addc(&b, ' ');
+        bh_wasm_add_type(m, &v[i], &b);
+        CU_ASSERT_STRING_EQUAL(bh_buf_str(&b), exports[i]);
+    }
+    bh_buf_reset(&b);
+    bh_wasm_add_features(m, &b);
+    CU_ASSERT_STRING_EQUAL(bh_buf_str(&b), "sign extension, multi-value, mutable globals");
+    CU_ASSERT(!bh_wasm_has_start(m) && bh_wasm_code_bytes(m) > 0);
+    uint32_t func;
+    CU_ASSERT(bh_wasm_find(m, "m", NULL, &func, NULL) == -EPROTOTYPE);
+    bh_buf_fini(&b);
+    bh_wasm_unload(m);
+}
+
+/* A section of names that is broken is no reason to refuse a module, nor to read beyond it. */
+static void test_broken_names(void)
+{
+    static const char *const names[] = {"00('name' 01(ff))", "00('name' 01(01 00 ff))",
+                                        "00('name' 01)", "00('name' 00(05 41))",
+                                        "00('name' 01(01 09 'x') 00('m'))"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+        BH_CLEANUP(bh_freep) char *all = bh_asprintf("%s %s", ONE("00 00", "00 00 0b"), names[i]);
+        struct bh_wasm_module *m = module_of(all);
+        struct bh_wasm *w = instance_of(m, NULL, 0, NULL, &usual);
+        CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_UNREACHABLE);
+        CU_ASSERT(trap_is(w, i == 4 ? "wasm error: unreachable\nwasm stack trace:\n\tm.$0()"
+                                    : "wasm error: unreachable\nwasm stack trace:\n\t.$0()"));
+        bh_wasm_free(w);
+        bh_wasm_unload(m);
+    }
+}
+
+/* Cut off anywhere and with any byte changed, a module is refused or runs to an end. */
+static void test_damaged_modules(void)
+{
+    struct bh_wasm_limits limits = BH_WASM_LIMITS;
+    struct bh_buf b = {0};
+
+    limits.call_ns = 0;
+    limits.steps = 10000;
+    limits.pages = 4;
+    bh_buf_add(&b, "\0asm\1\0\0\0", 8);
+    put_block(
+        &b,
+        "01(02 60 01 7f 01 7f 60 00 00) 03(02 00 01) 04(01 70 00 02) 05(01 00 01)"
+        "06(01 7f 01 4105 0b) 07(02 'f' 00 00 'm' 02 00) 08(01) 09(01 00 4100 0b 01 00) 0c(01)"
+        "0a(02(01 01 7e 0340 2000 41016b 2200 0d00 0b 4100 28 0200 2300 6a 0b)"
+        "(00 4101 4100 1100 00 24 00 0240 4100 0e01 0000 0b 0b)) 0b(01 00 4100 0b 03 414243)",
+        0);
+    char *bytes = bh_memdup(b.p, b.n);
+    for (size_t i = 0; i < b.n; i++)
+        for (unsigned change = 0; change < 257; change++) {
+            struct bh_wasm_module *m = NULL;
+            struct bh_wasm *w = NULL;
+            struct bh_err err = {""};
+            uint64_t v[256] = {3};
+            size_t n = change == 256 ? i : b.n;
+            bytes[i] = (char)change;
+            if (bh_wasm_load(bytes, n, &m, &err) < 0) {
+                CU_ASSERT(!m && err.msg[0]);
+            } else if (bh_wasm_new(m, NULL, 0, NULL, &limits, &w, &err) == 0) {
+                uint32_t func;
+                (void)bh_wasm_start(w);
+                if (bh_wasm_find(m, "f", NULL, &func, NULL) == 0)
+                    (void)bh_wasm_call(w, func, v);
+            }
+            bh_wasm_free(w);
+            bh_wasm_unload(m);
+            bytes[i] = b.p[i];
+        }
+    free(bytes);
+    bh_buf_fini(&b);
+}
+
+BH_TESTS("common/wasm/wasm",
+         {"a function is found and called", test_a_function_is_found_and_called},
+         {"what is refused says what and where", test_what_is_refused_says_what_and_where},
+         {"what is no module", test_what_is_no_module},
+         {"limits of an instance", test_limits_of_an_instance},
+         {"time, depth and steps end a call", test_time_depth_and_steps_end_a_call},
+         {"every kind of loop ends", test_every_kind_of_loop_ends},
+         {"host functions", test_host_functions},
+         {"a module is described", test_a_module_is_described}, {"broken names", test_broken_names},
+         {"damaged modules", test_damaged_modules})
