@@ -98,12 +98,12 @@ static void find_backends(struct service *s, const struct bh_sim_objs *all)
     s->v = bh_arena_new_array(&s->c->arena, struct backend, all->n + 1);
     for (size_t i = 0; i < all->n; i++) {
         struct bh_sim_obj *p = all->v[i];
-        bool match = !bh_ctl_pod_finished(p) && strstr(p->json, "\"podIP\":\"");
+        bool match = !bh_ctl_pod_finished(p);
         bh_json_each(m, labels) {
             const char *value = match ? bh_sim_obj_label(p, m->key.p) : NULL;
             match = value && bh_streq(value, bh_json_cstr(m));
         }
-        if (!match)
+        if (!match || !strstr(p->json, "\"podIP\":\""))
             continue;
         if (!shared)
             ports = ports_at(s, p, &shared);
@@ -321,8 +321,9 @@ static void sync_endpoints(const struct service *s)
 
 /* ---- sync ------------------------------------------------------------------------------------ */
 
+/* pods: of the namespace, listed when the first service asks for them. */
 static void sync_service(struct bh_sim_controllers *c, const struct bh_sim_obj *obj,
-                         const struct bh_sim_objs *pods)
+                         struct bh_sim_objs *pods)
 {
     struct service s = {.c = c, .obj = obj, .tree = bh_sim_obj_tree(&c->arena, obj)};
 
@@ -332,6 +333,8 @@ static void sync_service(struct bh_sim_controllers *c, const struct bh_sim_obj *
         return;
     s.headless = bh_tree_is(s.tree, "spec.clusterIP", "None");
     s.publish = bh_tree_bool(s.tree, "spec.publishNotReadyAddresses", false);
+    if (!pods->n)
+        bh_sim_list(c->sim, c->t.pods, obj->ns, pods);
     find_backends(&s, pods);
     sync_slices(&s);
     sync_endpoints(&s);
@@ -349,7 +352,7 @@ void bh_ctl_sync_service(struct bh_sim_controllers *c, const char *ns, const cha
         bh_ctl_delete(c, o);
     if (!l.n)
         return;
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs pods = bh_sim_listed(c->sim, c->t.pods, ns);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs pods = {0};
     for (size_t i = 0; i < l.n; i++) {
         struct bh_arena_mark mark = bh_arena_mark(&c->arena);
         if (!*name || bh_streq(l.v[i]->name, name))
