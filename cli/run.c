@@ -27,6 +27,7 @@ struct run {
     const char *runtime;
     int64_t binders;
     const char *record, *decisions_file; /* the scheduler's own */
+    const char *plugin_writes;           /* the binders', NULL = none */
     int64_t decisions_max_bytes, decisions_max_age_ns;
     struct bh_native_options plugins;
     char **words; /* for each process: the flags that were given, NULL-terminated */
@@ -69,10 +70,14 @@ static void describe_children(struct bh_up *u, const struct run *r)
     else
         bh_up_add_child(u, "berth-scheduler", "scheduler",
                         (const char *const[]){dir, mode, file, bytes, age, quiet, NULL}, r->words);
+    BH_CLEANUP(bh_freep)
+    char *writes = bh_asprintf("--plugin-writes=%s", r->plugin_writes ? r->plugin_writes : "");
     for (int64_t i = 1; i <= r->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "--instance=%d", (int)i);
-        bh_up_add_child(u, "berth-binder", name, (const char *const[]){dir, instance, quiet, NULL},
+        bh_up_add_child(u, "berth-binder", name,
+                        (const char *const[]){dir, instance, r->plugin_writes ? writes : quiet,
+                                              r->plugin_writes ? quiet : NULL, NULL},
                         r->words);
     }
 }
@@ -190,6 +195,8 @@ int bh_cmd_run(int argc, char **argv)
     struct bh_err err;
     const struct bh_opt own[] = {
         {"binders", 0, BH_OPT_INT, &r.binders, "N", "number of binders (1 to 32)"},
+        {"plugin-writes", 0, BH_OPT_STR, &r.plugin_writes, "LIST",
+         "what scheduler plugins may have patched, see berth-binder"},
         {"runtime-dir", 0, BH_OPT_STR, &r.runtime, "DIR",
          "sockets of this instance (default: $BERTH_RUNTIME_DIR, /run/berth)"},
         BH_RECORD_OPTIONS(r.record, r.decisions_file, r.decisions_max_bytes,

@@ -254,7 +254,7 @@ static int check_config(const char *path, struct bh_err *err)
 }
 
 static const char of_deciding[] =
-    "binders data record-decisions annotate-decisions no-example leader-elect";
+    "binders data record-decisions annotate-decisions no-example leader-elect plugin-writes";
 
 static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
@@ -266,6 +266,8 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
          "only look: a read-only copy of --kubeconfig's cluster, beside its own scheduler"},
         {"binders", 0, BH_OPT_INT, &a->up.binders, "N", "number of binders (1 to 32)"},
         {"config", 0, BH_OPT_STR, &a->up.config, "FILE", "KubeSchedulerConfiguration"},
+        {"plugin-writes", 0, BH_OPT_STR, &a->up.plugin_writes, "LIST",
+         "what scheduler plugins may have patched, see berth-binder"},
         {"port", 0, BH_OPT_INT, &a->up.port, "N",
          "port of the built-in API server; 0 takes a free one"},
         {"front-port", 0, BH_OPT_INT, &a->up.front_port, "N",

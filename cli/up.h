@@ -49,6 +49,7 @@ struct bh_up_options {
     const char *kubeconfig;                       /* NULL = the built-in API server */
     const char *config, *runtime, *data, *record; /* config, runtime, data NULL = none */
     const char *gates;                            /* "--feature-gates=...", NULL = defaults */
+    const char *plugin_writes;                    /* the binders', NULL = none */
     int64_t binders, port;
     int64_t front_port; /* -1: the usual one, or a free one */
     bool annotate, leader_elect, no_kubelet, no_front;

@@ -206,7 +206,9 @@ static void describe_children(struct bh_up *u, const struct bh_up_options *a)
         snprintf(instance, sizeof(instance), "%d", (int)i);
         bh_up_add_child(u, "berth-binder", name,
                         (const char *const[]){"--api-kubeconfig", u->kubeconfig, "--runtime-dir",
-                                              u->dir, "--instance", instance, NULL},
+                                              u->dir, "--instance", instance,
+                                              a->plugin_writes ? "--plugin-writes" : NULL,
+                                              a->plugin_writes, NULL},
                         NULL);
     }
     snprintf(port, sizeof(port), "%u", u->front_port);

@@ -47,6 +47,8 @@ for p in watcher binder run; do
         'invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable' \
         run_berth "$p" 1 --runtime-dir="$work/none"
 done
+expect "binder: a resource that is none" 'plugin-writes: .*Pods.* is not RESOURCE\[\.GROUP\]\[/SUBRESOURCE\]' \
+    run_berth binder 1 --plugin-writes=pods,Pods --kubeconfig=/x
 expect "scheduler: flags go into the written configuration" 'Wrote configuration' \
     run_berth scheduler 0 --write-config-to="$work/written.yaml" --leader-elect=false --kube-api-qps=7 --kubeconfig=/x
 expect "... as upstream's do" 'leaderElect: false' cat "$work/written.yaml"
