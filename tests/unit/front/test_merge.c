@@ -116,6 +116,8 @@ static void test_nonsense_is_left_out(void)
         CU_ASSERT(add("a", bad[i]) > 0);
     CU_ASSERT_EQUAL(bh_merge_add(m, "a", "x\0y 1\n", 6), 1);
     CU_ASSERT_EQUAL(add("a", "# a comment\n\n   \n"), 1);
+    /* any other comment says nothing about a family, wherever its words stand */
+    CU_ASSERT_EQUAL(add("a", "# This y is no type\n# y\n"), 0);
     CU_ASSERT_EQUAL(add("a", "y{} 1 1700000000\ny 2\nz +Inf\nw NaN\n"), 0);
     CU_ASSERT_STRING_EQUAL(written(NULL), "w NaN\ny 3\nz +Inf\n");
     end();

@@ -3,6 +3,7 @@
  * The scheduler's metrics: what exists from the start, what a scheduled and a rejected pod leave
  * behind, upstream's names and labels.
  */
+#include "scheduler/daemon/metrics_int.h"
 #include "tests/unit/scheduler/daemon/fixture.h"
 
 static char *scrape(struct fixture *f)
@@ -125,5 +126,37 @@ static void test_scheduled_and_rejected(void)
     teardown(&f);
 }
 
+/* What was only counted since the scrape before, no more. */
+static void test_quiet_cycles_count_once(void)
+{
+    static const struct bh_profile_stats first = {.quiet_reserve = 10,
+                                                  .quiet_permit = 9,
+                                                  .quiet_fast = 8,
+                                                  .quiet_fast_ns = {8000, 16000, 24000}},
+                                         second = {.quiet_reserve = 11,
+                                                   .quiet_permit = 11,
+                                                   .quiet_fast = 11,
+                                                   .quiet_fast_ns = {9000, 18000, 27000}};
+    struct fixture f;
+
+    setup(&f);
+    bh_sched_count_quiet(f.d.m, 0, &first);
+    bh_sched_count_quiet(f.d.m, 0, &second);
+    bh_sched_count_quiet(f.d.m, 0, &second);
+    f.d.m->profiles[0].told = (struct bh_profile_stats){.name = NULL}; /* the engine's, again */
+#define POINT(point, what)                                                                         \
+    "scheduler_framework_extension_point_duration_seconds_" what "{extension_point=\"" point       \
+    "\"," P ",status=\"Success\"}"
+    VALUE(POINT("Reserve", "count"), 11);
+    VALUE(POINT("Permit", "count"), 11);
+    VALUE(POINT("PreFilter", "count"), 11);
+    VALUE(POINT("Score", "count"), 11);
+    CU_ASSERT_DOUBLE_EQUAL(value(&f, POINT("PreFilter", "sum")), 9e-6, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(value(&f, POINT("Filter", "sum")), 18e-6, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(value(&f, POINT("Score", "sum")), 27e-6, 1e-9);
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/daemon/metrics", {"series that exist from the start", test_from_the_start},
-         {"a scheduled and a rejected pod", test_scheduled_and_rejected})
+         {"a scheduled and a rejected pod", test_scheduled_and_rejected},
+         {"quiet cycles count once", test_quiet_cycles_count_once})
