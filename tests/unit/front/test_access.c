@@ -613,6 +613,7 @@ static void test_authorities_of_the_configmap(void)
     const struct bh_authn_options o = {&flags, fx.client, NULL};
     CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
     CU_ASSERT(!bh_authn_settled(a));
+    CU_ASSERT(bh_api_in_flight(fx.client) == 1); /* at once, not when the timer says so */
     settle(a);
     CU_ASSERT_EQUAL(fx.asked, 1);
     call_with_cert(a, &alice);
@@ -624,6 +625,7 @@ static void test_authorities_of_the_configmap(void)
              "0,\"data\":{\"client-ca-file\":\"%s\",\"requestheader-client-ca-file\":\"%s\"}", pem,
              pem);
     bh_authn_reload(a); /* both authorities are others now */
+    CU_ASSERT(bh_api_in_flight(fx.client) == 1);
     for (unsigned i = 0; !bh_streq(fx.name, "bob"); i++) {
         uv_run(&fx.loop, UV_RUN_ONCE);
         call_with_cert(a, &bob);
@@ -645,6 +647,31 @@ static void test_authorities_of_the_configmap(void)
     bh_authn_free(a);
     end();
     cert_free(&ca), cert_free(&next), cert_free(&alice), cert_free(&bob);
+}
+
+static void test_an_authority_of_a_file(void)
+{
+    char path[300], wanted[400];
+    const struct bh_authn_flags flags = {.client_ca_file = path};
+    const struct bh_authn_options o = {&flags, NULL, NULL};
+    struct cert ca = cert_make("ca", NULL, NULL, NULL, 3);
+    struct cert alice = cert_make("alice", NULL, &ca, "clientAuth", 3);
+    struct bh_authn *a;
+    struct bh_err err;
+
+    begin("{}");
+    snprintf(path, sizeof(path), "%s/client-ca.pem", bh_test_tmpdir());
+    CU_ASSERT_FATAL(bh_write_file(path, ca.pem, strlen(ca.pem), 0600) == 0);
+    CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
+    call_with_cert(a, &alice);
+    CU_ASSERT_STRING_EQUAL(fx.name, "alice");
+    bh_authn_free(a);
+    CU_ASSERT_FATAL(bh_write_file(path, "junk", 4, 0600) == 0);
+    CU_ASSERT(bh_authn_new(&fx.loop, &o, &a, &err) < 0);
+    snprintf(wanted, sizeof(wanted), "--client-ca-file: %s: ", path);
+    CU_ASSERT(strncmp(err.msg, wanted, strlen(wanted)) == 0);
+    end();
+    cert_free(&ca), cert_free(&alice);
 }
 
 static void test_a_first_look_that_must_not_fail(void)
@@ -803,5 +830,6 @@ BH_TESTS("front/access", {"answers are remembered", test_answers_are_remembered}
          {"authorities of the configmap", test_authorities_of_the_configmap},
          {"a first look that must not fail", test_a_first_look_that_must_not_fail},
          {"tokens", test_tokens}, {"nobody to ask", test_without_anybody_to_ask},
-         {"bearer", test_bearer}, {"headers of a proxy", test_front_proxy_headers},
-         {"bad configmaps", test_bad_configmaps}, {"flags of TLS", test_tls_flags})
+         {"an authority of a file", test_an_authority_of_a_file}, {"bearer", test_bearer},
+         {"headers of a proxy", test_front_proxy_headers}, {"bad configmaps", test_bad_configmaps},
+         {"flags of TLS", test_tls_flags})
