@@ -68,10 +68,13 @@ static struct bh_str group_of(const Berth__ObjectPatch *p)
 static bool is_allowed(const char *list, const char *what)
 {
     struct bh_str rest = bh_str_c(list ? list : "");
+    const size_t n = strlen(what);
 
-    while (rest.n)
-        if (bh_str_eqc(upto(&rest, ','), what))
+    while (rest.n) {
+        const struct bh_str entry = upto(&rest, ',');
+        if (entry.n == n && memcmp(entry.p, what, n) == 0)
             return true;
+    }
     return false;
 }
 
@@ -170,8 +173,7 @@ static int build(struct bh_patch_job *j, struct bh_err *err)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int check_target(const Berth__ObjectWrite *w, struct bh_arena *a, const char *list,
-                        struct bh_err *err)
+static int check_target(const Berth__ObjectWrite *w, const char *list, struct bh_err *err)
 {
     const Berth__ObjectPatch *p = w->patch;
     const struct bh_str group = group_of(p);
@@ -184,9 +186,10 @@ static int check_target(const Berth__ObjectWrite *w, struct bh_arena *a, const c
         (given(p->subresource) && !is_word(bh_str_c(p->subresource))))
         return bh_err_set(err, -EINVAL, "apiVersion, resource or subresource is none: %s, %s, %s",
                           p->api_version, p->resource, p->subresource ? p->subresource : "");
-    const char *what = bh_arena_printf(a, "%s%s%.*s%s%s", p->resource, group.n ? "." : "",
-                                       (int)group.n, group.p, given(p->subresource) ? "/" : "",
-                                       given(p->subresource) ? p->subresource : "");
+    BH_CLEANUP(bh_freep)
+    char *what =
+        bh_asprintf("%s%s%.*s%s%s", p->resource, group.n ? "." : "", (int)group.n, group.p,
+                    given(p->subresource) ? "/" : "", given(p->subresource) ? p->subresource : "");
     if (!is_allowed(list, what))
         return bh_err_set(
             err, -EPERM,
@@ -203,7 +206,7 @@ struct bh_patch_job *bh_patch_job_new(const Berth__ObjectWrite *w, const char *l
     j->conflict = "";
     bh_arena_init(&j->arena, SEEN_MAX);
     bh_arena_init(&j->seen_arena, SEEN_MAX);
-    int rc = check_target(w, &j->arena, list, err);
+    int rc = check_target(w, list, err);
     if (rc == 0)
         rc = build(j, err);
     if (rc == 0)

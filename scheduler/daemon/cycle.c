@@ -700,7 +700,7 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s)
     const struct bh_str uid = bh_pod_uid(s);
     const struct bh_queued_pod *p = s->queued;
 
-    if (bh_pod_has_node(s))
+    if (p && bh_pod_has_node(s))
         bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED, what_ended(BH_OVER_GONE, ""));
     if (!bh_sched_prebind_gone(d, s)) {
         if (p && bh_engine_is_assumed(d->engine, uid)) /* its bind may have been done */
