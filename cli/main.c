@@ -26,6 +26,7 @@ static const struct bh_cli_command commands[] = {
     {"scenario", bh_cmd_scenario, "run steps at virtual times, compare scheduler configurations"},
     {"config", bh_cmd_config, "check configuration files, show the configuration in force"},
     {"plugin", bh_cmd_plugin, "scheduling plugins of your own: begin one, check one"},
+    {"plugins", bh_cmd_plugins, "the plugins out of files that the running scheduler has"},
     {"import", bh_cmd_import, "copy a real cluster's scheduling state, without its secrets"},
     {"sync", bh_cmd_sync, "keep such a copy up to date"},
     {"record", bh_cmd_record, "record a real cluster's changes to a file"},

@@ -5,16 +5,19 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "common/data/yaml.h"
+#include "scheduler/explain/grid.h"
 #include "scheduler/native/native.h"
 #include "simulator/trial/trial.h"
 
 #define CHECK    "berth plugin check"
+#define ALL      "berth plugins"
 #define NEW      "berth plugin new"
 #define ARGS_MAX ((size_t)1 << 20)
 
@@ -59,7 +62,7 @@ static struct bh_json *config_with(struct bh_arena *a, const char *plugin,
 static int try_plugin(const char *name, const struct bh_json *args, struct bh_err *err)
 {
     struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
-    struct bh_buf cluster BH_CLEANUP(bh_buf_fini) = {0}, report BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf cluster BH_CLEANUP(bh_buf_fini) = {0};
     char path[] = "/tmp/berth-plugin-XXXXXX";
     const char *files[] = {path};
     const struct bh_trial_options o = {.config_object = config_with(&a, name, args),
@@ -185,6 +188,74 @@ static int examine(int argc, char **argv)
         code = try_in_child(name, args);
     }
     return code;
+}
+
+/* ---- what the running scheduler has ---------------------------------------------------------- */
+
+static void plugin_row(struct bh_grid *g, const struct bh_json *p)
+{
+    struct bh_buf points BH_CLEANUP(bh_buf_fini) = {0};
+    const char *aside = bh_json_get_str(p, "aside");
+
+    bh_text_join(&points, bh_json_get_list(p, "points"), ",");
+    bh_grid_members(g, 0, p, "name version");
+    bh_grid_cell(g, aside ? BH_CELL_BAD : BH_CELL_GOOD, "%s", aside ? "PutAside" : "Active");
+    bh_grid_members(g, 0, p, ">crashes");
+    bh_grid_cell(g, 0, "%s", bh_json_get_bool(p, "fast", false) ? "yes" : "no");
+    bh_grid_cell(g, 0, "%s", bh_buf_str(&points));
+    bh_grid_members(g, 0, p, "file");
+    bh_grid_row(g);
+}
+
+int bh_cmd_plugins(int argc, char **argv)
+{
+    const char *runtime = NULL, *output = "table";
+    const struct bh_opt table[] = {
+        {"output", 'o', BH_OPT_CHOICE, &output, "table|json", "form of the output"},
+        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
+         "of the scheduler that is meant (default: of the running berth up, $BERTH_RUNTIME_DIR, "
+         "/run/berth)"},
+        {0},
+    };
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
+    struct bh_buf out = {0};
+    struct bh_json *v = NULL;
+    struct bh_err err = {0};
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    BH_CLEANUP(bh_freep) char *path = NULL;
+    char dir[108];
+    size_t n = 0;
+    int rc = bh_opt_parse(table, bh_cli_help(ALL), argc, argv, NULL, &err);
+
+    if (rc != 0)
+        return bh_cli_usage(ALL, rc, &err);
+    rc = bh_cli_find_dir(ALL, runtime, dir, &err);
+    if (rc < 0)
+        return bh_cli_fail(ALL, &err);
+    path = bh_asprintf("%s/" BH_NATIVE_INVENTORY, dir);
+    rc = bh_read_file(path, ARGS_MAX, &text, &n);
+    if (rc == -ENOENT) {
+        fprintf(stderr, "No plugins are loaded: the configuration names built-in ones only.\n");
+        return BH_EXIT_OK;
+    }
+    rc = rc < 0 ? bh_err_set(&err, rc, "%s: %s", path, strerror(-rc))
+                : bh_json_parse(&a, text, n, BH_JSON_STRICT, &v, &err);
+    if (rc < 0)
+        return bh_cli_fail(ALL, &err);
+    if (kill((pid_t)bh_json_get_i64(v, "pid", 0), 0) < 0 && errno == ESRCH)
+        fprintf(stderr, ALL ": the scheduler that loaded these is not running\n");
+    if (bh_streq(output, "json")) {
+        bh_json_write_pretty(&out, v);
+        bh_buf_addc(&out, '\n');
+    } else {
+        bh_grid_heading(&g, 0, "NAME", "VERSION", "STATE", ">CRASHES", "FAST", "POINTS", "FILE",
+                        NULL);
+        bh_json_each(p, bh_json_get(v, "plugins"))
+            plugin_row(&g, p);
+        bh_grid_print(&g, &out, 0, bh_colour_wanted(STDOUT_FILENO));
+    }
+    return bh_cli_print(ALL, &out);
 }
 
 /* ---- new ------------------------------------------------------------------------------------- */

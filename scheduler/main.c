@@ -36,6 +36,7 @@ struct options {
     enum bh_record_mode record_mode;
     int64_t decisions_max_bytes, decisions_max_age_ns;
     struct bh_native_options plugins;
+    const char *plugin_timeout;
 };
 
 /* At V(2), as upstream: what is in force, and which plugins run where. */
@@ -123,9 +124,19 @@ static int work(const struct options *o)
     const char *path = *o->flags.config ? o->flags.config : NULL, *to = o->flags.write_config_to;
     struct bh_sched_config *cfg = NULL;
     struct bh_buf text = {0};
+    struct bh_err err = {0};
+    char dir[108];
     int code;
 
     bh_native_start(&o->plugins, tell_plugin);
+    if (!*to) {
+        int rc = bh_runtime_dir(o->runtime, dir, &err);
+        rc = rc < 0 ? rc : bh_native_guard(dir, o->plugin_timeout, &err);
+        if (rc < 0) {
+            bh_log_error("command failed", bh_kv_s("err", err.msg));
+            return BH_EXIT_FAIL;
+        }
+    }
     if (bh_sched_config_load_logged(path, &cfg) < 0)
         return BH_EXIT_FAIL;
     bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
@@ -190,6 +201,9 @@ int main(int argc, char **argv)
         BH_RECORD_OPTIONS(o.record, o.decisions_file, o.decisions_max_bytes,
                           o.decisions_max_age_ns),
         BH_NATIVE_OPTIONS(o.plugins),
+        {"plugin-timeout", 0, BH_OPT_STR, &o.plugin_timeout, "DURATION",
+         "a plugin's callback that does not return within this ends the process (default "
+         "$BERTH_PLUGIN_TIMEOUT or 10s)"},
         {0},
     };
     int code = bh_kube_flags_start(&o.flags, own, &usage, argc, argv);
@@ -198,6 +212,9 @@ int main(int argc, char **argv)
         free(given);
         return code;
     }
+    const char *timeout = getenv("BERTH_PLUGIN_TIMEOUT");
+    if (!o.plugin_timeout)
+        o.plugin_timeout = timeout && *timeout ? timeout : "10s";
     o.record_mode = (enum bh_record_mode)bh_word_at("off summary full auto", o.record);
     code = work(&o);
     bh_kube_flags_free(&o.flags);

@@ -45,8 +45,14 @@ bool bh_native_is_text(struct berth_str s)
     return true;
 }
 
-static const struct berth_plugin *enter(struct bh_native *in, struct bh_call *c, uint32_t may)
+static const struct berth_plugin *enter(struct bh_native *in, struct bh_call *c,
+                                        enum bh_native_hook hook, uint32_t may)
 {
+    if (bh_native_mark) {
+        bh_native_mark->plugin = in->of->index;
+        bh_native_mark->calls++;
+        bh_native_mark->hook = hook; /* last: from now on an end of the process is the plugin's */
+    }
     in->call = c;
     in->may = may;
     in->broke = NULL;
@@ -56,6 +62,8 @@ static const struct berth_plugin *enter(struct bh_native *in, struct bh_call *c,
 
 static void leave(void)
 {
+    if (bh_native_mark)
+        bh_native_mark->hook = BH_HOOK_NONE;
     bh_native_inside = NULL;
 }
 
@@ -147,7 +155,8 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
 {
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
-    int32_t code = enter(in, c, READS_ALL)->pre_enqueue(in->self, handle(c), &why);
+    int32_t code =
+        enter(in, c, BH_HOOK_PRE_ENQUEUE, READS_ALL)->pre_enqueue(in->self, handle(c), &why);
 
     return verdict(in, code, REJECTIONS, &why);
 }
@@ -184,8 +193,8 @@ static enum bh_hint hint(const struct bh_hint_call *h)
         .new_pod = ev->new_pod && ev->new_shape ? pod_handle(&new_pod) : NULL};
 
     in->by_pod = h->by_pod;
-    int32_t answer =
-        enter(in, &c, BERTH_READS_NODE | BERTH_READS_IDENTITY)->hint(in->self, handle(&c), &change);
+    int32_t answer = enter(in, &c, BH_HOOK_HINT, BERTH_READS_NODE | BERTH_READS_IDENTITY)
+                         ->hint(in->self, handle(&c), &change);
     leave();
     in->by_pod = NULL;
     /* What went wrong here would be tried in vain for ever otherwise. */
@@ -200,7 +209,8 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     struct berth_why why = why_new();
     const berth_sym *names = NULL;
     uint64_t n = 0;
-    int32_t code = enter(in, c, declared(in))->pre_filter(in->self, handle(c), &names, &n, &why);
+    int32_t code = enter(in, c, BH_HOOK_PRE_FILTER, declared(in))
+                       ->pre_filter(in->self, handle(c), &names, &n, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS | OR_SKIP, &why);
 
     if (s || !names)
@@ -222,7 +232,7 @@ static const struct bh_status *change_pod(struct bh_call *c, const struct bh_pod
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     int32_t code =
-        enter(in, c, declared(in))
+        enter(in, c, BH_HOOK_CHANGE_POD, declared(in))
             ->change_pod(in->self, handle(c), pod_handle(pod), node_handle(node), by, &why);
 
     return verdict(in, code, NOTHING, &why);
@@ -231,7 +241,8 @@ static const struct bh_status *change_pod(struct bh_call *c, const struct bh_pod
 static void *clone_state(struct bh_call *c)
 {
     struct bh_native *in = instance(c);
-    void *state = enter(in, c, declared(in))->clone_state(in->self, handle(c), c->pre_filter_state);
+    void *state = enter(in, c, BH_HOOK_CHANGE_POD, declared(in))
+                      ->clone_state(in->self, handle(c), c->pre_filter_state);
 
     leave();
     return state;
@@ -241,7 +252,8 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
 {
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
-    int32_t code = enter(in, c, declared(in))->filter(in->self, handle(c), node_handle(node), &why);
+    int32_t code = enter(in, c, BH_HOOK_FILTER, declared(in))
+                       ->filter(in->self, handle(c), node_handle(node), &why);
 
     return verdict(in, code, REJECTIONS, &why);
 }
@@ -264,8 +276,8 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     struct berth_why why = why_new();
     uint64_t *keep = bh_arena_new_array(c->arena, uint64_t, n / 64 + 1);
     uint32_t *copy = bh_arena_memdup(c->arena, rows, n * sizeof *rows), m = 0;
-    int32_t code =
-        enter(in, c, declared(in))->filter_rows(in->self, handle(c), copy, n, keep, &why);
+    int32_t code = enter(in, c, BH_HOOK_FILTER, declared(in))
+                       ->filter_rows(in->self, handle(c), copy, n, keep, &why);
 
     if (rows_verdict(in, code, &why, copy, rows, n)) { /* filter() is asked, and says it */
         c->cycle->filter_failed = true;
@@ -284,7 +296,8 @@ static const struct bh_status *post_filter(struct bh_call *c,
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     struct berth_post_filter r = {.size = sizeof r};
-    int32_t code = enter(in, c, READS_ALL)->post_filter(in->self, handle(c), &r, &why);
+    int32_t code =
+        enter(in, c, BH_HOOK_POST_FILTER, READS_ALL)->post_filter(in->self, handle(c), &r, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS, &why);
 
     if (s || !r.nominate)
@@ -303,7 +316,7 @@ static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     bool all = declared(in) & BERTH_READS_OTHERS;
-    int32_t code = enter(in, c, declared(in))
+    int32_t code = enter(in, c, BH_HOOK_PRE_SCORE, declared(in))
                        ->pre_score(in->self, handle(c), all ? rows : NULL, all ? n : 0, &why);
 
     return verdict(in, code, OR_SKIP, &why);
@@ -328,7 +341,8 @@ static const struct bh_status *score_by_rows(struct bh_native *in, struct bh_cal
 {
     struct berth_why why = why_new();
     uint32_t *copy = bh_arena_memdup(c->arena, rows, n * sizeof *rows);
-    int32_t code = enter(in, c, declared(in))->score_rows(in->self, handle(c), copy, n, ret, &why);
+    int32_t code = enter(in, c, BH_HOOK_SCORE, declared(in))
+                       ->score_rows(in->self, handle(c), copy, n, ret, &why);
     const struct bh_status *s = rows_verdict(in, code, &why, copy, rows, n);
 
     return s ? s : check_raw(in, ret, n);
@@ -343,8 +357,8 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     *ret = 0;
     if (!in->of->p.score) /* it reads nodes' objects only: the row says it all */
         return score_by_rows(in, c, &node->row, 1, ret);
-    int32_t code =
-        enter(in, c, declared(in))->score(in->self, handle(c), node_handle(node), ret, &why);
+    int32_t code = enter(in, c, BH_HOOK_SCORE, declared(in))
+                       ->score(in->self, handle(c), node_handle(node), ret, &why);
     const struct bh_status *s = verdict(in, code, NOTHING, &why);
     return s ? s : check_raw(in, ret, 1);
 }
@@ -360,8 +374,8 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 {
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
-    int32_t code =
-        enter(in, c, declared(in) & ~READS_KEPT)->normalize(in->self, handle(c), scores, n, &why);
+    int32_t code = enter(in, c, BH_HOOK_NORMALIZE, declared(in) & ~READS_KEPT)
+                       ->normalize(in->self, handle(c), scores, n, &why);
     const struct bh_status *s = verdict(in, code, NOTHING, &why);
 
     if (!s)
@@ -375,7 +389,7 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 static uint64_t epoch(struct bh_call *c)
 {
     struct bh_native *in = instance(c);
-    uint64_t e = enter(in, c, declared(in))->epoch(in->self, handle(c));
+    uint64_t e = enter(in, c, BH_HOOK_EPOCH, declared(in))->epoch(in->self, handle(c));
 
     leave();
     return e;
@@ -387,7 +401,8 @@ static const struct bh_status *reserve(struct bh_call *c, bh_sym node)
 {
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
-    int32_t code = enter(in, c, READS_ALL)->reserve(in->self, handle(c), node, &why);
+    int32_t code =
+        enter(in, c, BH_HOOK_RESERVE, READS_ALL)->reserve(in->self, handle(c), node, &why);
 
     return verdict(in, code, REJECTIONS, &why);
 }
@@ -396,7 +411,7 @@ static void unreserve(struct bh_call *c, bh_sym node)
 {
     struct bh_native *in = instance(c);
 
-    enter(in, c, READS_ALL)->unreserve(in->self, handle(c), node);
+    enter(in, c, BH_HOOK_RESERVE, READS_ALL)->unreserve(in->self, handle(c), node);
     leave();
 }
 
@@ -405,7 +420,8 @@ static const struct bh_status *permit(struct bh_call *c, bh_sym node, int64_t *r
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     int64_t wait_ns = 0;
-    int32_t code = enter(in, c, READS_ALL)->permit(in->self, handle(c), node, &wait_ns, &why);
+    int32_t code =
+        enter(in, c, BH_HOOK_PERMIT, READS_ALL)->permit(in->self, handle(c), node, &wait_ns, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS | OR_WAIT, &why);
 
     if (bh_status_code(s) == BH_WAIT && wait_ns < 0)
@@ -447,9 +463,9 @@ static void args_check(const struct bh_plugin *self, const struct bh_json *args,
 
     if (!of(self)->p.check_args)
         return;
-    bh_native_inside = &nobody;
-    of(self)->p.check_args((const struct berth_value *)(const void *)own_args(errs->a, args),
-                           (struct berth_errors *)(void *)&e);
+    enter(&nobody, NULL, BH_HOOK_CREATE, 0)
+        ->check_args((const struct berth_value *)(const void *)own_args(errs->a, args),
+                     (struct berth_errors *)(void *)&e);
     leave();
 }
 
@@ -473,7 +489,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     if (errs.n)
         return bh_err_set(err, -EINVAL, "%s", bh_field_errors_text(&errs));
     if (in->of->p.create) {
-        code = enter(in, NULL, 0)
+        code = enter(in, NULL, BH_HOOK_CREATE, 0)
                    ->create((struct berth_home *)(void *)in,
                             (const struct berth_value *)(const void *)own_args(env->arena, args),
                             &in->self, &why);
@@ -496,7 +512,7 @@ static void args_free(void *args)
     if (!in)
         return;
     if (in->of->p.destroy) {
-        enter(in, NULL, 0)->destroy(in->self);
+        enter(in, NULL, BH_HOOK_CREATE, 0)->destroy(in->self);
         leave();
     }
     if (in->labels)
@@ -564,7 +580,7 @@ static const struct bh_event_reg *events_of(const struct berth_plugin *p)
     return r;
 }
 
-static void describe(struct bh_native_plugin *np)
+void bh_native_describe(struct bh_native_plugin *np)
 {
     /* One that normalises in a way of its own needs all feasible nodes' scores, which are laid over
      * the kept results for each pod. */
@@ -573,11 +589,13 @@ static void describe(struct bh_native_plugin *np)
     uint32_t flags = kept_flags(p);
     bool overlay = flags && p->normalize;
     bool scores = p->score || p->score_rows;
+    const char *name = np->d.name ? np->d.name : bh_strndup(p->name.p, p->name.n);
 
+    free((void *)(uintptr_t)np->d.events);
     if (overlay)
         flags = BH_PLUGIN_OVERLAY | (flags & BH_PLUGIN_READS_SUMS);
     np->d = (struct bh_plugin){
-        BH_PLUGIN_HEAD(bh_strndup(p->name.p, p->name.n)),
+        BH_PLUGIN_HEAD(name),
         .flags = flags | BH_PLUGIN_OWN_ARGS,
         .args_check = args_check,
         .args_new = args_new,
@@ -626,6 +644,6 @@ int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
                           own.name.p, wrong);
     *ret = bh_calloc(1, sizeof **ret);
     (*ret)->p = own;
-    describe(*ret);
+    bh_native_describe(*ret);
     return 0;
 }

@@ -44,6 +44,7 @@ struct module {
     struct bh_native_plugin *plugin[PER_FILE_MAX];
     uint32_t n_plugins;
     bool loaded, told;
+    bool skip; /* onCrash */
 };
 static struct {
     pthread_mutex_t lock;
@@ -136,15 +137,16 @@ static bool is_digest(const char *s)
 static int check_entry(const char *path, const struct bh_json *e, struct bh_err *err)
 {
     const char *pin = bh_json_get_str(e, "sha256"), *mode = bh_json_get_str(e, "mode");
+    const char *crash = bh_json_get_str(e, "onCrash");
 
     if (e->type != BH_JSON_OBJECT)
         return bh_err_set(err, -EINVAL, "%s line %u: an object with name and file is needed", path,
                           e->line);
     bh_json_each(m, e)
-        if (bh_word_at("name file sha256 mode", m->key.p) < 0)
+        if (bh_word_at("name file sha256 mode onCrash", m->key.p) < 0)
             return bh_err_set(err, -EINVAL,
-                              "%s line %u: unknown field \"%s\": name, file, sha256 and mode are "
-                              "known",
+                              "%s line %u: unknown field \"%s\": name, file, sha256, mode and "
+                              "onCrash are known",
                               path, m->line, m->key.p);
     if (!*bh_json_get_text(e, "name"))
         return bh_err_set(err, -EINVAL, "%s line %u: field name: a plugin's name is needed", path,
@@ -160,6 +162,9 @@ static int check_entry(const char *path, const struct bh_json *e, struct bh_err 
             e->line);
     if (bh_json_get(e, "mode") && (!mode || !bh_streq(mode, "inProcess")))
         return bh_err_set(err, -EINVAL, "%s line %u: field mode: only inProcess is known", path,
+                          e->line);
+    if (bh_json_get(e, "onCrash") && (!crash || bh_word_at("fail skip", crash) < 0))
+        return bh_err_set(err, -EINVAL, "%s line %u: field onCrash: fail or skip is needed", path,
                           e->line);
     return 0;
 }
@@ -177,8 +182,11 @@ static void add_entry(const char *path, const char *dir, const struct bh_json *e
         return;
     }
     const char *file = bh_json_get_text(e, "file");
-    add(module_new(*file == '/' ? file : bh_arena_printf(&all.arena, "%s/%s", dir, file),
-                   bh_json_get_text(e, "name"), bh_json_get_str(e, "sha256")));
+    struct module *m =
+        module_new(*file == '/' ? file : bh_arena_printf(&all.arena, "%s/%s", dir, file),
+                   bh_json_get_text(e, "name"), bh_json_get_str(e, "sha256"));
+    m->skip = bh_streq(bh_json_get_text(e, "onCrash"), "skip");
+    add(m);
 }
 
 static void read_config(const char *path, const char *dir)
@@ -351,6 +359,8 @@ static int load(struct module *m)
             m->f.file);
     else if (try_in_child(m, &err) == 0 && load_here(m, &err) == 0)
         m->loaded = true;
+    for (uint32_t i = 0; m->loaded && i < m->n_plugins; i++)
+        bh_native_guarded(&m->f, m->skip, m->plugin[i]);
     if (!m->loaded)
         refuse(m, &err);
     return m->loaded ? 0 : -EINVAL;

@@ -55,4 +55,13 @@ struct bh_native_file {                           /* what a file says of itself 
 /* Its plugins come from this file, whatever there is in the folders. Texts live as long as the
  * process. 0; -EINVAL, -errno: why it is refused. */
 int bh_native_use(const char *path, struct bh_native_file *ret, struct bh_err *err);
+
+/* For the scheduler, before it reads its configuration: from now on it stands written down in the
+ * runtime directory in which plugin's code the process is, so that the next one knows who ended this
+ * one. A plugin that did so three times within ten minutes is put aside for as long as its file is
+ * the same: its callbacks fail, or have no say where the plugin configuration says `onCrash: skip`.
+ * A callback that does not return within the time-out ends the process (a thread watches once a
+ * plugin is loaded). 0; -EINVAL, -errno. */
+int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err *err);
+#define BH_NATIVE_INVENTORY "plugins.json" /* in the runtime directory: what it loaded */
 #endif

@@ -28,12 +28,18 @@ int bh_native_read_note(int fd, const char *path, struct bh_arena *a, struct bh_
 
 /* One plugin of a file. */
 struct bh_native_plugin {
+    uint32_t index;        /* in the mark */
+    const char *aside;     /* why its code is not run any more; NULL: it is */
+    bool skips;            /* ... and that it has no say then; else its callbacks fail */
     struct bh_plugin d;    /* what the framework sees */
     struct berth_plugin p; /* ours: what the file has beyond it is not looked at */
 };
 /* A descriptor for it, for the life of the process; -EINVAL: what is wrong with it. */
 int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
                     struct bh_err *err);
+
+/* The descriptor anew, after its callbacks have changed. */
+void bh_native_describe(struct bh_native_plugin *p);
 
 #define BH_NATIVE_REASONS 32u /* that an instance remembers */
 
@@ -58,6 +64,41 @@ struct bh_native {
 };
 /* The instance whose callback this thread is in; NULL: none. */
 extern _Thread_local struct bh_native *bh_native_inside;
+
+/* ---- guard.c: plugins that end the process --------------------------------------------------- */
+
+enum bh_native_hook { /* what is written down is read by the next process: append only */
+                      BH_HOOK_NONE,
+                      BH_HOOK_CREATE,
+                      BH_HOOK_PRE_ENQUEUE,
+                      BH_HOOK_HINT,
+                      BH_HOOK_PRE_FILTER,
+                      BH_HOOK_CHANGE_POD,
+                      BH_HOOK_FILTER,
+                      BH_HOOK_POST_FILTER,
+                      BH_HOOK_PRE_SCORE,
+                      BH_HOOK_SCORE,
+                      BH_HOOK_NORMALIZE,
+                      BH_HOOK_EPOCH,
+                      BH_HOOK_RESERVE,
+                      BH_HOOK_PERMIT,
+                      BH_HOOKS
+};
+#define BH_NATIVE_MARKED 64u /* plugins */
+/* In a mapped file: in whose code the process is. The next one reads it. */
+struct bh_native_mark {
+    uint64_t magic;
+    volatile uint64_t calls;
+    volatile uint32_t plugin, hook; /* hook BH_HOOK_NONE: in nobody's */
+    struct {
+        char name[64], sha256[72];
+    } of[BH_NATIVE_MARKED];
+};
+extern struct bh_native_mark *bh_native_mark; /* NULL: nothing is written down */
+/* A plugin that was loaded just now. */
+void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_native_plugin *p);
+/* ---- aside.c ---- From now on no code of the plugin runs. */
+void bh_native_put_aside(struct bh_native_plugin *p, bool skip);
 
 /* ---- host.c: the host's functions ------------------------------------------------------------ */
 

@@ -123,3 +123,25 @@ pod g3 'gang: x, size: "3"' | k create -f - >/dev/null
 for p in g1 g2 g3; do eventually "all of them are bound: $p" 20 on $p b; done
 pod g4 'gang: x, size: "3"' | k create -f - >/dev/null
 eventually "one more goes on at once" 20 on g4 b
+expect "berth plugins" '^LabelGang +1.0.0 +Active +0 +yes +reserve,permit +.*labelgang.so$' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
+check "as JSON" test "$("$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq -r '.plugins[].name' | sort | xargs)" = "LabelGang NodeMetadata"
+kill -TERM "$up_pid"
+wait "$up_pid"
+
+# ---- one that ends the scheduler, by a signal and by not returning
+config 'schedulerName: default-scheduler
+  plugins: {filter: {enabled: [{name: Strange}]}}
+- schedulerName: plain' >"$work/ends.yaml"
+export BERTH_STRANGE=end BERTH_STRANGE_FILE=$work/ended BERTH_PLUGIN_TIMEOUT=300ms
+start_up --binders 1 --no-example --config "$work/ends.yaml" --plugin-dir "$build/tests/plugins" || exit 1
+k create -f "$work/nodes.yaml" >/dev/null
+pod bad '' | k create -f - >/dev/null
+says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
+eventually "after three times it is put aside, and its pods say so" 30 says bad \
+    'running "Strange" filter plugin: it is put aside: it ended the scheduler three times within ten minutes'
+expect "berth plugins says it" '^Strange +0 +PutAside +3 +yes +filter +' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
+expect "the log names plugin and callback, of the signal" 'ended in a plugin.s code" plugin="Strange" at="Filter"' cat "$run/scheduler.log"
+expect "and of what did not return" 'callback does not return.* plugin="Strange" at="Filter"' cat "$run/scheduler.log"
+pod other '' | sed 's/spec: {/spec: {schedulerName: plain, /' | k create -f - >/dev/null
+bound() { [ -n "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" ]; }
+eventually "pods of other profiles are scheduled" 20 bound other

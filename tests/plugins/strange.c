@@ -2,6 +2,9 @@
  *
  * A plugin that does what no plugin should: $BERTH_STRANGE says what.
  */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,12 +20,25 @@ static int wish(const char *what)
     return s && strcmp(s, what) == 0;
 }
 
+/* The first process by a signal, those after it by not returning. */
+static void end(void)
+{
+    int fd = open(getenv("BERTH_STRANGE_FILE"), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        raise(SIGSEGV);
+    for (;;)
+        pause();
+}
+
 static int32_t filter(void *self, struct berth_call *c, const struct berth_node *node,
                       struct berth_why *why)
 {
     static uint32_t calls;
 
     (void)self;
+    if (wish("end"))
+        end();
     if (wish("peek"))
         host->nodes->requested(c, node, 0);
     if (wish("lie") && ++calls % 2 == 0) {

@@ -63,6 +63,10 @@ static void destroy(void *self)
     n_destroyed++;
 }
 
+/* Which callbacks were seen in the mark, bit by bit. */
+static struct bh_native_mark mark;
+static uint32_t seen;
+
 /* The codes and texts that every callback may get wrong. */
 static int32_t wrong(struct berth_call *c, struct berth_why *why)
 {
@@ -70,6 +74,7 @@ static int32_t wrong(struct berth_call *c, struct berth_why *why)
     const struct berth_pod *pod = host->pods->current(c);
 
     last_call = c;
+    seen |= 1u << mark.hook;
     memset(longer, 'x', sizeof longer);
     switch (wish) {
     case NO_SUCH_CODE:
@@ -210,9 +215,13 @@ static const struct berth_plugin plugins[] = {
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
 };
 
+static const struct bh_plugin *aside;
+
 /* Adopted once each: the registry remembers what it found. */
 static const struct bh_plugin *find(const char *name)
 {
+    if (strncmp(name, "Gone", 4) == 0)
+        return aside;
     static struct bh_native_plugin *made[BH_ARRAY_LEN(plugins)];
     struct bh_err err;
 
@@ -469,6 +478,54 @@ static void test_reserve(void)
     fx_fini(&f);
 }
 
+/* Whoever ends the process now is known to the next one. */
+static void test_mark(void)
+{
+    struct fx f;
+
+    wish = WELL;
+    seen = 0;
+    bh_native_mark = &mark;
+    begin(&f, "Rows", false);
+    (void)schedule(&f, "p");
+    (void)fx_schedule(&f, fx_pod(&f, "q", "'cpu':'10m'", ""));
+    CU_ASSERT(seen == (1u << BH_HOOK_FILTER | 1u << BH_HOOK_SCORE));
+    CU_ASSERT(mark.hook == BH_HOOK_NONE && mark.calls > 4);
+    fx_fini(&f);
+    seen = 0;
+    begin(&f, "Own", false);
+    (void)schedule(&f, "p");
+    CU_ASSERT(seen == (1u << BH_HOOK_SCORE | 1u << BH_HOOK_NORMALIZE));
+    fx_fini(&f);
+    bh_native_mark = NULL;
+}
+
+/* Its code is not run any more: its callbacks fail, or have no say. */
+static void test_aside(void)
+{
+    static const struct berth_plugin gone = {
+        NAMED("Gone"),  .reads = BERTH_READS_NODE, .filter = filter,  .filter_rows = filter_rows,
+        .score = score, .score_rows = score_rows,  .reserve = reserve};
+    for (unsigned skip = 0; skip < 2; skip++) {
+        struct bh_native_plugin *np = NULL;
+        struct bh_err err;
+        CU_ASSERT_FATAL(bh_native_adopt(&gone, &np, &err) == 0);
+        bh_native_put_aside(np, skip);
+        struct fx f;
+        wish = WELL;
+        aside = &np->d;
+        begin(&f, skip ? "Gone2" : "Gone", true);
+        const struct bh_decision *d = schedule(&f, "p");
+        if (skip)
+            FX_STR(fx_text(&f, d->node), "a");
+        else
+            FX_STR(d->message, FILTER("Gone", "it is put aside: it ended the scheduler three times "
+                                              "within ten minutes"));
+        fx_fini(&f);
+        CU_ASSERT(n_created == 0 && n_filter == 0 && n_filter_rows == 0 && n_score_rows == 0);
+    }
+}
+
 /* ---- what is refused when it is loaded ------------------------------------------------------- */
 
 static void test_refused(void)
@@ -527,5 +584,6 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"a rejection without a reason", test_no_reason},
          {"no instance, no scheduler", test_no_instance},
          {"calls from outside of callbacks do nothing", test_stray_calls},
+         {"in whose code the process is", test_mark}, {"a plugin put aside", test_aside},
          {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
          {"a struct of the future", test_future})

@@ -171,7 +171,8 @@ static void put_config(const char *dir)
         "---\n{name: X}\n"
         "---\n{name: X, file: /x.so, sha256: abc}\n"
         "---\n{name: X, file: /x.so, mode: elsewhere}\n"
-        "---\n[1]\n";
+        "---\n[1]\n"
+        "---\n{name: X, file: /x.so, onCrash: no}\n";
     static char broken[] = "a: [";
     const struct image good = {(char *)(uintptr_t)config, sizeof config - 1}, bad = {broken, 4};
 
@@ -212,11 +213,13 @@ static void test_files(void)
     expect("writable.so has mode 0620: a plugin and its folders must not be writable for group");
     expect("link.so is a symbolic link: give the path of a plugin without any");
     expect("folder.so is not a regular file");
-    expect("a.yaml line 5: unknown field \"colour\": name, file, sha256 and mode are known");
+    expect(
+        "a.yaml line 5: unknown field \"colour\": name, file, sha256, mode and onCrash are known");
     expect("a.yaml line 7: field name: a plugin's name is needed");
     expect("a.yaml line 9: field file: the path of a shared object is needed");
     expect("a.yaml line 11: field sha256: 64 small hexadecimal digits in quotes are needed");
     expect("a.yaml line 13: field mode: only inProcess is known");
+    expect("a.yaml line 17: field onCrash: fail or skip is needed");
     expect("b.yaml: line 2, column 1");
     bh_buf_reset(&told);
     CU_ASSERT(bh_plugin_find("Nothing") == NULL && told.n == 0); /* told once */

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/native/guard.c - plugins that end the process are known by the next one, and put aside
+ *
+ * <runtime_dir>/plugin.mark is mapped: in whose code the process is (struct bh_native_mark). A
+ * process that finds one there at its start adds a line to <runtime_dir>/plugin.crashes. Both
+ * belong to the scheduler; what is read is checked like any input.
+ *
+ * Runs in: the thread that loads plugins, under its lock; the watchdog in a thread of its own, which
+ *          only looks at the mark.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "scheduler/native/native_int.h"
+
+#define MAGIC      UINT64_C(0x6b72616d68747262)
+#define CRASHES    3u
+#define WITHIN_S   600
+#define LINES_MAX  256u
+#define FILE_BYTES ((size_t)64 << 10)
+#define LOOKS      10u /* of the watchdog within the limit */
+
+struct bh_native_mark *bh_native_mark;
+
+struct crash {
+    int64_t at_s;
+    char sha256[65], name[65], hook[32];
+};
+static struct {
+    const char *dir; /* NULL: not guarded */
+    struct crash crash[LINES_MAX];
+    uint32_t n;
+    int64_t limit_ns;
+    bool watched;
+    struct bh_arena arena;
+    struct bh_json *inventory;
+} guard;
+
+static const char *hook_name(uint32_t hook)
+{
+    static const char *const names[BH_HOOKS] = {
+        "",        "create",     "PreEnqueue", "hint",  "PreFilter",      "AddPod or RemovePod",
+        "Filter",  "PostFilter", "PreScore",   "Score", "NormalizeScore", "epoch",
+        "Reserve", "Permit",
+    };
+    return hook < BH_HOOKS ? names[hook] : "?";
+}
+
+/* ---- what earlier processes left ------------------------------------------------------------- */
+
+static void add_crash(const struct crash *c)
+{
+    if (guard.n == LINES_MAX)
+        memmove(guard.crash, guard.crash + 1, --guard.n * sizeof *guard.crash);
+    guard.crash[guard.n++] = *c;
+}
+
+static void read_crashes(const char *path)
+{
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    size_t n = 0;
+    char *rest = NULL;
+
+    if (bh_read_file(path, FILE_BYTES, &text, &n) < 0)
+        return;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        struct crash c = {0};
+        if (sscanf(line, "%" SCNd64 " %64[0-9a-f] %64[A-Za-z0-9._-] %31[A-Za-z ]", &c.at_s,
+                   c.sha256, c.name, c.hook) == 4)
+            add_crash(&c);
+    }
+}
+
+static int write_crashes(const char *path)
+{
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    for (uint32_t i = 0; i < guard.n; i++)
+        bh_buf_addf(&b, "%" PRId64 " %s %s %s\n", guard.crash[i].at_s, guard.crash[i].sha256,
+                    guard.crash[i].name, guard.crash[i].hook);
+    return bh_write_file(path, b.p, b.n, 0600);
+}
+
+/* Did the process before this one end in a plugin's code? */
+static bool take_crash(const struct bh_native_mark *m)
+{
+    struct crash c = {.at_s = bh_wall_ns() / 1000000000};
+
+    if (m->magic != MAGIC || m->hook == BH_HOOK_NONE || m->hook >= BH_HOOKS ||
+        m->plugin >= BH_NATIVE_MARKED)
+        return false;
+    snprintf(c.sha256, sizeof c.sha256, "%.64s", m->of[m->plugin].sha256);
+    snprintf(c.name, sizeof c.name, "%.63s", m->of[m->plugin].name);
+    snprintf(c.hook, sizeof c.hook, "%s", hook_name(m->hook));
+    add_crash(&c);
+    bh_log_error("The scheduler before this one ended in a plugin's code",
+                 bh_kv_s("plugin", c.name), bh_kv_s("at", c.hook));
+    return true;
+}
+
+/* How many crashes of the file's plugin there were; *ret_aside: three of them within ten minutes. */
+static uint32_t crashes_of(const char *name, const char *sha256, bool *ret_aside)
+{
+    int64_t at[LINES_MAX];
+    uint32_t n = 0;
+
+    *ret_aside = false;
+    for (uint32_t i = 0; i < guard.n; i++) {
+        if (!bh_streq(guard.crash[i].name, name) || !bh_streq(guard.crash[i].sha256, sha256))
+            continue;
+        at[n++] = guard.crash[i].at_s;
+        if (n >= CRASHES && at[n - 1] - at[n - CRASHES] <= WITHIN_S)
+            *ret_aside = true;
+    }
+    return n;
+}
+
+int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *crashes = bh_asprintf("%s/plugin.crashes", runtime_dir);
+    BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/plugin.mark", runtime_dir);
+
+    if (bh_parse_duration_ns(timeout, &guard.limit_ns) < 0 || guard.limit_ns <= 0)
+        return bh_err_set(err, -EINVAL,
+                          "invalid value \"%s\" for --plugin-timeout: a duration like 10s",
+                          timeout);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int rc = fd < 0 ? -errno : bh_reserve_file(fd, sizeof *bh_native_mark);
+    if (rc == 0) {
+        void *p = mmap(NULL, sizeof *bh_native_mark, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        rc = p == MAP_FAILED ? -errno : 0;
+        bh_native_mark = rc == 0 ? p : NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    read_crashes(crashes);
+    if (take_crash(bh_native_mark))
+        rc = write_crashes(crashes);
+    memset((void *)bh_native_mark, 0, sizeof *bh_native_mark);
+    bh_native_mark->magic = MAGIC;
+    guard.dir = bh_strdup(runtime_dir);
+    BH_CLEANUP(bh_freep) char *inventory = bh_asprintf("%s/" BH_NATIVE_INVENTORY, runtime_dir);
+    (void)unlink(inventory); /* of the one before */
+    guard.inventory = bh_json_new(&guard.arena, BH_JSON_ARRAY);
+    return rc < 0 ? bh_err_set(err, rc, "%s: %s", crashes, strerror(-rc)) : 0;
+}
+
+/* ---- a callback that does not return --------------------------------------------------------- */
+
+static void *watch(void *arg BH_UNUSED)
+{
+    const int64_t tick = BH_MAX(guard.limit_ns / LOOKS, INT64_C(1000000));
+    const struct timespec ts = {tick / 1000000000, tick % 1000000000};
+    uint64_t seen = 0;
+
+    for (unsigned looks = 0;;) {
+        nanosleep(&ts, NULL);
+        uint64_t calls = bh_native_mark->calls;
+        uint32_t hook = bh_native_mark->hook;
+        looks = hook != BH_HOOK_NONE && calls == seen ? looks + 1 : 0;
+        seen = calls;
+        if (looks < LOOKS)
+            continue;
+        bh_log_error("A plugin's callback does not return: the scheduler ends, and starts again",
+                     bh_kv_s("plugin", bh_native_mark->of[bh_native_mark->plugin].name),
+                     bh_kv_s("at", hook_name(hook)));
+        abort();
+    }
+    return NULL;
+}
+
+static void start_watch(void)
+{
+    sigset_t all, before;
+    pthread_t t;
+
+    if (guard.watched)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&t, NULL, watch, NULL) == 0)
+        pthread_detach(t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    guard.watched = true;
+}
+
+/* ---- a plugin comes -------------------------------------------------------------------------- */
+
+/* For `berth plugins`. What cannot be written is told, and nothing else. */
+static void write_inventory(const struct bh_native_file *f, const struct bh_native_plugin *p,
+                            uint32_t crashes)
+{
+    struct bh_arena *a = &guard.arena;
+    struct bh_json *points = bh_json_new(a, BH_JSON_ARRAY), *all;
+    BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/" BH_NATIVE_INVENTORY, guard.dir);
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    for (enum bh_point at = 0; at < BH_POINT_COUNT; at++)
+        if (bh_plugin_points(&p->d) & BH_POINT_BIT(at))
+            bh_json_push(points, bh_json_new_cstr(a, bh_sched_point_name(at)));
+    bh_json_append(a, guard.inventory,
+                   "name: %s, file: %s, version: %s, license: %s, sha256: %s, abi: %s, points: %p, "
+                   "fast: %i, crashes: %u, aside?: %s",
+                   p->d.name, f->file, f->version, f->license, f->sha256,
+                   bh_arena_printf(a, "%u.%u", f->major, f->minor), points,
+                   (p->d.flags & (BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_OVERLAY)) != 0, crashes,
+                   p->aside);
+    all = bh_json_make(a, "pid: %d, plugins: %p", (int)getpid(), bh_json_clone(a, guard.inventory));
+    bh_json_write(&b, all);
+    int rc = bh_write_file(path, b.p, b.n, 0640);
+    if (rc < 0)
+        bh_log_warn("The list of plugins could not be written", bh_kv_s("file", path),
+                    bh_kv_s("err", strerror(-rc)));
+}
+
+void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_native_plugin *p)
+{
+    static uint32_t n;
+    bool aside;
+
+    if (!guard.dir || n == BH_NATIVE_MARKED)
+        return;
+    p->index = n++;
+    snprintf(bh_native_mark->of[p->index].name, sizeof bh_native_mark->of[0].name, "%s", p->d.name);
+    snprintf(bh_native_mark->of[p->index].sha256, sizeof bh_native_mark->of[0].sha256, "%s",
+             f->sha256);
+    uint32_t crashes = crashes_of(p->d.name, f->sha256, &aside);
+    if (aside) {
+        bh_native_put_aside(p, skip);
+        bh_log_error("A plugin is put aside: it ended the scheduler three times within ten minutes",
+                     bh_kv_s("plugin", p->d.name), bh_kv_s("file", f->file),
+                     bh_kv_s("itsPods", skip ? "are scheduled without it" : "get errors"));
+    }
+    write_inventory(f, p, crashes);
+    start_watch();
+}
