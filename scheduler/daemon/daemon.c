@@ -8,6 +8,7 @@
 
 #include "common/base/log.h"
 #include "common/bus/curve.h"
+#include "scheduler/native/native.h"
 
 #define TURNED_AWAY_EVERY_NS UINT64_C(10000000000)
 #define BH_LEAVE_NS          UINT64_C(1000000000) /* at stop: binders may end what they have on the wire */
@@ -69,6 +70,9 @@ int bh_sched_reload(struct bh_sched_daemon *d, struct bh_err *err)
     if (!d->o.config_path)
         return bh_err_set(err, -ENOENT,
                           "there is no file to read: the scheduler runs without --config");
+    const int plugins = bh_native_refresh(err);
+    if (plugins < 0)
+        return plugins;
     bh_config_report_init(&r);
     int rc = bh_sched_config_load_report(d->o.config_path, &c, &r);
     if (rc < 0)
@@ -77,7 +81,7 @@ int bh_sched_reload(struct bh_sched_daemon *d, struct bh_err *err)
         rc = BH_SCHED_RELOAD; /* files that extenders are asked with may have changed without it */
     else
         bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &text);
-    if (rc == 0 && !bh_streq(bh_buf_str(&text), d->o.config_text))
+    if (rc == 0 && (plugins || !bh_streq(bh_buf_str(&text), d->o.config_text)))
         rc = BH_SCHED_RELOAD;
     bh_buf_fini(&text);
     bh_sched_config_free(c);

@@ -397,6 +397,34 @@ static const struct bh_plugin *find(const char *name)
     return p;
 }
 
+int bh_native_refresh(struct bh_err *err)
+{
+    uint32_t n = 0;
+    int rc = 0;
+
+    pthread_mutex_lock(&all.lock);
+    for (uint32_t i = 0; i < all.n; i++) {
+        struct module *m = all.v[i], *now = m;
+        if (m->loaded) {
+            now = module_new(m->f.file, m->only, NULL);
+            all.v[n++] = m;
+        }
+        if (now != m && now->refused && rc >= 0 && access(m->f.file, F_OK) == 0)
+            rc = bh_err_set(err, -EINVAL, "%s", now->refused);
+        else if (now != m && rc == 0)
+            rc = !bh_streq(now->f.sha256, m->f.sha256);
+        if (now->fd >= 0 && !now->loaded)
+            close(now->fd);
+    }
+    all.n = n;
+    if (all.scanned) {
+        all.scanned = false;
+        scan();
+    }
+    pthread_mutex_unlock(&all.lock);
+    return rc;
+}
+
 int bh_native_use(const char *path, struct bh_native_file *ret, struct bh_err *err)
 {
     pthread_mutex_lock(&all.lock);

@@ -56,6 +56,10 @@ struct bh_native_file {                           /* what a file says of itself 
  * process. 0; -EINVAL, -errno: why it is refused. */
 int bh_native_use(const char *path, struct bh_native_file *ret, struct bh_err *err);
 
+/* Before a configuration is read again: files that came since are known. 1: a file that plugins were
+ * loaded from is another one, or gone; 0: none is; -EINVAL: one is, and would be refused. */
+int bh_native_refresh(struct bh_err *err);
+
 /* For the scheduler, before it reads its configuration: from now on it stands written down in the
  * runtime directory in which plugin's code the process is, so that the next one knows who ended this
  * one. A plugin that did so three times within ten minutes is put aside for as long as its file is

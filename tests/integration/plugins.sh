@@ -110,7 +110,9 @@ config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 100}]}, multiPo
   pluginConfig:
   - {name: NodeMetadata, args: {metadataKey: rank, metadataSource: Label, metadataType: Number, scoringStrategy: Highest}}
   - {name: LabelGang, args: {groupLabel: gang, sizeLabel: size}}' >"$work/up.yaml"
-start_up --binders 1 --no-example --config "$work/up.yaml" --plugin-dir "$build/plugins" || exit 1
+mkdir "$work/plugins"
+cp "$build"/plugins/*.so "$work/plugins/"
+start_up --binders 1 --no-example --config "$work/up.yaml" --plugin-dir "$work/plugins" || exit 1
 k create -f "$work/nodes.yaml" >/dev/null
 pod ranked '' | k create -f - >/dev/null
 on() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = "$2" ]; }
@@ -125,6 +127,24 @@ pod g4 'gang: x, size: "3"' | k create -f - >/dev/null
 eventually "one more goes on at once" 20 on g4 b
 expect "berth plugins" '^LabelGang +1.0.0 +Active +0 +yes +reserve,permit +.*labelgang.so$' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
 check "as JSON" test "$("$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq -r '.plugins[].name' | sort | xargs)" = "LabelGang NodeMetadata"
+
+# ---- another file, and a reload
+digest() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq -r '.plugins[] | select(.name == "LabelGang").sha256'; }
+is_loaded() { [ "$(digest)" = "$(sha256sum "$work/plugins/labelgang.so" | cut -d' ' -f1)" ]; }
+reload() { kill -HUP "$(pid_of berth-scheduler)"; }
+log() { cat "$run/scheduler.log"; }
+check "the list has the file's digest" is_loaded
+printf x >"$work/plugins/new"
+mv "$work/plugins/new" "$work/plugins/labelgang.so"
+reload
+said() { log | grep -q 'the configuration stays as it is.*labelgang.so is not a shared object'; }
+eventually "a file that would be refused changes nothing" 20 said
+{ cat "$build/plugins/labelgang.so"; printf x; } >"$work/plugins/new"
+mv "$work/plugins/new" "$work/plugins/labelgang.so"
+reload
+eventually "another one is loaded" 20 is_loaded
+pod again '' | k create -f - >/dev/null
+eventually "and the scheduler goes on" 20 on again b
 kill -TERM "$up_pid"
 wait "$up_pid"
 

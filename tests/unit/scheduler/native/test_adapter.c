@@ -200,9 +200,78 @@ static int32_t reserve(void *self, struct berth_call *c, berth_sym node, struct 
     return wrong(c, why);
 }
 
+static int32_t pre_enqueue(void *self, struct berth_call *c, struct berth_why *why)
+{
+    (void)self;
+    CU_ASSERT(host->pods->uid(c, host->pods->current(c)).n > 0);
+    why->reason = BERTH_STR("not yet");
+    return wish == WAITS ? BERTH_PENDING : wrong(c, why);
+}
+/* Worth it when the node has the label. */
+static int32_t hint(void *self, struct berth_call *c, const struct berth_change *change)
+{
+    const struct instance *in = self;
+
+    CU_ASSERT(change->size == sizeof *change && change->on == BERTH_ON_NODE);
+    CU_ASSERT(host->base->alloc(c, 8) == NULL); /* there is no cycle */
+    if (wish == ASKS_NAME)
+        CU_ASSERT(host->pods->name(c, host->pods->current(c)).n > 0);
+    return host->nodes->label(c, change->new_node, in->rank_key) != BERTH_SYM_ABSENT;
+}
+static int32_t post_filter(void *self, struct berth_call *c, struct berth_post_filter *ret,
+                           struct berth_why *why)
+{
+    const struct instance *in = self;
+
+    ret->nominate =
+        wish == UNKNOWN_NODE ? in->rank_key : host->base->intern(in->home, BERTH_STR("a"));
+    return wrong(c, why);
+}
+static int32_t permit(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                      struct berth_why *why)
+{
+    const struct instance *in = self;
+
+    CU_ASSERT(host->base->text(in->home, node).n == 1 && host->nodes->find(c, node) != NULL);
+    *wait_ns = wish == NEGATIVE_RAW ? -1 : 5;
+    return wish == NEGATIVE_RAW ? BERTH_WAIT : wrong(c, why);
+}
+/* Counts pods that come to a node in its state; a node with one of them is full. */
+static int32_t count_pods(void *self, struct berth_call *c, const berth_sym **names,
+                          uint64_t *n_names, struct berth_why *why)
+{
+    (void)self, (void)names, (void)n_names, (void)why;
+    *host->base->filter_state(c) = host->base->alloc(c, sizeof(int));
+    return BERTH_SUCCESS;
+}
+static int32_t change_pod(void *self, struct berth_call *c, const struct berth_pod *pod,
+                          const struct berth_node *node, int32_t by, struct berth_why *why)
+{
+    (void)self, (void)node, (void)why;
+    CU_ASSERT(host->pods->priority(c, pod) == 7);
+    *(int *)*host->base->filter_state(c) += by;
+    return BERTH_SUCCESS;
+}
+static void *clone_state(void *self, struct berth_call *c, const void *state)
+{
+    int *copy = host->base->alloc(c, sizeof *copy);
+
+    (void)self;
+    *copy = *(const int *)state;
+    return copy;
+}
+static int32_t filter_counted(void *self, struct berth_call *c, const struct berth_node *node,
+                              struct berth_why *why)
+{
+    (void)self, (void)node;
+    why->reason = BERTH_STR("one came before");
+    return *(int *)*host->base->filter_state(c) > 0 ? BERTH_UNSCHEDULABLE : BERTH_SUCCESS;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
+static const struct berth_event on_node[] = {{BERTH_ON_NODE, BERTH_ADD | BERTH_NODE_LABEL}};
 static const struct berth_plugin plugins[] = {
     {NAMED("Rows"), .reads = BERTH_READS_NODE, .filter = filter, .filter_rows = filter_rows,
      .score = score, .score_rows = score_rows},
@@ -212,6 +281,11 @@ static const struct berth_plugin plugins[] = {
     {NAMED("Own"), .reads = BERTH_READS_NODE, .score_rows = score_rows, .normalize = normalize},
     {NAMED("Undeclared"), .filter = filter, .score = score},
     {NAMED("Pre"), .reads = BERTH_READS_NODE, .pre_filter = pre_filter},
+    {NAMED("Counts"), .reads = BERTH_READS_NODE | BERTH_READS_PODS, .pre_filter = count_pods,
+     .change_pod = change_pod, .clone_state = clone_state, .filter = filter_counted},
+    {NAMED("Queues"), .pre_enqueue = pre_enqueue, .hint = hint, .events = on_node, .n_events = 1,
+     .permit = permit},
+    {NAMED("Nominates"), .post_filter = post_filter},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
 };
 
@@ -478,6 +552,91 @@ static void test_reserve(void)
     fx_fini(&f);
 }
 
+static void test_queue(void)
+{
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Queues", false);
+    struct fx_pod p = fx_pod(&f, "p", "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    CU_ASSERT(bh_engine_pre_enqueue(f.e, &pending) == NULL);
+    wish = WAITS;
+    const struct bh_status *s = bh_engine_pre_enqueue(f.e, &pending);
+    CU_ASSERT(bh_status_code(s) == BH_PENDING);
+    FX_STR(bh_status_message(&f.arena, s), "not yet");
+
+    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .action = BH_EV_NODE_LABEL};
+    bool by_pod = false;
+    wish = WELL;
+    ev.new_node = fx_node_rec(&f, "c", "'cpu':'4'", "", "", "");
+    CU_ASSERT(bh_engine_hint(f.e, "Queues", &pending, &ev, &by_pod) == BH_QUEUE_SKIP && !by_pod);
+    ev.old_node = ev.new_node;
+    ev.new_node = fx_node_rec(&f, "c", "'cpu':'4'", "'rank':'1'", "", "");
+    CU_ASSERT(bh_engine_hint(f.e, "Queues", &pending, &ev, &by_pod) == BH_QUEUE && !by_pod);
+    wish = ASKS_NAME; /* from now on the answer is this pod's alone */
+    CU_ASSERT(bh_engine_hint(f.e, "Queues", &pending, &ev, &by_pod) == BH_QUEUE && by_pod);
+    ev.action = BH_EV_NODE_TAINT; /* not one of its events */
+    CU_ASSERT(bh_engine_hint(f.e, "Queues", &pending, &ev, &by_pod) == BH_QUEUE);
+    ev.resource = BH_EV_POD_ASSIGNED;
+    CU_ASSERT(bh_engine_hint(f.e, "Queues", &pending, &ev, &by_pod) == BH_QUEUE_SKIP);
+    fx_fini(&f);
+}
+
+static void test_permit(void)
+{
+    static const struct {
+        enum wish wish;
+        enum bh_code code;
+    } rows[] = {{WELL, BH_SUCCESS}, {WAITS, BH_WAIT}, {NEGATIVE_RAW, BH_ERROR}, {FAILS, BH_ERROR}};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct fx f;
+        int64_t timeout = 0;
+        wish = WELL;
+        begin(&f, "Queues", false);
+        wish = rows[i].wish;
+        struct fx_pod p = fx_pod(&f, "p", "'cpu':'10m'", "");
+        const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+        const struct bh_status *s =
+            bh_engine_permit(f.e, &pending, bh_sym_internc(bh_engine_symtab(f.e), "a"), &timeout);
+        CU_ASSERT(bh_status_code(s) == rows[i].code);
+        CU_ASSERT(rows[i].code != BH_WAIT || timeout == 5);
+        fx_fini(&f);
+    }
+}
+
+static void test_post_filter(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct fx f;
+        wish = i ? UNKNOWN_NODE : WELL;
+        begin(&f, "Nominates", false);
+        struct fx_pod p = fx_pod(&f, "p", "'cpu':'99'", "");
+        const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+        const struct bh_decision *d =
+            bh_engine_schedule(f.e, &pending, 0, INT64_C(1893456000) * 1000000000);
+        FX_STR(fx_text(&f, d->nominated_node), i ? "" : "a");
+        fx_fini(&f);
+    }
+}
+
+/* A pod nominated to a node counts there: AddPod, on a copy of the state. */
+static void test_nominated(void)
+{
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Counts", true);
+    struct fx_pod n = fx_pod(&f, "n", "'cpu':'10m'", "'priority':7");
+    const struct bh_pending nominated = {.pod = n.rec, .shape = n.shape};
+    bh_engine_nominate(f.e, &nominated, bh_sym_internc(bh_engine_symtab(f.e), "a"));
+    const struct bh_decision *d = fx_schedule(&f, fx_pod(&f, "p", "'cpu':'10m'", ""));
+    FX_STR(fx_verdict(&f, d, "a"), "Unschedulable: one came before");
+    FX_STR(fx_verdict(&f, d, "b"), "");
+    fx_fini(&f);
+}
+
 /* Whoever ends the process now is known to the next one. */
 static void test_mark(void)
 {
@@ -585,5 +744,7 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"no instance, no scheduler", test_no_instance},
          {"calls from outside of callbacks do nothing", test_stray_calls},
          {"in whose code the process is", test_mark}, {"a plugin put aside", test_aside},
+         {"PreEnqueue and hints", test_queue}, {"Permit", test_permit},
+         {"PostFilter nominates", test_post_filter}, {"nominated pods count", test_nominated},
          {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
          {"a struct of the future", test_future})
