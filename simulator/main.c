@@ -6,6 +6,7 @@
 #include "common/base/loop.h"
 #include "common/base/notify.h"
 #include "common/base/opt.h"
+#include "common/flags/feature_gates.h"
 #include "scheduler/decisions/recorder.h"
 #include "scheduler/native/native.h"
 #include "simulator/console/observe.h"
@@ -23,6 +24,8 @@ struct args {
     struct bh_sim_options sim; /* what goes to the server as it is */
     const char *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
     const char *faults, *data_sync, *log_format, *annotate, *observe_config;
+    struct bh_opt_list feature_gates, runtime_config;
+    struct bh_feature_gates features;
     int64_t port, verbosity;
     bool tls;
 };
@@ -38,8 +41,15 @@ struct daemon {
     struct bh_keepalive *keepalive;
 };
 
-static int check_args(const struct args *a, struct bh_err *err)
+static int check_args(struct args *a, struct bh_err *err)
 {
+    const struct bh_opt_list none = {0};
+
+    bh_feature_gates_init(&a->features);
+    if (bh_feature_gates_set(&a->features, &a->feature_gates, &none, &none, err) < 0)
+        return -EINVAL;
+    a->sim.features = &a->features;
+    a->sim.runtime_config = &a->runtime_config;
     if (a->port < 0 || a->port > 65535)
         return bh_err_set(err, -EINVAL, "port %lld: want 0 to 65535", (long long)a->port);
     if (!a->cert_file != !a->key_file)
@@ -99,6 +109,13 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
         {"no-controllers", 0, BH_OPT_BOOL, &a->sim.no_controllers, NULL,
          "run no controllers and no kubelet"},
         {"no-kubelet", 0, BH_OPT_BOOL, &a->sim.no_kubelet, NULL, "bound pods stay Pending"},
+        {"feature-gates", 0, BH_OPT_STRLIST, &a->feature_gates, "NAME=BOOL,...",
+         "features as kube-apiserver and kube-controller-manager have them; GenericWorkload, "
+         "TopologyAwareWorkloadScheduling, WorkloadAwarePreemption, DRAWorkloadResourceClaims and "
+         "WorkloadWithJob do something here"},
+        {"runtime-config", 0, BH_OPT_STRLIST, &a->runtime_config, "GROUP/VERSION=BOOL,...",
+         "APIs that are not stable: scheduling.k8s.io/v1alpha2, v1alpha3 and v1beta1 (with gate "
+         "GenericWorkload); api/alpha, api/beta and api/all stand for several"},
         {"faults", 0, BH_OPT_STR, &a->faults, "SPEC",
          "misbehave for tests: 429-every=N, 500-every=N, 503-every=N, 410-every=N, drop-every=N, "
          "drop-watch-every=N, truncate-every=N, lose-every=N, delay-ms=N, bind-201-every=N, "
@@ -308,6 +325,8 @@ int main(int argc, char **argv)
         bh_keepalive_close(d.keepalive);
     bh_loop_drain_close(&d.loop);
     bh_selfsigned_fini(&d.tls);
+    bh_opt_list_fini(&d.args.feature_gates);
+    bh_opt_list_fini(&d.args.runtime_config);
     free(d.client_ca);
     free(d.tokens);
     free(d.decisions);

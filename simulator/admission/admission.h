@@ -24,12 +24,13 @@ bh_adm_default_fn bh_adm_default_pod, bh_adm_default_node, bh_adm_default_namesp
     bh_adm_default_storageclass, bh_adm_default_csidriver, bh_adm_default_priorityclass,
     bh_adm_default_pdb, bh_adm_default_secret, bh_adm_default_claim, bh_adm_default_claimtemplate,
     bh_adm_default_hpa, bh_adm_default_limitrange, bh_adm_default_crd, bh_adm_default_quota,
-    bh_adm_default_clusterrole;
+    bh_adm_default_clusterrole, bh_adm_default_podgroup, bh_adm_default_workload;
 bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_node, bh_adm_validate_service,
     bh_adm_validate_deployment, bh_adm_validate_replicaset, bh_adm_validate_replicationcontroller,
     bh_adm_validate_statefulset, bh_adm_validate_daemonset, bh_adm_validate_job,
     bh_adm_validate_cronjob, bh_adm_validate_pv, bh_adm_validate_pvc, bh_adm_validate_storageclass,
-    bh_adm_validate_priorityclass, bh_adm_validate_pdb, bh_adm_validate_data, bh_adm_validate_crd;
+    bh_adm_validate_priorityclass, bh_adm_validate_pdb, bh_adm_validate_data, bh_adm_validate_crd,
+    bh_adm_validate_podgroup, bh_adm_validate_workload;
 /* Custom resources, by the schema of their definition (crd/crd.h). */
 void bh_adm_default_custom(struct bh_sim_write *w);
 void bh_adm_validate_custom(struct bh_sim_write *w);
@@ -51,6 +52,9 @@ int bh_adm_default_template(struct bh_sim_write *w, struct bh_json *holder);
 int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char *dotted);
 /* Priority, DefaultTolerationSeconds and LimitRanger of a pod that is created. 0 or 403. */
 int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec);
+/* JobValidation: 403 if the number of pods of a gang is changed. */
+int bh_adm_job_gang(struct bh_sim_write *w);
+int bh_adm_group_priority(struct bh_sim_write *w, struct bh_json *spec); /* of a PodGroup */
 int bh_adm_pod_runtime_class(struct bh_sim_write *w, struct bh_json *spec);
 int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec);
 void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec);

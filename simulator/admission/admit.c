@@ -44,6 +44,8 @@ static const struct kind kinds[] = {
     KIND("policy", "PodDisruptionBudget", bh_adm_default_pdb, bh_adm_validate_pdb),
     KIND("scheduling.k8s.io", "PriorityClass", bh_adm_default_priorityclass,
          bh_adm_validate_priorityclass),
+    KIND("scheduling.k8s.io", "PodGroup", bh_adm_default_podgroup, bh_adm_validate_podgroup),
+    KIND("scheduling.k8s.io", "Workload", bh_adm_default_workload, bh_adm_validate_workload),
     KIND("", "PersistentVolume", bh_adm_default_pv, bh_adm_validate_pv),
     KIND("", "PersistentVolumeClaim", bh_adm_default_pvc, bh_adm_validate_pvc),
     KIND("storage.k8s.io", "StorageClass", bh_adm_default_storageclass,

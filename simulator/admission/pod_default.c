@@ -91,6 +91,9 @@ int bh_adm_default_pod(struct bh_sim_write *w)
         bh_adm_quantities_at(w, spec, "resources.limits"))
         return w->error->code;
     bh_adm_default_requests(a, spec);
+    if (bh_tree_has(spec, "schedulingGroup") && !bh_tree_has(w->old, "spec.schedulingGroup") &&
+        !bh_sim_feature(w->sim, "GenericWorkload"))
+        bh_json_unset(spec, "schedulingGroup");
     if (!bh_tree_has(spec, "enableServiceLinks"))
         bh_json_set_bool(a, spec, "enableServiceLinks", true);
     if (w->op == BH_SIM_OP_CREATE) {

@@ -61,23 +61,49 @@ static int check_given(struct bh_sim_write *w, const struct bh_json *spec, int64
     return 0;
 }
 
-int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec)
+/* The class that spec names, or the default one, whose name goes into spec; *ret NULL: there is none.
+ * 0 or 403. */
+static int find_class(struct bh_sim_write *w, struct bh_json *spec, const struct bh_json **ret)
 {
-    const char *name = bh_tree_str(spec, "priorityClassName"), *policy = "PreemptLowerPriority";
-    const struct bh_json *class;
-    int64_t priority = 0;
+    const char *name = bh_tree_str(spec, "priorityClassName");
 
     if (name && *name) {
         const struct bh_sim_obj *o = bh_sim_get(w->sim, classes_type(), "", name);
         if (!o)
             return bh_adm_forbid(w, "no PriorityClass with name %s was found", name);
-        class = bh_sim_obj_tree(w->arena, o);
-    } else {
-        class = default_class(w);
-        if (class)
-            bh_json_set_str(w->arena, spec, "priorityClassName",
-                            bh_tree_str(class, "metadata.name"));
+        *ret = bh_sim_obj_tree(w->arena, o);
+    } else if ((*ret = default_class(w))) {
+        bh_json_set_str(w->arena, spec, "priorityClassName", bh_tree_str(*ret, "metadata.name"));
     }
+    return 0;
+}
+
+int bh_adm_group_priority(struct bh_sim_write *w, struct bh_json *spec)
+{
+    const struct bh_json *class = NULL;
+
+    if (find_class(w, spec, &class))
+        return w->error->code;
+    const int64_t priority = bh_tree_i64(class, "value", 0);
+    const int64_t given = bh_tree_i64(spec, "priority", priority);
+    if (given != priority)
+        return bh_adm_forbid(w,
+                             "priority set in the pod group (%" PRId64
+                             ") must match the priority computed (%" PRId64
+                             ") based on the priority class set in the spec",
+                             given, priority);
+    bh_json_set_i64(w->arena, spec, "priority", priority);
+    return 0;
+}
+
+int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec)
+{
+    const char *policy = "PreemptLowerPriority";
+    const struct bh_json *class = NULL;
+    int64_t priority = 0;
+
+    if (find_class(w, spec, &class))
+        return w->error->code;
     if (class) {
         priority = bh_tree_i64(class, "value", 0);
         policy = bh_tree_str(class, "preemptionPolicy");

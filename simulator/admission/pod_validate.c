@@ -256,6 +256,22 @@ static void scheduling_gates(struct bh_sim_write *w, const char *at, const struc
 
 /* ---- the spec -------------------------------------------------------------------------------- */
 
+static void scheduling_group(struct bh_sim_write *w, const char *at, const struct bh_json *spec)
+{
+    const struct bh_json *group = bh_tree_obj(spec, "schedulingGroup");
+    const char *name = bh_tree_str(group, "podGroupName"), *field;
+
+    if (!group)
+        return;
+    field = bh_adm_member(w, at, "schedulingGroup");
+    if (!name)
+        bh_adm_invalid_text(w, field, "", "must specify one of: `podGroupName`");
+    else if (!*name)
+        bh_adm_invalid(w, field, group, "podGroupName", BH_SIM_SUBDOMAIN_TEXT);
+    else
+        bh_adm_dns_subdomain(w, field, group, "podGroupName");
+}
+
 void bh_adm_pod_spec(struct bh_sim_write *w, const char *at, const struct bh_json *spec)
 {
     const struct bh_json *list = bh_tree_arr(spec, "volumes");
@@ -284,4 +300,5 @@ void bh_adm_pod_spec(struct bh_sim_write *w, const char *at, const struct bh_jso
     bh_adm_one_of(w, at, spec, "preemptionPolicy", "Never PreemptLowerPriority", false);
     bh_adm_dns_subdomain(w, at, spec, "nodeName");
     bh_adm_dns_subdomain(w, at, spec, "schedulerName");
+    scheduling_group(w, at, spec);
 }

@@ -101,7 +101,7 @@ int bh_adm_default_job(struct bh_sim_write *w)
                  "podReplacementPolicy: %s, manualSelector: false",
                  bh_tree_has(spec, "podFailurePolicy") ? "Failed" : "TerminatingOrFailed");
     if (w->op != BH_SIM_OP_CREATE)
-        return bh_adm_default_template(w, spec);
+        return bh_adm_job_gang(w) ? w->error->code : bh_adm_default_template(w, spec);
     /* The labels that tie a job's pods to it, and the selector over them. */
     const char *uid = bh_tree_str(w->obj, "metadata.uid");
     const char *name = bh_tree_str(w->obj, "metadata.name");

@@ -62,15 +62,12 @@ const struct bh_sim_type *bh_sim_type_at(const struct bh_sim *s, size_t i)
     return v->custom.live ? &v->type : NULL;
 }
 
-bool bh_sim_type_served(const struct bh_sim_type *t)
-{
-    return !t->custom || t->custom->served;
-}
-
 const struct bh_sim_type *bh_sim_find_type(const struct bh_sim *s, const char *group,
                                            const char *version, const char *plural)
 {
     const struct bh_sim_type *t = bh_sim_type_find(group, version, plural);
+    if (t && !bh_sim_type_served(s, t))
+        t = NULL;
     for (size_t i = bh_sim_n_types; !t && i < bh_sim_type_count(s); i++) {
         const struct bh_sim_type *c = bh_sim_type_at(s, i);
         if (c && c->custom->served && bh_streq(c->plural, plural) && bh_streq(c->group, group) &&

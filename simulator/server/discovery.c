@@ -103,7 +103,7 @@ static void aggregated_type(struct bh_buf *b, const struct bh_sim_type *t)
 static const struct bh_sim_type *at(const struct bh_sim *s, size_t i)
 {
     const struct bh_sim_type *t = bh_sim_type_at(s, i);
-    return t && bh_sim_type_served(t) ? t : NULL;
+    return t && bh_sim_type_served(s, t) ? t : NULL;
 }
 
 /* Whether type i is the first one of its group, or (version) of its group and version. */

@@ -50,7 +50,7 @@ static void v3_type(struct bh_buf *b, const struct bh_sim_type *t)
 static const struct bh_sim_type *at(const struct bh_sim *s, size_t i)
 {
     const struct bh_sim_type *t = bh_sim_type_at(s, i);
-    return t && bh_sim_type_served(t) && (t->verbs & BH_SIM_PATCH) ? t : NULL;
+    return t && bh_sim_type_served(s, t) && (t->verbs & BH_SIM_PATCH) ? t : NULL;
 }
 
 /* "/openapi/v3/apis/apps/v1" */

@@ -12,6 +12,7 @@
 #include "simulator/server/data.h"
 #include "simulator/server/docs.h"
 #include "simulator/server/faults.h"
+#include "simulator/server/features.h"
 #include "simulator/server/history.h"
 #include "simulator/server/req.h"
 #include "simulator/server/watch.h"
@@ -189,7 +190,9 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
     metrics_init(s);
     bh_sim_clock_init(s);
     bh_sim_store_init(s);
-    int rc = bh_sim_audit_open(o->audit_log, &s->audit_fd, err);
+    int rc = bh_sim_features_init(s, err);
+    if (rc == 0)
+        rc = bh_sim_audit_open(o->audit_log, &s->audit_fd, err);
     if (rc == 0)
         rc = bh_sim_faults_parse(o->faults, &s->faults, err);
     if (rc == 0)
@@ -300,5 +303,6 @@ void bh_sim_free(struct bh_sim *s)
     bh_buf_fini(&s->reply);
     bh_buf_fini(&s->frame);
     bh_buf_fini(&s->frame2);
+    free(s->features);
     free(s);
 }

@@ -10,6 +10,8 @@
 #include "common/base/base.h"
 #include <uv.h>
 
+struct bh_feature_gates;
+struct bh_opt_list;
 struct bh_sim;
 
 struct bh_sim_options {
@@ -27,6 +29,9 @@ struct bh_sim_options {
     int64_t bookmark_interval_ns; /* 0 = 60 s */
     int64_t kubelet_delay_ns, node_grace_ns; /* see bh_sim_controller_options */
     bool no_controllers, no_kubelet;
+    const struct bh_feature_gates *features; /* NULL = defaults; read at the start */
+    const struct bh_opt_list
+        *runtime_config;        /* kube-apiserver's: "GROUP/VERSION=true"; NULL = none */
     const char *runtime_dir;    /* of the scheduler that works here; NULL = none is known */
     const char *decisions_file; /* written by that scheduler (decisions.h); NULL = none */
     bool annotate;              /* its attempts onto the pods, as kube-scheduler-simulator does */

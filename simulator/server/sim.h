@@ -63,7 +63,8 @@ enum bh_sim_type_flags {
     BH_SIM_REVIEW = 1 << 10,        /* nothing is stored: POST answers (access reviews) */
     BH_SIM_CUSTOM = 1 << 11,        /* of a CustomResourceDefinition (crd/crd.h) */
     BH_SIM_COMPUTED = 1 << 12,      /* nothing is stored: GET answers (metrics.k8s.io) */
-    BH_SIM_DEFINES = 1 << 13        /* its objects make types: CustomResourceDefinitions */
+    BH_SIM_DEFINES = 1 << 13,       /* its objects make types: CustomResourceDefinitions */
+    BH_SIM_ON_DEMAND = 1 << 14 /* served if gate and --runtime-config ask for it (features.c) */
 };
 struct bh_sim_bucket;
 struct bh_sim_type;
@@ -121,8 +122,10 @@ const struct bh_sim_type *bh_sim_find_kind(const struct bh_sim *s, const char *a
 /* All types of this server; NULL where one was that is gone. */
 size_t bh_sim_type_count(const struct bh_sim *s);
 const struct bh_sim_type *bh_sim_type_at(const struct bh_sim *s, size_t i);
-/* Whether clients see it: not every version of a custom resource is served. */
-bool bh_sim_type_served(const struct bh_sim_type *t);
+/* Whether clients see it: not every version of a custom resource is served, nor alpha APIs. */
+bool bh_sim_type_served(const struct bh_sim *s, const struct bh_sim_type *t);
+/* A gate of --feature-gates (common/flags/feature_gates.data). */
+bool bh_sim_feature(const struct bh_sim *s, const char *gate);
 /* Whether objects of t are kept under t itself: no review, no metrics, no second representation. */
 bool bh_sim_type_stores(const struct bh_sim_type *t);
 #define BH_SIM_CRD_GROUP     "apiextensions.k8s.io"

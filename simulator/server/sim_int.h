@@ -116,6 +116,7 @@ struct bh_sim_spans {
 struct bh_sim {
     uv_loop_t *loop;
     struct bh_sim_options opt;
+    struct bh_sim_features *features; /* features.c */
     struct bh_http_server *http;
     struct bh_sim_bucket *buckets;  /* one per type; those of second representations stay empty */
     struct bh_sim_customs *customs; /* types and buckets of definitions (custom.c); NULL = none */

@@ -31,6 +31,12 @@
         .stored_as = stored                                                                        \
     }
 #define T(...) T_AS(NULL, __VA_ARGS__)
+/* Workload and PodGroup: v1alpha2 is stored, and shown in the versions that came after it. */
+#define GROUPS(stored, v, of_group, of_workload)                                                   \
+    T_AS(stored, "scheduling.k8s.io", v, "PodGroup", "podgroups", "podgroup", "", "", "",          \
+         NS | ST | GEN | BH_SIM_ON_DEMAND, of_group),                                              \
+        T_AS(stored, "scheduling.k8s.io", v, "Workload", "workloads", "workload", "", "", "",      \
+             NS | GEN | BH_SIM_ON_DEMAND, of_workload)
 #define REVIEW(g, v, k, p, s, fl, pbd)                                                             \
     {                                                                                              \
         .group = g, .version = v, .kind = k, .plural = p, .singular = s, .short_names = "",        \
@@ -145,6 +151,9 @@ const struct bh_sim_type bh_sim_types[] = {
 
     T("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "priorityclass", "pc", "", "",
       GEN, PB(priority_class)),
+    GROUPS(NULL, "v1alpha2", PB(pod_group), PB(workload)),
+    GROUPS("scheduling.k8s.io/v1alpha2", "v1beta1", PB(pod_group_v1beta1), NULL),
+    GROUPS("scheduling.k8s.io/v1alpha2", "v1alpha3", PB(pod_group_v1beta1), NULL),
 
     T("sim.berth.dev", "v1alpha1", "Scenario", "scenarios", "scenario", "", "", "", ST | GEN, NULL),
 

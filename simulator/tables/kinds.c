@@ -11,6 +11,29 @@
 
 #include <inttypes.h>
 
+/* ---- PodGroup -------------------------------------------------------------------------------- */
+
+static void group_policy_cell(struct bh_table_row *r, const struct bh_json *group)
+{
+    bh_cell_str(r, bh_tree_has(group, "spec.schedulingPolicy.gang") ? "Gang" : "Basic");
+}
+
+/* The condition has another name in versions after v1alpha2. */
+static void group_status_cell(struct bh_table_row *r, const struct bh_json *group)
+{
+    const struct bh_json *scheduled = bh_tree_condition(group, "PodGroupScheduled");
+
+    if (!scheduled)
+        scheduled = bh_tree_condition(group, "PodGroupInitiallyScheduled");
+    if (bh_tree_condition_true(group, "DisruptionTarget"))
+        bh_cell_or(r, bh_tree_str(bh_tree_condition(group, "DisruptionTarget"), "reason"),
+                   "DisruptionTarget");
+    else
+        bh_cell_str(r, !scheduled                                ? "Pending"
+                       : bh_tree_is(scheduled, "status", "True") ? "Scheduled"
+                                                                 : "Unschedulable");
+}
+
 /* ---- Node ------------------------------------------------------------------------------------ */
 
 /* r->path: which of the node's addresses. */
@@ -559,6 +582,8 @@ const struct bh_table_cell bh_table_cells_kind[] = {
     {"node_address", node_address_cell},
     {"node_roles", node_roles_cell},
     {"node_status", node_status_cell},
+    {"group_policy", group_policy_cell},
+    {"group_status", group_status_cell},
     {"quota", quota_cell},
     {"event_first", event_first_cell},
     {"event_last", event_last_cell},

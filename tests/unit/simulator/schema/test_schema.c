@@ -51,7 +51,8 @@ static void test_every_type_has_fields(void)
 /* Every type that a field refers to is defined: an empty one would drop all members of it. */
 static void walk(const struct bh_oas_type *t, struct bh_map *seen)
 {
-    static const char *const empty[] = {"CustomResourceSubresourceStatus", "BasicSchedulingPolicy"};
+    static const char *const empty[] = {"CustomResourceSubresourceStatus", "BasicSchedulingPolicy",
+                                        "SingleDisruptionMode", "AllDisruptionMode"};
     bool may = false;
 
     if (bh_map_put(seen, (const char *)&t, sizeof(t), seen))
@@ -128,6 +129,8 @@ static void same_fields(const struct bh_oas_type *t, const ProtobufCMessageDescr
         return;
     for (unsigned i = 0; i < d->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &d->fields[i];
+        if (d == &k8s__pod_group__descriptor && bh_streq(f->name, "served"))
+            continue; /* ours, between processes */
         if (f == inlined) {
             same_fields(t, f->descriptor, seen);
             continue;
@@ -160,6 +163,8 @@ static void test_protobuf_of_every_kind(void)
         const struct bh_sim_type *t = &bh_sim_types[i];
         if ((t->flags & (BH_SIM_COMPUTED | BH_SIM_DEFINES)) || strstr(t->group, "berth"))
             continue;
+        if (bh_streq(t->kind, "Workload") && t->stored_as)
+            continue; /* JSON only */
         if (!t->pb)
             fprintf(stderr, "%s has no protobuf message\n", t->kind);
         CU_ASSERT_PTR_NOT_NULL_FATAL(t->pb);
