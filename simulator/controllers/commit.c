@@ -123,6 +123,7 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
     bh_ctl_podclaim_commit(c, change, old, obj);
     bh_ctl_quota_commit(c, change, old, obj);
     bh_ctl_service_commit(c, change, obj);
+    bh_ctl_podgroup_commit(c, change, old, obj);
 }
 
 struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
@@ -158,6 +159,8 @@ struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
         .slices = bh_sim_type_find("discovery.k8s.io", "v1", "endpointslices"),
         .quotas = bh_sim_type_find("", "v1", "resourcequotas"),
         .claim_templates = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaimtemplates"),
+        .podgroups = bh_sim_type_find("scheduling.k8s.io", "v1alpha2", "podgroups"),
+        .workloads = bh_sim_type_find("scheduling.k8s.io", "v1alpha2", "workloads"),
         .pdbs = bh_sim_type_find("policy", "v1", "poddisruptionbudgets")};
     c->kubelet.next_pod_ip = c->kubelet.next_node_ip = 1;
     bh_sim_drain(s); /* commits made before are told by tell_present, once */

@@ -44,10 +44,11 @@ enum bh_ctl {
     BH_CTL_POD_LIFE,       /* pod for which the kubelet has something to do now */
     BH_CTL_CRONJOB,
     BH_CTL_HPA,
-    BH_CTL_RESIZE,  /* running pod whose containers ask for something else */
-    BH_CTL_QUOTA,   /* name "": all quotas of the namespace */
-    BH_CTL_SERVICE, /* name "": all services of the namespace */
-    BH_CTL_ADOPT    /* name = uid of a workload, "": all of the namespace */
+    BH_CTL_RESIZE,   /* running pod whose containers ask for something else */
+    BH_CTL_QUOTA,    /* name "": all quotas of the namespace */
+    BH_CTL_SERVICE,  /* name "": all services of the namespace */
+    BH_CTL_PODGROUP, /* one that is being deleted: has it pods? */
+    BH_CTL_ADOPT     /* name = uid of a workload, "": all of the namespace */
 };
 #define BH_CTL_N (BH_CTL_ADOPT + 1)
 
@@ -55,7 +56,7 @@ struct bh_ctl_types {
     const struct bh_sim_type *pods, *nodes, *namespaces, *configmaps, *serviceaccounts,
         *deployments, *replicasets, *replicationcontrollers, *statefulsets, *daemonsets, *jobs,
         *revisions, *cronjobs, *hpas, *claims, *pdbs, *volumes, *classes, *resource_claims,
-        *claim_templates, *quotas, *services, *endpoints, *slices;
+        *claim_templates, *quotas, *services, *endpoints, *slices, *podgroups, *workloads;
 };
 
 /* ---- work queue (queue.c) -------------------------------------------------------------------- */
@@ -147,7 +148,7 @@ int64_t bh_ctl_delay(const struct bh_sim_controllers *c, int64_t ns);
 typedef void bh_ctl_sync_fn(struct bh_sim_controllers *c, struct bh_sim_obj *obj);
 bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_statefulset,
     bh_ctl_sync_daemonset, bh_ctl_sync_job, bh_ctl_sync_namespace, bh_ctl_sync_claim,
-    bh_ctl_sync_volume, bh_ctl_sync_pod_claims, bh_ctl_sync_resource_claim,
+    bh_ctl_sync_volume, bh_ctl_sync_pod_claims, bh_ctl_sync_resource_claim, bh_ctl_sync_podgroup,
     bh_ctl_sync_taint_eviction, bh_ctl_sync_pod_life, bh_ctl_sync_cronjob, bh_ctl_sync_hpa,
     bh_ctl_sync_resize;
 typedef void bh_ctl_key_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
@@ -190,6 +191,12 @@ bool bh_ctl_kubelet_stopped(const struct bh_json *node); /* by its annotation */
 void bh_ctl_taints_of(struct bh_sim_controllers *c, const char *node, const struct bh_json *taints);
 void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
+void bh_ctl_podgroup_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                            const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
+/* The PodGroup of a job's pods (gate WorkloadWithJob), made with its Workload if the job has not begun
+ * yet; *ret_name, in c->arena, NULL: they need none. -EAGAIN: it could not be made, which is told. */
+int bh_ctl_job_group(struct bh_sim_controllers *c, struct bh_sim_obj *job,
+                     const struct bh_json *tree, const char **ret_name);
 void bh_ctl_service_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                            const struct bh_sim_obj *obj);
 void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,

@@ -22,6 +22,7 @@ struct job {
     int64_t active, ready, succeeded, failed;
     int64_t completions, parallelism, backoff; /* completions -1 = any success ends it */
     bool indexed, suspended;
+    const char *group;                  /* PodGroup of its pods; NULL = none */
     const char *end, *reason, *message; /* condition that ends it now: Complete or Failed */
     int64_t deadline_ns;                /* wall clock; 0 = none */
     int64_t next_ns;                    /* when failed pods may be replaced; wall clock, 0 = now */
@@ -103,13 +104,15 @@ static struct bh_json *pod_for(struct job *j, int64_t idx)
     const struct bh_json *template = bh_tree_obj(j->tree, "spec.template");
 
     if (idx < 0)
-        return bh_ctl_pod_of(a, j->obj, template, j->obj->name);
+        return bh_ctl_pod_of(a, j->obj, template, j->obj->name); /* has no group: is not indexed */
     const char *n = bh_arena_printf(a, "%" PRId64, idx);
     const char *name = bh_arena_printf(a, "%s-%s", j->obj->name, n);
-    return bh_json_add(a, bh_ctl_pod_of(a, j->obj, template, name),
-                       "metadata: {labels: {" INDEX_LABEL ": %s}, "
-                       "annotations: {" INDEX_LABEL ": %s}}, spec: {hostname: %s}",
-                       n, n, name);
+    struct bh_json *pod = bh_json_add(a, bh_ctl_pod_of(a, j->obj, template, name),
+                                      "metadata: {labels: {" INDEX_LABEL ": %s}, "
+                                      "annotations: {" INDEX_LABEL ": %s}}, spec: {hostname: %s}",
+                                      n, n, name);
+    return j->group ? bh_json_add(a, pod, "spec: {schedulingGroup: {podGroupName: %s}}", j->group)
+                    : pod;
 }
 
 static void create(struct job *j, int64_t n, uint8_t *taken)
@@ -289,6 +292,10 @@ void bh_ctl_sync_job(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
     j.backoff = bh_tree_i64(j.tree, "spec.backoffLimit", 6);
     j.indexed = bh_tree_is(j.tree, "spec.completionMode", "Indexed") && j.completions >= 0;
     j.suspended = bh_tree_bool(j.tree, "spec.suspend", false);
+    if (!j.suspended && bh_ctl_job_group(c, obj, j.tree, &j.group)) {
+        bh_ctl_again(c, BH_CTL_JOB, obj, BH_CTL_RETRY_NS);
+        return;
+    }
     read_deadline(&j);
     move(&j);
     bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &j);

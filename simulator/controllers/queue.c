@@ -59,6 +59,7 @@ static const struct {
     [BH_CTL_RESIZE] = {OF(pods), bh_ctl_sync_resize, NULL, false, false},
     [BH_CTL_QUOTA] = {0, NULL, bh_ctl_sync_quota, false, false},
     [BH_CTL_SERVICE] = {0, NULL, bh_ctl_sync_service, false, false},
+    [BH_CTL_PODGROUP] = {OF(podgroups), bh_ctl_sync_podgroup, NULL, false, true},
     [BH_CTL_ADOPT] = {0, NULL, bh_ctl_sync_adopt, false, false},
 };
 

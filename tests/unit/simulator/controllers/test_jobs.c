@@ -5,6 +5,7 @@
  */
 #include "tests/unit/simulator/controllers/controllers_test.h"
 
+#include "common/flags/feature_gates.h"
 #include "common/k8s/quantity.h"
 #include "simulator/controllers/cron.h"
 
@@ -341,6 +342,83 @@ static void test_autoscaler(void)
     world_fini(&w);
 }
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static void start_with_groups(struct world *w)
+{
+    const char *one[] = {"GenericWorkload=true", "WorkloadWithJob=true"};
+    const struct bh_opt_list gates = {one, 2}, none = {0};
+    static struct bh_feature_gates g;
+    struct bh_err err = {""};
+
+    bh_feature_gates_init(&g);
+    CU_ASSERT_EQUAL_FATAL(bh_feature_gates_set(&g, &gates, &none, &none, &err), 0);
+    world_manual(w, (struct bh_sim_options){.features = &g});
+    make(&w->f, "Node", "", NODE("n1"));
+    pass(w, 0);
+}
+
+#define INDEXED(name, parallelism)                                                                 \
+    "metadata: {name: " name "}\nspec:\n  completions: 3\n  parallelism: " parallelism             \
+    "\n  completionMode: Indexed\n" JOB_POD(RUNS("30s"))
+
+/* An indexed job all of whose pods run at once is a gang. */
+static void test_a_job_makes_its_group(void)
+{
+    struct world w;
+    struct bh_sim_objs l = {0}, pods = {0};
+
+    start_with_groups(&w);
+    make(&w.f, "Job", "default", INDEXED("gang", "3"));
+    make(&w.f, "Job", "default", INDEXED("two", "2"));
+    pass(&w, 1);
+    bh_sim_list(w.f.s, type_of("podgroups"), "default", &l);
+    CU_ASSERT_EQUAL_FATAL(l.n, 1); /* none for the other job */
+    const struct bh_sim_obj *job = get(&w.f, "jobs", "default", "gang");
+    CU_ASSERT_STRING_EQUAL(l.v[0]->owner_uid, job->uid);
+    CU_ASSERT_EQUAL(l.v[0]->n_owners, 2);
+    CU_ASSERT_STRING_EQUAL(field(&w.f, l.v[0], "spec.schedulingPolicy.gang.minCount"), "3");
+    CU_ASSERT_STRING_EQUAL(
+        field(&w.f, l.v[0], "spec.podGroupTemplateRef.workload.podGroupTemplateName"),
+        "gang-pgt-0");
+    bh_sim_list(w.f.s, type_of("pods"), "default", &pods);
+    CU_ASSERT_EQUAL(pods.n, 5);
+    for (size_t i = 0; i < pods.n; i++)
+        CU_ASSERT_STRING_EQUAL(field(&w.f, pods.v[i], "spec.schedulingGroup.podGroupName"),
+                               bh_streq(pods.v[i]->owner_uid, job->uid) ? l.v[0]->name : "");
+    bh_sim_objs_fini(&pods);
+    CU_ASSERT_EQUAL(change(&w.f, "Job", "default", "gang", BH_SIM_MAIN, "spec.parallelism", "2"),
+                    403);
+    CU_ASSERT_PTR_NOT_NULL(strstr(w.f.e.message, "cannot change parallelism for a Job referencing "
+                                                 "gang-scheduled PodGroup \""));
+    CU_ASSERT_EQUAL(change(&w.f, "Job", "default", "two", BH_SIM_MAIN, "spec.parallelism", "1"), 0);
+    bh_sim_objs_fini(&l);
+    world_fini(&w);
+}
+
+/* A group that is deleted stays while one of its pods runs. */
+static void test_a_group_with_pods_is_protected(void)
+{
+    struct world w;
+
+    start_with_groups(&w);
+    make(&w.f, "PodGroup", "default",
+         "metadata: {name: g}\nspec: {schedulingPolicy: {gang: {minCount: 1}}}");
+    make(&w.f, "Pod", "default",
+         "metadata: {name: p, annotations: {" RUNS(
+             "30s") "}}\nspec: {restartPolicy: Never, "
+                    "schedulingGroup: {podGroupName: g}, containers: [{name: c, image: i}]}");
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, type_of("podgroups"), "default", "g", NULL, NULL), 0);
+    pass(&w, 10);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(get(&w.f, "podgroups", "default", "g"));
+    CU_ASSERT(get(&w.f, "podgroups", "default", "g")->deleting);
+    pass(&w, 30); /* the pod has finished, and is still there */
+    CU_ASSERT_EQUAL(count_pods(&w, "Succeeded"), 1);
+    CU_ASSERT_PTR_NULL(get(&w.f, "podgroups", "default", "g"));
+    world_fini(&w);
+}
+
 BH_TESTS("simulator/controllers/jobs", {"jobs run as long as they are told", test_run_time},
          {"other pods too", test_run_time_of_other_pods},
          {"failed pods are replaced later and later", test_back_off},
@@ -349,4 +427,6 @@ BH_TESTS("simulator/controllers/jobs", {"jobs run as long as they are told", tes
          {"a cron job makes jobs", test_cron_runs}, {"jobs that overlap", test_cron_policies},
          {"a suspended cron job", test_cron_suspended},
          {"a schedule that cannot be read", test_cron_unreadable},
-         {"an autoscaler keeps the bounds", test_autoscaler})
+         {"an autoscaler keeps the bounds", test_autoscaler},
+         {"a job makes its group", test_a_job_makes_its_group},
+         {"a group with pods is protected", test_a_group_with_pods_is_protected})
