@@ -11,6 +11,7 @@
 #include "cli/cluster.h"
 #include "cli/config.h"
 #include "scheduler/native/native.h"
+#include "common/flags/feature_gates.h"
 #include "simulator/server/sim.h"
 #include "simulator/trial/trial.h"
 #include <errno.h>
@@ -28,6 +29,8 @@ struct arguments {
     bool demo;       /* `berth demo`: an empty cluster, and the page's tour is opened */
     bool no_example;
     struct bh_native_options plugins;
+    struct bh_opt_list gates, apis; /* --feature-gates, --runtime-config */
+    char *gates_text, *apis_text;   /* as the processes are given them */
 };
 
 /* What is there already is left alone: it came with --data. */
@@ -253,6 +256,28 @@ static int check_config(const char *path, struct bh_err *err)
     return rc;
 }
 
+/* "--feature-gates=A=true,B=true"; NULL without any. */
+static char *as_flag(const char *name, const struct bh_opt_list *l)
+{
+    struct bh_buf b = {0};
+
+    for (size_t i = 0; i < l->n; i++)
+        bh_buf_addf(&b, "%s%s%s", i ? "," : name, i ? "" : "=", l->v[i]);
+    return b.p;
+}
+
+/* They are checked here, where a mistake is told before anything runs. */
+static int read_gates(struct arguments *a, struct bh_err *err)
+{
+    const struct bh_opt_list none = {0};
+    struct bh_feature_gates gates;
+
+    bh_feature_gates_init(&gates);
+    a->up.gates = a->gates_text = as_flag("--feature-gates", &a->gates);
+    a->up.runtime_config = a->apis_text = as_flag("--runtime-config", &a->apis);
+    return bh_feature_gates_set(&gates, &a->gates, &none, &none, err);
+}
+
 static const char of_deciding[] =
     "binders data record-decisions annotate-decisions no-example leader-elect plugin-writes";
 
@@ -285,6 +310,11 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"annotate-decisions", 0, BH_OPT_BOOL, &a->up.annotate, NULL,
          "write them onto the built-in server's pods as well, with kube-scheduler-simulator's "
          "annotations"},
+        {"feature-gates", 0, BH_OPT_STRLIST, &a->gates, "NAME=BOOL,...",
+         "kube-scheduler's, for all processes and the built-in API server"},
+        {"runtime-config", 0, BH_OPT_STRLIST, &a->apis, "GROUP/VERSION=BOOL,...",
+         "APIs of the built-in API server that are not stable, as kube-apiserver's: "
+         "scheduling.k8s.io/v1alpha2=true with gate GenericWorkload"},
         {"leader-elect", 0, BH_OPT_BOOL, &a->up.leader_elect, NULL,
          "schedule only while this machine holds the lease kube-system/kube-scheduler"},
         BH_NATIVE_OPTIONS(a->plugins),
@@ -305,6 +335,11 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
                             table[i].name);
     if (rc == 0 && a->up.observe && !a->up.kubeconfig)
         rc = bh_err_set(err, -EINVAL, "--observe needs --kubeconfig FILE: the cluster to observe");
+    rc = rc == 0 ? read_gates(a, err) : rc;
+    if (rc == 0 && a->up.kubeconfig && a->apis.n)
+        rc = bh_err_set(
+            err, -EINVAL,
+            "--runtime-config is of the built-in API server, --kubeconfig names another");
     if (rc == 0 && (a->up.binders < 1 || a->up.binders > MAX_BINDERS))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --binders: 1 to %d",
                         (long long)a->up.binders, MAX_BINDERS);
@@ -372,6 +407,10 @@ static int start(struct arguments a, int argc, char **argv)
         bh_instance_end(u->dir);
     bh_up_stop(u);
     bh_up_close(u);
+    free(a.gates_text);
+    free(a.apis_text);
+    bh_opt_list_fini(&a.gates);
+    bh_opt_list_fini(&a.apis);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
 }
 

@@ -50,6 +50,7 @@ struct bh_up_options {
     const char *config, *runtime, *data, *record; /* config, runtime, data NULL = none */
     const char *gates;                            /* "--feature-gates=...", NULL = defaults */
     const char *plugin_writes;                    /* the binders', NULL = none */
+    const char *runtime_config; /* of the built-in server: "--runtime-config=...", NULL = none */
     int64_t binders, port;
     int64_t front_port; /* -1: the usual one, or a free one */
     bool annotate, leader_elect, no_kubelet, no_front;

@@ -98,7 +98,7 @@ static int copy_config(struct bh_up *u, const char *from, struct bh_err *err)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* What watcher and front read of the configuration, behind the first n. */
+/* What watcher and front read of configuration and flags, behind the first n. */
 static void add_config(const char **args, unsigned n, const struct bh_up_options *a)
 {
     if (!a->leader_elect)
@@ -107,6 +107,8 @@ static void add_config(const char **args, unsigned n, const struct bh_up_options
         args[n++] = "--config";
         args[n++] = a->config;
     }
+    if (a->gates)
+        args[n++] = a->gates;
 }
 
 /* Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. */
@@ -152,7 +154,7 @@ static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
 static void describe_server(struct bh_up *u, const struct bh_up_options *a)
 {
     char port[16];
-    const char *args[18] = {"--port",        port,  "--kubeconfig-out", u->kubeconfig,
+    const char *args[20] = {"--port",        port,  "--kubeconfig-out", u->kubeconfig,
                             "--runtime-dir", u->dir};
     unsigned n = 6;
 
@@ -164,6 +166,10 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
         args[n++] = "--data";
         args[n++] = a->data;
     }
+    if (a->gates)
+        args[n++] = a->gates;
+    if (a->runtime_config)
+        args[n++] = a->runtime_config;
     if (a->no_kubelet)
         args[n++] = "--no-kubelet";
     if (a->observe) {

@@ -44,6 +44,9 @@ KUBE_SCHEDULER = [
         rule(['resource.k8s.io'], ['resourceclaims', 'resourceclaims/status'], R + ['patch', 'update']),
         rule(['resource.k8s.io'], ['resourceclaims'], ['create', 'delete']),
         rule(['resource.k8s.io'], ['resourceclaims/binding'], ['patch', 'update']),
+        # with gate GenericWorkload
+        rule(['scheduling.k8s.io'], ['podgroups'], R),
+        rule(['scheduling.k8s.io'], ['podgroups/status'], ['patch', 'update']),
         # system:volume-scheduler
         rule([''], ['persistentvolumes', 'persistentvolumeclaims'], R + ['patch', 'update']),
         rule(['storage.k8s.io'], ['storageclasses'], R)]),
@@ -65,6 +68,8 @@ UNUSED = {
     ('berth:binder', '*', 'resource.k8s.io', 'resourceclaims', 'delete'): 'a claim for extended resources whose pod went before it was bound',
     ('berth:binder', '*', 'resource.k8s.io', 'resourceclaims/binding', 'patch'):
         'of 1.36: a server checks it beside resourceclaims/status when an allocation changes',
+    ('berth:watcher', '*', 'scheduling.k8s.io', 'podgroups', '*'): 'of gate GenericWorkload, which is off',
+    ('berth:binder', '*', 'scheduling.k8s.io', 'podgroups/status', 'patch'): 'of gate GenericWorkload, which is off',
     ('berth:front', '*', '*', 'configmaps', '*'): 'read by name; list and watch come with the cluster\'s own role',
 }
 

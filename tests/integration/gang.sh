@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tests/integration/gang.sh - PodGroups and Workloads as a person meets them with kubectl: served when asked for, in
+# the versions of 1.36 and of later clusters, refused with reasons, explained, printed, protected; seen by the watcher
+# usage: BERTH_BIN=build/bin tests/integration/gang.sh
+. "$(dirname "$0")/lib/common.sh"
+trap finish EXIT
+command -v kubectl >/dev/null || { skip "gang" "no kubectl"; finish; exit; }
+
+GATES=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true,WorkloadAwarePreemption=true
+OLD=scheduling.k8s.io/v1alpha2
+NEW=scheduling.k8s.io/v1beta1
+
+# group NAME API SPEC: a PodGroup as YAML
+group() { printf 'apiVersion: %s\nkind: PodGroup\nmetadata: {name: %s}\nspec: %s\n' "$2" "$1" "$3"; }
+create() { group "$@" | kubectl create -f -; }
+# fails TEXT COMMAND...: it does, and says why
+fails() {
+    local text=$1 out
+    shift
+    if out=$("$@" 2>&1); then echo "did not fail: $out"; return 1; fi
+    grep -qF -- "$text" <<<"$out" || { echo "wanted: $text"; echo "got: $out"; return 1; }
+}
+refused() { fails "$1" create "${@:2}"; } # TEXT NAME API SPEC
+column() { kubectl get podgroup "$1" -o wide --no-headers | awk -v n="$2" '{print $n}'; }
+is() { [ "$("${@:2}")" = "$1" ] || { echo "wanted $1, got: $("${@:2}")"; return 1; }; }
+absent() { ! kubectl get "$@" 2>/dev/null; }
+no_such_version() { ! kubectl get --raw "/apis/$1" 2>/dev/null; }
+
+check "a gate that is none is told before anything runs" fails 'unrecognized feature gate: Gangs' \
+    "$BERTH_BIN/berth" up --feature-gates Gangs=true
+start_up --no-example --feature-gates $GATES --runtime-config $OLD=true,$NEW=true || exit
+
+# ---- served ----
+expect "discovery has both versions" '"scheduling.k8s.io/v1alpha2".*"scheduling.k8s.io/v1beta1"' kubectl get --raw /apis/scheduling.k8s.io
+check "but not the one that nobody asked for" no_such_version scheduling.k8s.io/v1alpha3
+expect "kubectl knows the kinds" 'podgroups .*true +PodGroup' kubectl api-resources --namespaced
+expect "explain: what a gang is" 'minCount.*<integer>.*-required-' kubectl explain podgroup.spec.schedulingPolicy.gang --api-version $OLD
+expect "explain: the reference of later versions" 'workloadRef' kubectl explain podgroup.spec --api-version $NEW
+
+# ---- created, printed ----
+check "a gang" create gang $OLD '{schedulingPolicy: {gang: {minCount: 3}}, schedulingConstraints: {topology: [{key: rack}]}}'
+check "a basic group, in the later version" create plain $NEW '{schedulingPolicy: {basic: {}}, disruptionMode: {all: {}}}'
+expect "its columns" 'NAME +POLICY +WORKLOAD +STATUS +AGE' kubectl get podgroups
+check "gang: policy" is Gang column gang 2
+check "plain: policy" is Basic column plain 2
+check "no workload" is '<none>' column gang 3
+check "not scheduled yet" is Pending column gang 4
+check "a disruption mode in one version" is PodGroup kubectl get podgroups.v1alpha2.scheduling.k8s.io plain -o 'jsonpath={.spec.disruptionMode}'
+check "is the same in the other" is '{"single":{}}' kubectl get podgroups.v1beta1.scheduling.k8s.io gang -o 'jsonpath={.spec.disruptionMode}'
+
+# ---- refused ----
+check "no policy" refused 'spec.schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`' a $OLD '{schedulingPolicy: {}}'
+check "minCount" refused 'spec.schedulingPolicy.gang.minCount: Invalid value: -2: must be greater than or equal to 1' a $OLD '{schedulingPolicy: {gang: {minCount: -2}}}'
+check "two topologies" refused 'spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item' a $OLD \
+    '{schedulingPolicy: {basic: {}}, schedulingConstraints: {topology: [{key: a}, {key: b}]}}'
+check "two disruption modes" refused 'spec.disruptionMode: Invalid value: "{`single`, `all`}": exactly one of `single`, `all` is required, but multiple fields are set' \
+    a $NEW '{schedulingPolicy: {basic: {}}, disruptionMode: {single: {}, all: {}}}'
+check "a workload that is not there" refused 'PodGroup rejected: Workload "w" not found' a $NEW \
+    '{schedulingPolicy: {basic: {}}, workloadRef: {workloadName: w, templateName: t}}'
+check "a reference without template, named as the version has it" refused 'spec.workloadRef.templateName: Required value' a $NEW \
+    '{schedulingPolicy: {basic: {}}, workloadRef: {workloadName: w}}'
+check "a field of the other version" refused 'unknown field "spec.workloadRef"' a $OLD '{schedulingPolicy: {basic: {}}, workloadRef: {}}'
+check "minCount may not change in 1.36" fails 'field is immutable' kubectl patch podgroups.v1alpha2.scheduling.k8s.io gang --type merge \
+    -p '{"spec":{"schedulingPolicy":{"gang":{"minCount":2}}}}'
+check "but later" kubectl patch podgroups.v1beta1.scheduling.k8s.io gang --type merge -p '{"spec":{"schedulingPolicy":{"gang":{"minCount":2}}}}'
+
+# ---- workloads ----
+check "a workload" kubectl create -f - <<EOF
+apiVersion: $NEW
+kind: Workload
+metadata: {name: w}
+spec: {podGroupTemplates: [{name: t, schedulingPolicy: {gang: {minCount: 2}}}]}
+EOF
+check "a group of it" create made $NEW '{schedulingPolicy: {gang: {minCount: 2}}, workloadRef: {workloadName: w, templateName: t}}'
+check "shows it" is w column made 3
+check "and as 1.36 calls it" is t kubectl get podgroups.v1alpha2.scheduling.k8s.io made -o 'jsonpath={.spec.podGroupTemplateRef.workload.podGroupTemplateName}'
+
+# ---- status ----
+server=$(kubectl config view -o 'jsonpath={.clusters[0].cluster.server}')
+status_of() { # as the scheduler's binder writes it
+    curl -fsS -X PATCH -H 'Content-Type: application/strategic-merge-patch+json' --data "$1" \
+        "$server/apis/$OLD/namespaces/default/podgroups/gang/status"
+}
+condition() {
+    printf '{"status":{"conditions":[{"type":"PodGroupScheduled","status":"%s","reason":"%s","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}' "$1" "$2"
+}
+check "its condition" status_of "$(condition False Unschedulable)"
+check "shows in the table" is Unschedulable column gang 4
+check "scheduled" status_of "$(condition True Scheduled)"
+check "shows, too" is Scheduled column gang 4
+check "there is one of its type" is PodGroupScheduled kubectl get podgroup gang -o 'jsonpath={.status.conditions[*].type}'
+check "a condition without a reason is none" fails 'status.conditions[0].reason: Required value: must be set' \
+    kubectl patch podgroups.v1alpha2.scheduling.k8s.io gang --subresource status --type merge -p '{"status":{"conditions":[{"type":"A","status":"True","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
+
+# ---- pods, protection ----
+pod() { printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulingGroup: %s, containers: [{name: c, image: i}]}' "$1" "$2"; }
+check "a pod of the gang" kubectl create -f - <<<"$(pod p '{podGroupName: gang}')"
+check "a group without a name" fails 'spec.schedulingGroup: Invalid value: "": must specify one of: `podGroupName`' kubectl create -f - <<<"$(pod q '{}')"
+check "a group that is deleted" kubectl delete podgroup gang --wait=false
+check "stays while it has pods" kubectl get podgroup gang
+check "they go" kubectl delete pod p --wait --grace-period=0 --force
+eventually "and it with them" 20 absent podgroup gang
+
+# ---- the watcher ----
+watched() { curl -fsS "http://127.0.0.1:$(metrics_port watcher)/metrics" | grep -qE '^berth_watcher_objects\{kind="PodGroup"\} 2'; }
+eventually "the watcher has the two that are left" 20 watched
