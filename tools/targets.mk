@@ -115,6 +115,10 @@ conformance: ## replay recorded decisions: make conformance CORPUS=DIR
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
 	@$(BUILD)/bin/berth conformance $(CORPUS)
 
+conformance-gang: ## scenarios of groups of pods against `berth up`: make conformance-gang ONLY=TEXT
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@python3 tests/conformance/gang/run.py --bin $(BUILD)/bin $(if $(ONLY),--only "$(ONLY)")
+
 # What takes longer than `check` may: a list of its own, out of two more builds.
 DEEP_SAN    := SANITIZE=address,undefined CC=clang-14
 DEEP_THREAD := SANITIZE=thread WERROR=
@@ -227,4 +231,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
+.PHONY: all simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
