@@ -8,6 +8,7 @@
 #include "common/base/loop.h"
 #include "common/bus/bus.h"
 #include "common/k8s/codec.h"
+#include "common/k8s/pod_group.h"
 #include "common/snapshot/announce.h"
 #include "common/snapshot/snapshot.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -26,14 +27,16 @@ struct env {
     struct bh_watcher *watcher;
     char *dir, url[64], shm[64];
     unsigned synced, failed;
-    bool hold_claims; /* ResourceClaims are not answered */
+    bool hold_claims;          /* ResourceClaims are not answered */
+    bool pod_groups;           /* are watched; the server has them in v1beta1 */
+    struct bh_pod_group group; /* the last one told */
     struct raw_conn *held, *pods, *nodes, *namespaces;
     /* as a scheduler sees it */
     struct bh_symtab *symtab;
     struct bh_snap_reader *reader;
     unsigned nodes_seen, pods_seen;
     struct bh_bus *bus;
-    struct bh_arena arena;
+    struct bh_arena arena, kept;
     bool begun, feed_synced;
     uint64_t seq, incarnation, bound_pos;
     struct {
@@ -85,7 +88,13 @@ static void list_reply(struct env *e, struct raw_conn *c, const char *target)
         raw_json(c, 200,
                  LIST("{\"metadata\":{\"name\":\"ns\",\"uid\":\"u-ns\",\"resourceVersion\":"
                       "\"3\",\"labels\":{\"team\":\"a\"}}}"));
-    else if (strstr(target, "/deviceclasses?"))
+    else if (strstr(target, "/v1beta1/podgroups?"))
+        raw_json(c, 200,
+                 LIST("{" META("gang", "u-gang",
+                               "4") ",\"spec\":{\"schedulingPolicy\":{\"gang\":{"
+                                    "\"minCount\":3}},\"disruptionMode\":{\"all\":{}}}},{" META(
+                                        "nothing", "u-nothing", "5") "}"));
+    else if (strstr(target, "/deviceclasses?") || strstr(target, "/podgroups?"))
         raw_json(c, 404, "{\"kind\":\"Status\",\"code\":404,\"reason\":\"NotFound\"}");
     else if (strstr(target, "/resourceclaims?") && e->hold_claims)
         e->held = c;
@@ -125,11 +134,25 @@ static void on_snap(void *arg, const struct bh_snap_event *ev)
         e->nodes_seen = e->pods_seen = 0;
 }
 
+/* Whatever the server has, it travels as v1alpha2. */
+static void see_group(struct env *e, const Berth__ObjectChange *c)
+{
+    ProtobufCMessage *m = NULL;
+    struct bh_err err = {""};
+
+    CU_ASSERT_EQUAL_FATAL(bh_pb_unpack(&e->kept, bh_kinds[BH_KIND_PODGROUP].desc, c->object.data,
+                                       c->object.len, &m, &err),
+                          0);
+    CU_ASSERT_EQUAL(bh_pod_group_read((const K8s__PodGroup *)m, &e->group, &err), 0);
+}
+
 static void see(struct env *e, const Berth__ObjectChange *c)
 {
     static const char ops[] = {'+', '~', '-', '='};
     if (e->n_seen == MAX_SEEN)
         return;
+    if (c->kind == BH_KIND_PODGROUP && c->object.len)
+        see_group(e, c);
     e->seen[e->n_seen].op = ops[c->op];
     e->seen[e->n_seen].kind = c->kind;
     e->seen[e->n_seen].in_list = c->in_list;
@@ -207,6 +230,7 @@ static int start(struct env *e, struct bh_watcher **ret, struct bh_err *err)
     const struct bh_watcher_options o = {.api = &api,
                                          .runtime_dir = e->dir,
                                          .metrics_address = "127.0.0.1:0",
+                                         .pod_groups = e->pod_groups,
                                          .user_agent = "berth-watcher/test"};
     const struct bh_watcher_callbacks cb = {on_synced, on_failed, e};
     return bh_watcher_new(&e->loop, &o, &cb, ret, err);
@@ -231,6 +255,7 @@ static void setup(struct env *e)
     e->symtab = bh_symtab_new();
     e->reader = bh_snap_reader_new(e->dir, e->symtab);
     bh_arena_init(&e->arena, 0);
+    bh_arena_init(&e->kept, 0);
     CU_ASSERT_EQUAL(bh_bus_endpoint(e->dir, "watcher", endpoint, &err), 0);
     CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, "sched", &e->bus, &err), 0);
 }
@@ -260,6 +285,7 @@ static void teardown(struct env *e)
     CU_ASSERT_EQUAL(shm_files(e), 0);
     bh_symtab_free(e->symtab);
     bh_arena_fini(&e->arena);
+    bh_arena_fini(&e->kept);
     free(socket);
     free(e->dir);
 }
@@ -307,6 +333,21 @@ static void test_initial_state(void)
     char line[128];
     bh_watcher_status(e.watcher, line);
     CU_ASSERT_STRING_EQUAL(line, "watching: 1 nodes, 1 assigned pods, 1 pending, 1 schedulers");
+    teardown(&e);
+}
+
+static void test_groups_of_pods(void)
+{
+    struct env e = {.pod_groups = true};
+
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 3);
+    CU_ASSERT(find(&e, '+', "gang") >= 0);
+    CU_ASSERT(find(&e, '+', "nothing") < 0); /* it says nothing that could be acted on */
+    CU_ASSERT_STRING_EQUAL(e.group.version, "v1beta1");
+    CU_ASSERT_STRING_EQUAL(e.group.condition, "PodGroupInitiallyScheduled");
+    CU_ASSERT(e.group.min_count == 3 && e.group.whole);
     teardown(&e);
 }
 
@@ -514,6 +555,7 @@ static void test_second_watcher(void)
 
 BH_TESTS("watcher/watcher",
          {"nodes and assigned pods in the snapshot, the rest over the bus", test_initial_state},
+         {"groups of pods, in one form", test_groups_of_pods},
          {"synced only when every kind has been listed", test_synced_means_everything},
          {"pods: pending, bound, terminated, deleted, replaced", test_pod_transitions},
          {"nodes and other objects come and go; broken ones are skipped", test_objects_and_nodes},
