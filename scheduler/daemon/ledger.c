@@ -167,10 +167,11 @@ static void record(struct bh_ledger *l, struct bh_work *w, uint64_t until_boot_n
 static void queue(struct bh_ledger *l, struct bh_work *w)
 {
     (void)bh_map_put(&l->by_id, (const char *)&w->item.id, sizeof(w->item.id), w);
-    if (w->on_behalf)
+    if (w->on_behalf) {
         w->on_behalf->evictions++;
-    if (w->lane == LANE_LAST)
-        w->on_behalf->last_victim = w;
+        if (w->lane == LANE_LAST)
+            w->on_behalf->last_victim = w;
+    }
     if (in_turn(w))
         set_first(l, w, w);
     lane_push(l, w, false);
@@ -197,10 +198,11 @@ static void discard(struct bh_ledger *l, struct bh_work *w)
         set_first(l, w, NULL);
     if (w->item.kind == BERTH__WORK_KIND__WORK_BIND)
         w->pod->bind = NULL;
-    if (w->on_behalf)
+    if (w->on_behalf) {
         w->on_behalf->evictions--;
-    if (w->lane == LANE_LAST)
-        w->on_behalf->last_victim = NULL;
+        if (w->lane == LANE_LAST)
+            w->on_behalf->last_victim = NULL;
+    }
     bh_work_free(w);
 }
 
