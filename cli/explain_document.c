@@ -149,6 +149,10 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
     if (*nominated)
         bh_buf_addf(&b, ", nominated to %s", nominated);
     bh_grid_line(g, "Queue:", 0, "%s", bh_buf_str(&b));
+    const struct bh_json *group = bh_json_get(q, "group");
+    if (group)
+        bh_grid_line(g, "Group:", 0, "%s, %s", bh_json_get_text(group, "name"),
+                     bh_json_get_text(group, "state"));
 }
 
 /* What helps, and what is missing; of the rest how many there were. */

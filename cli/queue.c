@@ -32,6 +32,7 @@ struct listing {
     int64_t now_ns; /* the scheduler's clock */
     uint64_t expected;
     struct bh_progress progress;
+    bool groups; /* some pod has one */
 };
 struct arguments {
     const char *runtime, *ns, *output;
@@ -53,6 +54,7 @@ static void on_pod(void *arg, const Berth__QueuePod *p)
         .added_ns = p->added_ns,
         .backoff_ns = p->backoff_ns ? p->backoff_ns : p->permit_ns,
     };
+    l->groups |= p->group != NULL;
     bh_progress_draw(&l->progress, l->n, BH_MAX(l->expected, l->n + 1), "%zu pods", l->n);
 }
 
@@ -100,6 +102,15 @@ static void seconds_cell(struct bh_grid *g, int64_t ns)
     bh_grid_cell(g, 0, "%s", bh_buf_str(&b));
 }
 
+static void group_cell(struct bh_grid *g, const struct bh_json *group)
+{
+    if (group)
+        bh_grid_cell(g, 0, "%s: %s", bh_json_get_text(group, "name"),
+                     bh_json_get_text(group, "state"));
+    else
+        bh_grid_cell(g, 0, "-");
+}
+
 static void add_row(struct bh_grid *g, const struct listing *l, const struct row *r, bool wide)
 {
     static const unsigned looks[] = {[BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE] = BH_CELL_BAD,
@@ -122,6 +133,8 @@ static void add_row(struct bh_grid *g, const struct listing *l, const struct row
     if (wide)
         bh_grid_members(g, 0, r->doc,
                         ">priority schedulerName nominatedNode binding.node binding.binder");
+    if (l->groups)
+        group_cell(g, bh_json_get(r->doc, "group"));
     bh_text_join(&plugins, bh_json_get_list(r->doc, "plugins"), ",");
     bh_grid_cell(g, 0, "%s", plugins.n ? bh_buf_str(&plugins) : "-");
     const char *m = bh_json_get_str(r->doc, "message");
@@ -142,13 +155,14 @@ static void table(const struct listing *l, const struct arguments *a, struct bh_
         return;
     }
     bool wide = a->form == BH_FORM_WIDE;
+    const char *last[] = {"GROUP", "PLUGINS", "MESSAGE", NULL}, **t = last + !l->groups;
     if (!a->no_headers && wide)
         bh_grid_heading(&g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
-                        ">PRIORITY", "SCHEDULER", "NOMINATED", "NODE", "BINDER", "PLUGINS",
-                        "MESSAGE", NULL);
+                        ">PRIORITY", "SCHEDULER", "NOMINATED", "NODE", "BINDER", t[0], t[1], t[2],
+                        NULL);
     else if (!a->no_headers)
-        bh_grid_heading(&g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
-                        "PLUGINS", "MESSAGE", NULL);
+        bh_grid_heading(&g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF", t[0],
+                        t[1], t[2], NULL);
     for (size_t i = 0; i < l->n; i++)
         add_row(&g, l, &l->rows[i], wide);
     bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));

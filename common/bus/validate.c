@@ -230,7 +230,7 @@ static const char *check_queue_pod(const Berth__QueuePod *p)
 {
     if (!id_ok(p->namespace_, true) || !id_ok(p->name, true) || !id_ok(p->uid, true) ||
         !id_ok(p->profile, false) || !id_ok(p->nominated_node, false) || !id_ok(p->node, false) ||
-        !id_ok(p->binder, false))
+        !id_ok(p->binder, false) || (p->group && !id_ok(p->group->name, true)))
         return "control_reply: pod without namespace, name or uid, or oversized";
     if (!p->has_place || (int)p->place < BERTH__QUEUE_PLACE__QUEUE_NONE ||
         (int)p->place > BERTH__QUEUE_PLACE__QUEUE_WAITING)

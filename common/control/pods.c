@@ -35,6 +35,29 @@ static void set_binding(struct bh_arena *a, struct bh_json *o, const Berth__Queu
     set_time(a, b, "since", p->bind_ns);
 }
 
+static void set_group(struct bh_arena *a, struct bh_json *o, const Berth__QueueGroup *g)
+{
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    if (!g)
+        return;
+    struct bh_json *v = bh_json_set(a, o, "group", bh_json_new(a, BH_JSON_OBJECT));
+    bh_json_set_str(a, v, "name", g->name);
+    bh_json_set_bool(a, v, "found", g->found);
+    bh_json_set_i64(a, v, "minCount", g->min_count);
+    bh_json_set_i64(a, v, "members", g->members);
+    bh_json_set_i64(a, v, "scheduled", g->scheduled);
+    if (!g->found)
+        bh_buf_adds(&b, "there is no PodGroup");
+    else if (g->min_count)
+        bh_buf_addf(&b, "%u of %u scheduled", g->scheduled, g->min_count);
+    else
+        bh_buf_addf(&b, "%u of %u scheduled, any may go", g->scheduled, g->members);
+    if (g->min_count > g->members)
+        bh_buf_addf(&b, ", %u missing", g->min_count - g->members);
+    bh_json_set_str(a, v, "state", bh_buf_str(&b));
+}
+
 struct bh_json *bh_queue_pod_json(struct bh_arena *a, const Berth__QueuePod *p)
 {
     struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *plugins;
@@ -58,5 +81,6 @@ struct bh_json *bh_queue_pod_json(struct bh_arena *a, const Berth__QueuePod *p)
     bh_json_set_text(a, o, "message", p->message);
     bh_json_set_text(a, o, "nominatedNode", p->nominated_node);
     set_binding(a, o, p);
+    set_group(a, o, p->group);
     return o;
 }

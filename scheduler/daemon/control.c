@@ -7,6 +7,8 @@
  */
 #include "scheduler/daemon/control.h"
 
+#include "common/k8s/pod_group.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/daemon/daemon.h"
 
 #define ARENA_MAX_BYTES ((size_t)64 << 20)
@@ -123,6 +125,28 @@ static void fill_bind(struct bh_control *c, const struct bh_pod_state *s, Berth_
     m->bind_ns = bh_sched_now(c->d) - (int64_t)(bh_mono_ns() - w->queued_ns);
 }
 
+static Berth__QueueGroup *queue_group(struct bh_control *c, const struct bh_queued_pod *p)
+{
+    const struct bh_group *g = bh_engine_group_of(c->d->engine, &p->pending);
+    Berth__QueueGroup *m;
+    struct bh_pod_group spec;
+    struct bh_err err;
+
+    if (!g)
+        return NULL;
+    m = bh_arena_new(&c->arena, Berth__QueueGroup);
+    berth__queue_group__init(m);
+    m->name = sym_of(c, g->name);
+    const K8s__PodGroup *o = (const void *)bh_engine_get_object(
+        c->d->engine, BH_KIND_PODGROUP, bh_sym_text(c->d->symtab, g->namespace_), m->name);
+    m->has_found = m->has_min_count = m->has_members = m->has_scheduled = true;
+    m->found = o && bh_pod_group_read(o, &spec, &err) == 0;
+    m->min_count = m->found ? (uint32_t)spec.min_count : 0;
+    m->members = bh_group_all(g);
+    m->scheduled = bh_group_scheduled(g);
+    return m;
+}
+
 _Static_assert((int)BH_Q_ACTIVE == BERTH__QUEUE_PLACE__QUEUE_ACTIVE &&
                    (int)BH_Q_BINDING == BERTH__QUEUE_PLACE__QUEUE_BINDING &&
                    (int)BH_Q_WAITING == BERTH__QUEUE_PLACE__QUEUE_WAITING,
@@ -185,6 +209,7 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
         m->message = text_of(&c->arena, p->last_message, text_max);
     }
     fill_bind(c, p->pod, m);
+    m->group = queue_group(c, p);
     return m;
 }
 

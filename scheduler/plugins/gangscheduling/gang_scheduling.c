@@ -30,6 +30,13 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args 
     return 0;
 }
 
+/* Where nobody keeps track of groups (`berth explain` beside the scheduler that does) a pod is one as
+ * any other. */
+static bool is_member(const struct bh_call *c)
+{
+    return c->cache->groups.on && c->pod->rec->group != BH_SYM_NONE;
+}
+
 static bool policy_of(const struct bh_call *c, struct bh_group_policy *ret)
 {
     return bh_group_policy(c->objects, bh_sym_text(c->tab, c->pod->shape->namespace_),
@@ -47,7 +54,7 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
     const bh_sym name = c->pod->rec->group;
     struct bh_group_policy p;
 
-    if (name == BH_SYM_NONE)
+    if (!is_member(c))
         return NULL;
     if (!policy_of(c, &p))
         return bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NAME,
@@ -65,7 +72,7 @@ static const struct bh_status *permit(struct bh_call *c, bh_sym node BH_UNUSED,
     const struct bh_member *m;
     struct bh_group_policy p;
 
-    if (name == BH_SYM_NONE)
+    if (!is_member(c))
         return NULL;
     const char *ns = bh_sym_text(c->tab, c->pod->shape->namespace_);
     const char *text = bh_sym_text(c->tab, name);
