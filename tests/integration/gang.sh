@@ -106,3 +106,35 @@ eventually "and it with them" 20 absent podgroup gang
 # ---- the watcher ----
 watched() { curl -fsS "http://127.0.0.1:$(metrics_port watcher)/metrics" | grep -qE '^berth_watcher_objects\{kind="PodGroup"\} 2'; }
 eventually "the watcher has the two that are left" 20 watched
+
+# ---- scheduled: a gang of three on nodes for two, then three ----
+node() {
+    printf 'apiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "1", memory: 1Gi, pods: "9"}, conditions: [{type: Ready, status: "True"}]}\n' "$1" |
+        kubectl create -f -
+}
+worker() {
+    printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulingGroup: {podGroupName: trio}, containers: [{name: c, image: i, resources: {requests: {cpu: 800m}}}]}\n' "$1" |
+        kubectl create -f -
+}
+says() { # PATTERN COMMAND...
+    local out
+    out=$("${@:2}") && grep -qE -- "$1" <<<"$out" || { echo "wanted: $1"; echo "got: $out"; return 1; }
+}
+queue() { "$BERTH_BIN/berth" queue --runtime-dir "$run"; }
+bound() { kubectl get pods t1 t2 t3 --ignore-not-found -o 'jsonpath={.items[*].spec.nodeName}' | wc -w; }
+check "a gang of three" create trio $OLD '{schedulingPolicy: {gang: {minCount: 3}}}'
+for n in n1 n2; do check "node $n" node $n; done
+for p in t1 t2; do check "pod $p" worker $p; done
+eventually "they wait for the third" 20 says 't2 +gated .*trio: 0 of 3 scheduled, 1 missing +GangScheduling' queue
+check "pod t3" worker t3
+eventually "room for two: nobody goes" 20 is Unschedulable column trio 4
+check "really nobody" is 0 bound
+eventually "queue: what of it is scheduled" 20 says 't1 .*trio: 0 of 3 scheduled +-? .*pod group is unschedulable, waiting for minCount pods' queue
+expect "explain names the group" 'Group: +trio, 0 of 3 scheduled' "$BERTH_BIN/berth" explain pod/t1 --runtime-dir "$run"
+expect "the event of one that has room" 'pod group is unschedulable, waiting for minCount pods from a gang to be scheduled' \
+    kubectl get events --field-selector involvedObject.name=t1
+check "a third node" node n3
+eventually "all three go" 40 is 3 bound
+eventually "and the group says so" 20 is Scheduled column trio 4
+scheduler_metrics() { curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"; }
+check "metrics: groups by result" says 'scheduler_podgroup_schedule_attempts_total\{profile="default-scheduler",result="scheduled"\} 1$' scheduler_metrics
