@@ -509,7 +509,7 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     const char *profile = profile_of(d, &p->pending);
     const char *result = "error";
 
-    if (bh_sched_group_cycle(d, p))
+    if (bh_unlikely(p->pending.pod->group != BH_SYM_NONE) && bh_sched_group_cycle(d, p))
         return;
     p->decision = 0;
     if (bh_sched_skips(d, p))
