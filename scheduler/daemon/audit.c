@@ -8,8 +8,9 @@
  * does all the same, this finds it: once a second counts are compared, and when they differ, or
  * WALK_NS after the last time, pod by pod. What is found goes back to the queue, is logged, and
  * counted by berth_pods_lost_total, which is a defect of ours whenever it is not 0. One that is in
- * neither queue nor cluster has to be missed twice: the snapshot may be ahead of the feed, and show
- * a pod as gone from its node before the feed has told that it was bound.
+ * neither queue nor cluster has to be missed twice, while the watcher is at work: the snapshot may be
+ * ahead of the feed, and show a pod as gone from its node before the feed has told that it was
+ * bound.
  *
  * What the watcher shows is kept apart from the queue, so that the one can be held against the
  * other.
@@ -87,7 +88,7 @@ static void walk(struct bh_sched_daemon *d)
     for (size_t it = 0; (m = bh_map_next(&d->pods->by_uid, &it));) {
         struct bh_pod_state *s = m->value;
         const enum found f = s->shown ? look(d, s) : FINE;
-        const bool before = s->missed;
+        const bool before = s->missed && !d->audit.stalled;
         s->missed = f == MISSING;
         suspected += s->missed && !before;
         if (f == FINE || (s->missed && !before))
@@ -109,6 +110,7 @@ static void walk(struct bh_sched_daemon *d)
                 bh_queue_return(d->queue, s, NULL, 0, NULL, 0, bh_sched_now(d));
         }
     }
+    d->audit.stalled = false;
     if (suspected) /* look again with the next second's look */
         d->audit.walked_ns = 0;
     if (!missing)
@@ -125,6 +127,10 @@ void bh_sched_audit_turn(struct bh_sched_daemon *d)
     if (now - a->looked_ns < BH_AUDIT_NS || !bh_intake_complete(&d->in))
         return;
     a->looked_ns = now;
+    if (!bh_intake_fresh(&d->in, BH_AUDIT_NS)) {
+        a->stalled = true; /* stopped between what it published and what it tells of that */
+        return;
+    }
     if (a->asked_ns && now - a->asked_ns < ASK_EVERY_NS)
         return;
     struct bh_ledger_stats l;

@@ -71,6 +71,7 @@ struct fixture {
     struct binder b[2];
     struct bh_arena a, msg;
     uint64_t lost; /* pods that the test loses on purpose */
+    bool no_beat;  /* the watcher is stopped */
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -301,7 +302,8 @@ static inline void watcher_listen(struct fixture *f)
     struct bh_peer id;
     Berth__Envelope *e;
 
-    bh_snap_writer_tick(f->snap);
+    if (!f->no_beat)
+        bh_snap_writer_tick(f->snap);
     bh_arena_reset(&f->msg);
     while (bh_bus_recv(f->feed, &f->msg, &id, &e) == BH_BUS_OK) {
         if (e->feed_hello) {

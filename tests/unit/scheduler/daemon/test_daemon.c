@@ -570,6 +570,12 @@ static void test_a_lost_pod_is_found(void)
     f.lost = 1;
     /* missed once: its BOUND may be on the way, and the pod gone from its node again */
     SPIN(&f, pod_of(&f, "u-big")->missed && f.d.audit.lost == 0);
+    /* the watcher is stopped just there: it counts as missed for as long */
+    f.no_beat = true;
+    f.d.audit.looked_ns = bh_mono_ns();
+    SPIN(&f, f.d.audit.stalled);
+    CU_ASSERT(f.d.audit.lost == 0 && f.hellos == 0);
+    f.no_beat = false;
     SPIN(&f, f.d.audit.lost == 1 && f.hellos == 1); /* the watcher is asked for everything */
     feed_begin(&f);
     add_pod(&f, "big", "2");
