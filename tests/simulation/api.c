@@ -858,7 +858,9 @@ struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_cal
     TAILQ_INSERT_TAIL(&c->reqs, r, link);
     c->n_live++;
     source_set(c->source);
+    c->of->in_request = !bh_streq(call->method, "GET");
     step();
+    c->of->in_request = false;
     return r;
 }
 

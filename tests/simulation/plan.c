@@ -45,8 +45,10 @@ static void strike(struct process *p, uint64_t stop_ns)
 {
     p->stop_ns = stop_ns;
     p->publication_only = p->kind == P_WATCHER && chance(DRAW_FAULT, 40);
-    p->steps_left =
-        p->publication_only ? 1 + draw(DRAW_FAULT, 40) : 1 + draw(DRAW_FAULT, MAX_STEPS);
+    p->request_only = p->kind == P_BINDER && chance(DRAW_FAULT, 50);
+    p->steps_left = 1 + draw(DRAW_FAULT, p->publication_only ? 40
+                                         : p->request_only   ? 4
+                                                             : MAX_STEPS);
 }
 
 static void do_kill(void)

@@ -79,7 +79,6 @@
     L(term_ended, "The lease is gone, standing by")                                                \
     L(lease_taken_away, "The lease was taken away")                                                \
     L(lease_released, "Released the lease")                                                        \
-    L(bind_not_shown, "The watch does not show pods that should be bound, looking at them")        \
     L(bind_refused, "Binding failed")                                                              \
     L(feed_gap, "Gap in the watcher's feed, asking for everything again")                          \
     L(listed_again, "Listed again")                                                                \
@@ -151,7 +150,8 @@ struct process {
     /* the next fault of its own */
     uint64_t steps_left, stop_ns; /* 0 = none; stop_ns 0 = it is killed */
     bool in_publication, publication_only;
-    bool copying; /* out of the snapshot */
+    bool in_request, request_only; /* in_request: one that writes is about to leave */
+    bool copying;                  /* out of the snapshot */
 };
 struct world {
     uint64_t now_ns, seed;

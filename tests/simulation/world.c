@@ -243,7 +243,7 @@ static void on_start(void *arg)
     p->stopped = false;
     p->begun = p->killed = p->copying = false;
     p->steps_left = 0;
-    p->in_publication = false;
+    p->in_publication = p->in_request = false;
     LIST_INIT(&p->sources);
     LIST_INIT(&p->held);
     p->on_term = p->on_hup = NULL;
@@ -342,7 +342,8 @@ void step(void)
     struct process *p = world.running;
 
     world.n_steps++;
-    if (!p || !p->steps_left || (p->publication_only && !p->in_publication) || --p->steps_left)
+    if (!p || !p->steps_left || (p->publication_only && !p->in_publication) ||
+        (p->request_only && !p->in_request) || --p->steps_left)
         return;
     if (p->stop_ns)
         process_stop(p, p->stop_ns);
