@@ -161,17 +161,14 @@ static int explain(struct whatif *w, bool given, bool changes, const struct bh_j
     if (rc < 0)
         return -1;
     const struct bh_trial_pod *p = bh_trial_find_pod(*ret_t, w->ns, w->name);
-    if (!p) {
-        if (!bh_trial_find_item(*ret_t, "Pod", w->ns, w->name))
-            bh_console_job_fail(w->q.job, 404, "pod", 0,
-                                "there is no pod %.253s in namespace %.253s", w->name, w->ns);
-        else
-            return bh_console_job_fail(
-                w->q.job, 400, "pod", 0,
-                "pod %.253s/%.253s is finished, is being deleted, or is for a scheduler "
-                "of which the configuration has no profile",
-                w->ns, w->name);
-    }
+    if (!p && !bh_trial_find_item(*ret_t, "Pod", w->ns, w->name))
+        return bh_console_job_fail(w->q.job, 404, "pod", 0,
+                                   "there is no pod %.253s in namespace %.253s", w->name, w->ns);
+    if (!p)
+        return bh_console_job_fail(w->q.job, 400, "pod", 0,
+                                   "pod %.253s/%.253s is finished, is being deleted, or is for a "
+                                   "scheduler of which the configuration has no profile",
+                                   w->ns, w->name);
     *ret = bh_trial_explain(*ret_t, p, &w->q.a);
     return 0;
 }

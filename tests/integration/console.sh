@@ -65,6 +65,7 @@ check "to editors" has '.documents[0].problems == [{line: 5, message: "unknown f
     "$(curl -s -H 'Content-Type: application/yaml' --data-binary "@$work/typo.yaml" "$url/berth/v1/manifest")"
 check "and in the report of an import" has '.created == 0 and (.errors[0] | .name == "typo" and (.message | startswith("line 5: unknown field")))' \
     "$(curl -s -H 'Content-Type: application/yaml' --data-binary "@$work/typo.yaml" "$url/api/v1/import?mode=merge")"
+check "a pod that is not there is named" has '.field == "pod" and .message == "there is no pod gone in namespace default"' "$(post /berth/v1/whatif '{"pod":{"name":"gone"},"everybody":true}')"
 check "a change that is not valid is named" has '.field == "changes[0].manifest" and .line > 0' "$(post /berth/v1/whatif '{"pod":{"name":"'"${pod#pod/}"'"},"changes":[{"manifest":"a: [1"}]}')"
 check "a member nobody knows is named" has '.field == "podd"' "$(post /berth/v1/whatif '{"podd":{}}')"
 check "a configuration that is not valid is named" has '.field == "config" and .line == 4' "$(post /berth/v1/whatif '{"pod":{"name":"'"${pod#pod/}"'"},"config":"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- foo: 1\n"}')"
