@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "common/base/buf.h"
 #include "common/base/map.h"
 #include "common/base/sockpath.h"
 
@@ -159,7 +160,9 @@ static void on_part(void *arg, int code, struct bh_str body)
 
     a->code = code;
     if (code) {
-        a->body = bh_strndup(body.p, body.n);
+        struct bh_buf b = {0};
+        bh_buf_add(&b, body.p, body.n); /* it may hold NULs */
+        a->body = bh_buf_take(&b);
         a->n = body.n;
     }
     if (--g->missing)

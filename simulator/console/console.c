@@ -99,9 +99,11 @@ void bh_console_list_more(struct bh_sim *s, const struct bh_sim_type *t, struct 
 char *bh_console_body(struct bh_sim_req *r, size_t *ret_n)
 {
     struct bh_str body = bh_http_body(r->http);
+    struct bh_buf b = {0};
 
+    bh_buf_add(&b, body.p, body.n); /* it may hold NULs */
     *ret_n = body.n;
-    return bh_strndup(body.p ? body.p : "", body.n);
+    return bh_buf_take(&b);
 }
 
 unsigned bh_console_line_of(const struct bh_err *err)
