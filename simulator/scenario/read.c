@@ -122,8 +122,12 @@ static int check_step(struct bh_check *c, const struct bh_json *step, bool timel
     if (!timeline && (bh_json_get(step, "at") || bh_json_get(step, "step")))
         return bh_check_fail(c, step, "at", "steps of the setup have no time");
     size_t mark = bh_check_push(c, ".%s", x->name);
-    if (x->selects && !bh_json_get(what, "name") && !bh_json_get(what, "selector") &&
-        !bh_json_get(what, "count"))
+    const char *api = bh_json_get_str(what, "apiVersion"), *kind = bh_json_get_str(what, "kind");
+    if (api && kind && !bh_sim_type_of_kind(api, kind))
+        rc = bh_check_fail(c, bh_json_get(what, "apiVersion"), "apiVersion",
+                           "%.80s of %.80s is not served by the simulator", kind, api);
+    else if (x->selects && !bh_json_get(what, "name") && !bh_json_get(what, "selector") &&
+             !bh_json_get(what, "count"))
         rc = bh_check_fail(c, what, NULL, "one of name, selector, count is needed");
     else if (bh_streq(x->name, "patch"))
         rc = check_patch(c, what);
