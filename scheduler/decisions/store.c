@@ -282,10 +282,10 @@ static int take_body(struct bh_decisions *d, sqlite3_stmt *s)
     size_t n = (size_t)sqlite3_column_bytes(s, 1);
     uLongf whole = (uLongf)sqlite3_column_int64(s, 0), len = whole;
 
+    if (!p || whole > BH_RECORD_BODY_MAX) /* p: of no bytes, or no blob */
+        return -EIO;
     if (n == whole)
         return unpack(d, p, n);
-    if (whole > BH_RECORD_BODY_MAX)
-        return -EIO;
     plain = bh_malloc(whole + 1);
     if (uncompress(plain, &len, p, n) != Z_OK || len != whole)
         return -EIO;
