@@ -18,7 +18,7 @@ up: deps ## build, then run Berth with the built-in API server (Ctrl-C stops it)
 # The list of test programs: name, p(arallel) or s(erial), command.
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_NAME := $(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC))
-INTEGRATION := $(sort $(wildcard tests/integration/*.sh))
+INTEGRATION := $(sort $(filter-out %-live.sh,$(wildcard tests/integration/*.sh)))
 # Programs that the integration tests play against.
 INTEGRATION_BIN := $(patsubst tests/integration/%.c,$(BUILD)/tests/integration/%,$(wildcard tests/integration/*.c))
 $(BUILD)/tests/integration/%: tests/integration/%.c $(foreach l,$(COMMON),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
@@ -146,9 +146,11 @@ tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads und
 $(BUILD)/checks-long: property
 	@$(MAKE) --no-print-directory PROPERTY_ROUNDS=3000 PROPERTY_FRESH=1500 $(BUILD)/checks
 	@grep '^property/' $(BUILD)/checks > $@
-check-deep: deps-dev $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, the property test at length, and clang-tidy on what changed (TIDY_BASE=REVISION)
-	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; cat $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
+check-deep: deps-dev $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, systemd-live, the property test at length, and clang-tidy on what changed (TIDY_BASE=REVISION)
+	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'systemd-live\tp\t$(MAKE) --no-print-directory systemd-live\n'; cat $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
 	@$(DEEP_RUN) $(BUILD)/check-deep-logs < $(BUILD)/checks-deep
+systemd-live: deb all ## the package under a systemd of its own, in a container: killed, stopped, upgraded, purged (root)
+	@BERTH_BIN=$(BUILD)/bin bash tests/integration/systemd-live.sh
 valgrind: unit-tests ## unit tests of common/ and scheduler/queue under valgrind
 	@$(MAKE) --no-print-directory $(BUILD)/checks
 	@grep -P '^unit/(common/(base|data|flags|k8s)|scheduler/queue)' $(BUILD)/checks | sed 's|\t$(BUILD)|\tBH_TEST_TIMEOUT=600 valgrind -q --error-exitcode=9 --leak-check=full $(BUILD)|' | bash tools/run-checks.sh $(BUILD)/valgrind-logs
@@ -234,4 +236,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
+.PHONY: all simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
