@@ -50,6 +50,7 @@ booted() {
 end=$((SECONDS + 60 * PATIENCE))
 until booted; do
     if ! kill -0 $nspawn 2>/dev/null || [ "$SECONDS" -gt "$end" ]; then
+        kill -KILL $nspawn 2>/dev/null # and all in it: one that does not boot may not hear that it shall stop
         give_up "systemd does not boot in a container here: $(tail -n 1 "$work/boot.log")"
     fi
     sleep 0.2
