@@ -505,7 +505,7 @@ static void branch_table(struct compiler *c)
 /* ---- blocks ------------------------------------------------------------------------------------ */
 static const struct func_type *block_type(struct compiler *c)
 {
-    static const struct func_type none = {0};
+    static const struct func_type none = {.v = one_type};
     const uint8_t *at = c->r->p;
 
     if (at < c->r->end && *at == 0x40) {
@@ -575,7 +575,7 @@ static void leave_block(struct compiler *c)
         else
             settle(c, l->height);
     }
-    pop_types(c, n ? l->type->v + l->type->params : NULL, n);
+    pop_types(c, l->type->v + l->type->params, n);
     if (!c->r->rc && c->n_operands != l->height)
         bad(c, "type mismatch: a block ends with values left");
 }
@@ -611,17 +611,15 @@ static void end_block(struct compiler *c)
     if (c->r->rc)
         return;
     l = *innermost(c);
-    if (l.opcode == 0x04 &&
-        (l.type->params != l.type->results ||
-         (l.type->params && memcmp(l.type->v, l.type->v + l.type->params, l.type->params) != 0)))
+    if (l.opcode == 0x04 && (l.type->params != l.type->results ||
+                             memcmp(l.type->v, l.type->v + l.type->params, l.type->params) != 0))
         bad(c, "type mismatch: an if without else has to leave what it takes");
     c->n_labels--;
     if (!c->n_labels)
         return;
     land_here(c, l.to_else);
     land_here(c, l.jumps);
-    if (l.type->results)
-        push_types(c, l.type->v + l.type->params, l.type->results);
+    push_types(c, l.type->v + l.type->params, l.type->results);
 }
 
 /* ---- calls, variables --------------------------------------------------------------------------- */
