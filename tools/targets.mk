@@ -110,6 +110,10 @@ simulation: ## the whole pipeline from seeds, in made-up time: make simulation S
 simulation-planted: ## does the simulation find bugs that are planted?
 	@bash tests/simulation/planted.sh
 
+wasm-differential: ## random WebAssembly modules, here and in node or wabt: make wasm-differential SEED=1 COUNT=2000
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
+	@python3 tests/wasm/differential.py --bin $(BUILD)/bin --count $(or $(COUNT),200) $(if $(SEED),--seed $(SEED))
+
 doublebook: ## kills while bindings are on the wire: is a node booked twice? make doublebook RUNS=400
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@python3 tests/faults/doublebook.py --bin $(BUILD)/bin --runs $(or $(RUNS),400) $(if $(FAULT_SEED),--seed $(FAULT_SEED))
@@ -146,8 +150,8 @@ tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads und
 $(BUILD)/checks-long: property
 	@$(MAKE) --no-print-directory PROPERTY_ROUNDS=3000 PROPERTY_FRESH=1500 $(BUILD)/checks
 	@grep '^property/' $(BUILD)/checks > $@
-check-deep: deps-dev $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, systemd-live, the property test at length, and clang-tidy on what changed (TIDY_BASE=REVISION)
-	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'systemd-live\tp\t$(MAKE) --no-print-directory systemd-live\n'; cat $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
+check-deep: deps-dev $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, systemd-live, the property test at length, WebAssembly in two engines, and clang-tidy on what changed (TIDY_BASE=REVISION)
+	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'systemd-live\tp\t$(MAKE) --no-print-directory systemd-live\n'; printf 'wasm/differential\tp\tpython3 tests/wasm/differential.py --bin $(BUILD)/bin\n'; cat $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
 	@$(DEEP_RUN) $(BUILD)/check-deep-logs < $(BUILD)/checks-deep
 systemd-live: deb all ## the package under a systemd of its own, in a container: killed, stopped, upgraded, purged (root)
 	@BERTH_BIN=$(BUILD)/bin bash tests/integration/systemd-live.sh
@@ -236,4 +240,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
+.PHONY: all wasm-differential simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
