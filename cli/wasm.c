@@ -81,7 +81,7 @@ static bool check_one(const char *path, struct bh_buf *b)
 {
     struct bh_wasm_module *m = NULL;
     struct bh_err err = {0};
-    size_t bytes, n;
+    size_t bytes = 0, n;
 
     if (load(path, &m, &bytes, &err) < 0) {
         bh_buf_addf(b, "%s\n", err.msg);
@@ -234,7 +234,7 @@ static int run(int argc, char **argv)
     struct bh_wasm_module *m = NULL;
     struct bh_buf out = {0};
     struct bh_err err = {0};
-    size_t bytes;
+    size_t bytes = 0;
     int rc = bh_opt_parse(table, bh_cli_help(WHO_RUN), argc, argv, &words, &err);
 
     if (rc == 0 && words.n < 2)

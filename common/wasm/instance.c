@@ -272,7 +272,9 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
 
 enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w)
 {
-    return w->m->start == NONE ? BH_WASM_DONE : bh_wasm_call(w, w->m->start, NULL);
+    uint64_t none = 0;
+
+    return w->m->start == NONE ? BH_WASM_DONE : bh_wasm_call(w, w->m->start, &none);
 }
 
 bool bh_wasm_fail(struct bh_wasm *w, const char *fmt, ...)
