@@ -216,17 +216,18 @@ static struct bh_json *decide(struct session *s)
     return bh_offline_explain(w, &s->pod.pending, &s->arena);
 }
 
-/* What would make a waiting pod fit; NULL: nothing has to. */
+/* What would make a waiting pod fit, after the files were put in; NULL: nothing has to. */
 static struct bh_json *fixes(struct session *s, const struct bh_json *explanation)
 {
     const char *object = s->pod.seen->object;
+    const struct bh_json *changed = s->what_if ? bh_whatif_pod(s->what_if, &s->pod) : NULL;
     struct bh_json *pod = NULL;
     struct bh_err err;
 
     if (!object || s->a->node || bh_streq(bh_json_get_text(explanation, "result"), "Scheduled") ||
-        bh_json_parse(&s->arena, object, strlen(object), 0, &pod, &err) < 0)
+        (!changed && bh_json_parse(&s->arena, object, strlen(object), 0, &pod, &err) < 0))
         return NULL;
-    return bh_offline_fixes(&s->observer.w, &s->arena, pod, explanation);
+    return bh_offline_fixes(&s->observer.w, &s->arena, changed ? changed : pod, explanation);
 }
 
 /* Changes the engine, so it comes last. */
@@ -239,8 +240,9 @@ static int what_if(struct session *s, struct bh_json *doc, const struct bh_json 
     if (rc < 0)
         return rc;
     struct bh_json *after = decide(s);
-    bh_json_add(&s->arena, doc, "whatIf: {changes: %p, difference: %p, explanation: %p}", changes,
-                bh_explain_difference(&s->arena, before, after), after);
+    bh_json_add(&s->arena, doc,
+                "whatIf: {changes: %p, difference: %p, explanation: %p, fixes?: %p}", changes,
+                bh_explain_difference(&s->arena, before, after), after, fixes(s, after));
     return bh_explain_only_node(after, s->a->node, err);
 }
 
@@ -278,7 +280,7 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
                                 "here it is the first by name",
                                 best));
     s->facts.notes = s->notes;
-    s->facts.fixes = fixes(s, explanation);
+    s->facts.fixes = s->what_if ? NULL : fixes(s, explanation);
     struct bh_json *whole = s->what_if ? bh_json_clone(&s->arena, explanation) : NULL;
     struct bh_json *doc = bh_explain_document(&s->arena, &s->pod, &s->facts, explanation);
     rc = bh_explain_only_node(explanation, s->a->node, err);

@@ -16,9 +16,10 @@
  *   queue         the scheduler's view of a pending pod, as an item of `berth queue -o json`
  *   condition     {reason, message}: PodScheduled as the API server has it (pending pods)
  *   notes[]       what to know when reading on
- *   fixes         what would make it fit (simulator/offline/fixes.h); pending pods that fit nowhere
+ *   fixes         what would make it fit (simulator/offline/fixes.h); pending pods that fit nowhere;
+ *                 with whatIf there, of what the files say
  *   explanation   the decision as it would be taken now
- *   whatIf        {changes[]: {kind, namespace, name, action}, explanation, difference}
+ *   whatIf        {changes[]: {kind, namespace, name, action}, explanation, difference, fixes?}
  *   difference    {result: {before, after}, nodes[]: {node, before, after}, unchanged: int}
  */
 #ifndef BH_CLI_EXPLAIN_H
@@ -50,6 +51,8 @@ struct bh_json *bh_explain_document(struct bh_arena *a, const struct bh_explain_
                                     const struct bh_explain_facts *f, struct bh_json *explanation);
 /* Leaves only what is about one node (NULL: all); -ENOENT when the explanation has never heard of it. */
 int bh_explain_only_node(struct bh_json *explanation, const char *node, struct bh_err *err);
+/* What helps, and what is missing; of the rest how many there were. fixes NULL: nothing has to. */
+void bh_explain_print_fixes(struct bh_buf *out, const struct bh_json *fixes, bool all);
 /* The document as text. */
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
                       bool one_node, bool colour);
@@ -64,6 +67,8 @@ void bh_whatif_want(const struct bh_whatif *w, struct bh_observer *o);
  * *ret_changes: whatIf.changes. */
 int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_observer *o,
                     struct bh_explain_pod *pod, struct bh_json **ret_changes, struct bh_err *err);
+/* The pod that is explained as the files have it, after bh_whatif_apply; NULL: they do not. */
+const struct bh_json *bh_whatif_pod(const struct bh_whatif *w, const struct bh_explain_pod *pod);
 void bh_explain_print_difference(struct bh_buf *out, const struct bh_json *whatif,
                                  enum bh_form form, bool colour);
 #endif

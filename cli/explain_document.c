@@ -155,11 +155,12 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
                      bh_json_get_text(group, "state"));
 }
 
-/* What helps, and what is missing; of the rest how many there were. */
-static void print_fixes(struct bh_buf *out, const struct bh_json *fixes, bool all)
+void bh_explain_print_fixes(struct bh_buf *out, const struct bh_json *fixes, bool all)
 {
     unsigned shown = 0, good = 0;
 
+    if (!fixes)
+        return;
     bh_json_each(x, bh_json_get_list(fixes, "fixes"))
         good += bh_json_get_bool(x, "fits", false);
     bh_buf_addf(out, "\nWhat would make it fit? %u of %lld changes%s that were tried%s\n", good,
@@ -214,8 +215,7 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
     bh_grid_print(&g, out, 0, colour);
     bh_buf_addc(out, '\n');
     bh_explain_render(out, bh_json_get(doc, "explanation"), form, colour);
-    if (bh_json_get(doc, "fixes"))
-        print_fixes(out, bh_json_get(doc, "fixes"), form == BH_FORM_WIDE);
+    bh_explain_print_fixes(out, bh_json_get(doc, "fixes"), form == BH_FORM_WIDE);
     if (whatif)
         bh_explain_print_difference(out, whatif, form, colour);
 }

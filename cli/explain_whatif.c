@@ -170,11 +170,15 @@ static int replace_pod(struct apply *p, const struct bh_offline_object *x, bool 
     return 0;
 }
 
+static bool is_pod(const struct object *o, const struct bh_explain_pod *pod)
+{
+    return o->kind->kind == BH_KIND_POD && bh_streq(o->ns, pod->ns) && bh_streq(o->name, pod->name);
+}
+
 static int apply(struct apply *p, struct bh_err *err)
 {
     const struct bh_kind_info *k = p->obj->kind;
-    bool ours = k->kind == BH_KIND_POD && bh_streq(p->obj->ns, p->pod->ns) &&
-                bh_streq(p->obj->name, p->pod->name);
+    bool ours = is_pod(p->obj, p->pod);
     struct bh_offline_object x;
 
     if (k->kind == BH_KIND_POD)
@@ -205,6 +209,15 @@ int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_obs
     }
     *ret_changes = list;
     return 0;
+}
+
+const struct bh_json *bh_whatif_pod(const struct bh_whatif *w, const struct bh_explain_pod *pod)
+{
+    const struct bh_json *last = NULL;
+
+    for (size_t i = 0; i < w->n; i++)
+        last = is_pod(&w->v[i], pod) ? w->v[i].json : last;
+    return last;
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */
@@ -256,4 +269,5 @@ void bh_explain_print_difference(struct bh_buf *out, const struct bh_json *whati
         bh_buf_addc(out, '\n');
     }
     bh_explain_render(out, bh_json_get(whatif, "explanation"), form, colour);
+    bh_explain_print_fixes(out, bh_json_get(whatif, "fixes"), form == BH_FORM_WIDE);
 }
