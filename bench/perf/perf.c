@@ -10,13 +10,16 @@
 #include <time.h>
 
 #define WHO              "berth bench perf"
+#define MAX_ROUNDS       99
 #define NAME_IN_TEMPLATE "BenchmarkPerfScheduling_benchmark"
 
 struct run {
     struct bh_bench_options o;
     const char *name, *labels, *mode, *output, *items_dir, *tie_break, *clock;
+    const char *record; /* beside which mode of recording, in rounds */
     bool list, stopped;
-    int64_t seed;
+    int64_t seed, rounds;
+    struct bh_buf sides; /* a line for each workload */
     regex_t regex;
     struct bh_bench_file **files;
     size_t n_files;
@@ -50,6 +53,51 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
     }
 }
 
+/* CPU of the scheduler for a pod, in us, over the windows of a run; 0: it failed. */
+static double scheduler_us(const struct bh_bench_report *r, size_t from)
+{
+    double us = 0, pods = 0;
+
+    for (size_t i = from; i < r->n_rows; i++) {
+        if (r->rows[i].failed)
+            return 0;
+        us += r->rows[i].cpu_us[BH_BENCH_SCHEDULER] * (double)r->rows[i].pods;
+        pods += (double)r->rows[i].pods;
+    }
+    return pods > 0 ? us / pods : 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Without and with recording in turn: what else the machine does meets both. */
+static void run_rounds(struct run *r, const struct bh_bench_target *t)
+{
+    const char *const modes[] = {"off", r->record};
+    double us[2][MAX_ROUNDS];
+    size_t n = 0;
+
+    for (int64_t i = 0; i < 2 * r->rounds && !r->stopped; i++) {
+        struct bh_bench_target run = *t;
+        size_t from = r->report.n_rows;
+        r->o.record = modes[i % 2];
+        run.name = bh_arena_printf(&r->report.arena, "%s, %s", t->name, r->o.record);
+        run_one(r, &run);
+        us[i % 2][n] = scheduler_us(&r->report, from);
+        n += i % 2 && us[0][n] > 0 && us[1][n] > 0;
+    }
+    qsort(us[0], n, sizeof(us[0][0]), by_value);
+    qsort(us[1], n, sizeof(us[1][0]), by_value);
+    if (n)
+        bh_buf_addf(&r->sides,
+                    "%s: median of %zu, scheduler's CPU a pod: off %.1f us, %s %.1f us (%.2f)\n",
+                    t->name, n, us[0][n / 2], r->record, us[1][n / 2], us[1][n / 2] / us[0][n / 2]);
+}
+
 static void run_file(struct run *r, const struct bh_bench_file *f)
 {
     for (uint32_t i = 0; i < f->n_cases; i++) {
@@ -63,6 +111,8 @@ static void run_file(struct run *r, const struct bh_bench_file *f)
             r->n_chosen++;
             if (r->list)
                 puts(name);
+            else if (r->rounds)
+                run_rounds(r, &t);
             else
                 run_one(r, &t);
         }
@@ -129,6 +179,8 @@ static int finish(struct run *r, int status)
     else
         bh_bench_write_table(&r->report, r->o.driver == &bh_bench_pipeline_driver,
                              bh_streq(r->output, "wide"), &out);
+    if (r->sides.n && !bh_streq(r->output, "json"))
+        bh_buf_addf(&out, "\n%s", r->sides.p);
     if (bh_cli_print(WHO, &out) != BH_EXIT_OK)
         status = BH_EXIT_FAIL;
     for (size_t i = 0; i < r->report.n_notes; i++) {
@@ -173,6 +225,12 @@ static int check_flags(struct run *r, struct bh_err *err)
         return bh_err_set(err, -EINVAL, "invalid value for --pace: from 1 to 1000000");
     if (r->o.limit_ns <= 0)
         return bh_err_set(err, -EINVAL, "invalid value for --time-limit: must be > 0");
+    if (r->rounds < 0 || r->rounds > MAX_ROUNDS)
+        return bh_err_set(err, -EINVAL, "invalid value for --rounds: 1 to %d", MAX_ROUNDS);
+    if (r->rounds && bh_streq(r->o.record, "off"))
+        return bh_err_set(err, -EINVAL,
+                          "--rounds needs --record-decisions: what to compare with off");
+    r->record = r->o.record;
     r->o.tie_break = bh_streq(r->tie_break, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM;
     r->o.seed = (uint64_t)r->seed;
     r->o.cpu = bh_streq(r->clock, "cpu");
@@ -203,6 +261,7 @@ static int measure(struct run *r, const struct bh_opt_list *paths)
         bh_bench_file_free(r->files[i]);
     free(r->files);
     bh_bench_report_fini(&r->report);
+    bh_buf_fini(&r->sides);
     return status;
 }
 
@@ -222,8 +281,11 @@ int bh_bench_perf(int argc, char **argv)
         {"list", 0, BH_OPT_BOOL, &r.list, NULL, "print the names of the workloads, run nothing"},
         {"mode", 0, BH_OPT_CHOICE, &r.mode, "engine|pipeline", "what is measured"},
         {"binders", 0, BH_OPT_INT, &r.o.binders, "N", "pipeline: how many (1 to 32)"},
-        {"record-decisions", 0, BH_OPT_CHOICE, &r.o.record, "full|summary|off",
+        {"record-decisions", 0, BH_OPT_CHOICE, &r.o.record, "auto|full|summary|off",
          "pipeline: what the scheduler keeps of every decision meanwhile"},
+        {"rounds", 0, BH_OPT_INT, &r.rounds, "N",
+         "pipeline: each workload N times without and with --record-decisions, in turn; the "
+         "scheduler's CPU side by side"},
         {"config", 0, BH_OPT_STR, &r.o.config, "FILE",
          "scheduler configuration where a test case names none"},
         {"pace", 0, BH_OPT_FLOAT, &r.o.pace, "PODS",

@@ -27,8 +27,8 @@ static const char kinds[] = "counter gauge histogram"; /* by enum bh_metric_kind
         X(batch), X(claims), X(binding_conditions), X(binding_conditions_s), X(volume_errors),     \
         X(outcomes), X(ledger), X(adopted), X(engine), X(snapshot), X(control), X(depth),          \
         X(limit), X(alone), X(algorithm_s), X(attempts_hist), X(victims), X(preemptions),          \
-        X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped),                 \
-        X(record_attempts), X(record_bytes), X(group_attempts), X(group_attempt_s),                \
+        X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped), X(record_full), \
+        X(record_cpu), X(record_attempts), X(record_bytes), X(group_attempts), X(group_attempt_s), \
         X(group_algorithm_s)
 #define NAME(member)   #member
 #define OFFSET(member) offsetof(struct bh_sched_metrics, member)
@@ -229,6 +229,9 @@ static void fill(void *arg)
         bh_recorder_stats(d->recorder, &r);
         bh_cell_advance(d->m->recorded, (double)r.recorded);
         bh_cell_advance(d->m->record_dropped, (double)r.dropped);
+        bh_cell_advance(d->m->record_full, (double)r.full);
+        bh_cell_advance(bh_metric_cell(d->m->record_cpu, "writing"), (double)r.writing_ns / 1e9);
+        bh_cell_advance(bh_metric_cell(d->m->record_cpu, "full_attempts"), (double)r.full_ns / 1e9);
         bh_cell_set(d->m->record_attempts, (double)r.attempts);
         bh_cell_set(d->m->record_bytes, (double)r.bytes);
     }

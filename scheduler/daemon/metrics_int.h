@@ -41,8 +41,8 @@ struct bh_sched_metrics {
     struct bh_metric *group_attempts, *group_attempt_s; /* with the gate GenericWorkload */
     struct bh_cell *group_algorithm_s;
     struct bh_cell *algorithm_s, *attempts_hist, *preemptions, *victims, *flushed, *sli[15], *lost;
-    struct bh_cell *recorded, *record_dropped, *record_attempts,
-        *record_bytes; /* with a recorder */
+    struct bh_metric *record_cpu; /* this and the next with a recorder */
+    struct bh_cell *recorded, *record_dropped, *record_full, *record_attempts, *record_bytes;
     struct bh_cell *event_cells[BH_EVENT_KINDS][BH_EVENT_ACTIONS];
     struct { /* the last ones used; the label is copied: the caller may reuse its buffer */
         const char *queue;

@@ -12,14 +12,18 @@
 #include "common/base/log.h"
 #include "scheduler/decisions/writer.h"
 
-#define GATHER_NS   20000000 /* between two transactions */
-#define TICK_S      1        /* without work: retries, ages */
+#define GATHER_NS 20000000 /* between two transactions */
+/* The same after one with many attempts: each writes the indices' pages anew, and an outcome that
+ * comes with its attempt costs nothing. */
+#define BUSY_NS     500000000
+#define MANY        64u
+#define TICK_S      1 /* without work: retries, ages */
 #define FAREWELL_NS UINT64_C(2000000000)
 #define KEEP_BUFFER ((size_t)1 << 20)
 /* Mode auto: one part in so many of the time goes to full attempts, and as much is saved up for
  * quiet times. docs/decisions.md has what that costs. */
-#define SHARE     64u
-#define CREDIT_NS INT64_C(50000000)
+#define SHARE     256u
+#define CREDIT_NS INT64_C(40000000)
 
 const char *const bh_record_outcomes[] = {"", "Binding", "Bound", "Failed"};
 
@@ -36,7 +40,7 @@ struct bh_recorder {
     uint64_t number;             /* the last one given */
     bool open, full;             /* every node of the attempt is kept */
     int64_t credit_ns, began_ns; /* auto: CPU time that full attempts may take; of this one */
-    uint64_t credited_ns;
+    uint64_t credited_ns, n_full, full_ns;
     enum bh_record_outcome outcome;
     struct bh_buf outcome_text;
     uint32_t told_list, told_names; /* names the thread was told */
@@ -63,7 +67,6 @@ static void publish(struct bh_recorder *r)
 
 static void *serve(void *arg)
 {
-    static const struct timespec gather = {.tv_nsec = GATHER_NS};
     struct bh_recorder *r = arg;
 
     bh_writer_tick(&r->w, 0);
@@ -92,7 +95,8 @@ static void *serve(void *arg)
         bh_writer_tick(&r->w, atomic_load(&r->dropped));
         publish(r);
         if (b && !stop)
-            nanosleep(&gather, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = r->w.batch_n < MANY ? GATHER_NS : BUSY_NS},
+                      NULL);
     }
     bh_writer_fini(&r->w);
     return NULL;
@@ -171,13 +175,13 @@ bool bh_recorder_next(struct bh_recorder *r, bool again)
 {
     uint64_t now;
 
-    if (r->o.mode != BH_RECORD_AUTO)
-        return r->full;
-    now = bh_mono_ns();
-    r->credit_ns += (int64_t)((now - r->credited_ns) / SHARE);
-    r->credit_ns = BH_MIN(r->credit_ns, CREDIT_NS);
-    r->credited_ns = now;
-    r->full = r->credit_ns > (again ? 0 : CREDIT_NS / 2);
+    if (r->o.mode == BH_RECORD_AUTO) {
+        now = bh_mono_ns();
+        r->credit_ns += (int64_t)((now - r->credited_ns) / SHARE);
+        r->credit_ns = BH_MIN(r->credit_ns, CREDIT_NS);
+        r->credited_ns = now;
+        r->full = r->credit_ns > (again ? 0 : CREDIT_NS / 2);
+    }
     if (r->full)
         r->began_ns = cpu_ns();
     return r->full;
@@ -339,8 +343,13 @@ void bh_recorder_end(struct bh_recorder *r, const struct bh_record_after *after,
         r->told_names = r->packer.list.n;
     else
         atomic_fetch_add(&r->dropped, 1);
-    if (r->full && r->o.mode == BH_RECORD_AUTO) /* at worst nothing is full for a while */
-        r->credit_ns = BH_MAX(r->credit_ns - (cpu_ns() - r->began_ns), -CREDIT_NS);
+    if (!r->full)
+        return;
+    int64_t took = cpu_ns() - r->began_ns;
+    r->n_full++;
+    r->full_ns += (uint64_t)took;
+    r->credit_ns =
+        BH_MAX(r->credit_ns - took, -CREDIT_NS); /* at worst nothing is full for a while */
 }
 
 void bh_recorder_outcome(struct bh_recorder *r, uint64_t number, enum bh_record_outcome o,
@@ -364,11 +373,24 @@ void bh_recorder_outcome(struct bh_recorder *r, uint64_t number, enum bh_record_
     (void)fits(r, before);
 }
 
+static uint64_t writing_ns(const struct bh_recorder *r)
+{
+    struct timespec t;
+    clockid_t clock;
+
+    return r->runs && pthread_getcpuclockid(r->thread, &clock) == 0 && clock_gettime(clock, &t) == 0
+               ? (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec
+               : 0;
+}
+
 void bh_recorder_stats(const struct bh_recorder *r, struct bh_recorder_stats *ret)
 {
     *ret = (struct bh_recorder_stats){
         .recorded = atomic_load(&r->written),
         .dropped = atomic_load(&r->dropped) + atomic_load(&r->lost),
+        .full = r->n_full,
+        .writing_ns = writing_ns(r),
+        .full_ns = r->full_ns,
         .attempts = atomic_load(&r->attempts),
         .bytes = atomic_load(&r->bytes),
     };

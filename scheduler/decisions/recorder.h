@@ -98,6 +98,9 @@ void bh_recorder_turn(struct bh_recorder *r);
 
 struct bh_recorder_stats {
     uint64_t recorded, dropped; /* attempts, since the start */
+    uint64_t full;              /* of these two: every node of them was kept */
+    uint64_t writing_ns;        /* CPU time of the thread that writes */
+    uint64_t full_ns;           /* ... and of the scheduler's: full attempts, deciding included */
     uint64_t attempts, bytes;   /* in the file */
 };
 void bh_recorder_stats(const struct bh_recorder *r, struct bh_recorder_stats *ret);

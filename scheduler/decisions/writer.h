@@ -15,6 +15,7 @@
 
 #include <sqlite3.h>
 
+#include "common/base/map.h"
 #include "scheduler/decisions/recorder.h"
 
 #define BH_DECISIONS_APPLICATION 0x42684463 /* "BhDc" */
@@ -50,6 +51,8 @@ struct bh_writer {
     uint64_t base;          /* id in the file = base + number */
     uint32_t list_base;
     uint64_t last_number, batch_first, batch_last, batch_n;
+    const char *batch;   /* the messages being written */
+    struct bh_umap late; /* of them: number of an attempt -> where its last outcome is */
     struct bh_writer_names names;
     uint64_t rows, recorded, dropped, told_dropped, bytes;
     uint64_t tried_ns, looked_ns, aged_ns, failed_ns, complained_ns;

@@ -54,6 +54,12 @@ items = json.load(open(sys.argv[1]))["dataItems"]
 print(*sorted({i["labels"]["process"] for i in items if i["labels"]["Metric"] == "berth_cpu_per_pod" and i["data"]["Average"] > 0}))
 print(*sorted({i["labels"]["Metric"] for i in items} - {"not applicable"}))' "$work/items"; }
 expect "each process has an item" '^all binder-1 client scheduler simulator watcher$' processes
+p --labels '' --name 'Basic/4Nodes' --record-decisions auto --rounds 2 >"$work/rounds" 2>&1
+check "without and with recording in turn: status 0" test $? -eq 0
+expect "... two rows of each" '^Basic/4Nodes, off Basic/4Nodes, auto Basic/4Nodes, off Basic/4Nodes, auto $' \
+    bash -c "grep -oE '^Basic/4Nodes, [a-z]+' '$work/rounds' | tr '\n' ' '"
+expect "... and both side by side" '^Basic/4Nodes: median of 2, scheduler.s CPU a pod: off [0-9.]+ us, auto [0-9.]+ us \([0-9.]+\)$' cat "$work/rounds"
+check "rounds of nothing else: status 2" status 2 p --rounds 2
 p --labels refused -o wide >"$work/churn" 2>&1
 check "churn whose writes are refused ends nothing: status 0" test $? -eq 0
 expect "... and the row is complete, its threshold without a number" '^Refused/churn +5 .* not compared$' cat "$work/churn"

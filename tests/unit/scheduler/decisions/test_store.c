@@ -250,6 +250,19 @@ static void test_changes(void)
     FX_INT((long)changes(&w, &c)->c.n, 0);
     bh_decisions_now(w.d, &c);
     FX_INT((long)changes(&w, &c)->c.n, 0);
+    /* Known before the attempt is written: one row, no change. Bound stays bound. */
+    n = world_attempt(&w, fx_pod(&w.f, "three", "'cpu':'1'", ""), 1, NULL);
+    bh_recorder_outcome(w.r, n, BH_OUTCOME_FAILED, "no");
+    uint64_t last = world_attempt(&w, fx_pod(&w.f, "four", "'cpu':'1'", ""), 1, NULL);
+    bh_recorder_outcome(w.r, last, BH_OUTCOME_BOUND, "");
+    bh_recorder_outcome(w.r, last, BH_OUTCOME_FAILED, "the pod is gone");
+    world_settle(&w, last);
+    v = changes(&w, &c);
+    FX_INT((long)v->c.n, 2);
+    FX_STR(str(bh_json_at(v, 0), "type"), "ADDED");
+    FX_STR(str(bh_json_at(v, 0), "row.outcome"), "Failed");
+    FX_STR(str(bh_json_at(v, 0), "row.outcomeMessage"), "no");
+    FX_STR(str(bh_json_at(v, 1), "row.outcome"), "Bound");
     world_fini(&w);
 }
 
@@ -263,8 +276,8 @@ static void test_bounded(void)
     uint64_t n = 0;
 
     world_init(&w, 300, BH_RECORD_FULL, BH_DECISIONS_MIN_BYTES);
-    for (unsigned round = 0; round < 30; round++) {
-        for (unsigned i = 0; i < 150; i++)
+    for (unsigned round = 0; round < 75; round++) { /* few at a time: then they are not gathered */
+        for (unsigned i = 0; i < 60; i++)
             n = world_attempt(
                 &w, fx_pod(&w.f, bh_arena_printf(&w.f.arena, "p%u", i), shapes[i % 5][0], ""),
                 round, NULL);
