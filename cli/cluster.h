@@ -40,6 +40,10 @@ void bh_session_begin(struct bh_session *s, unsigned every_ms, uv_timer_cb on_ti
 int bh_session_connect(struct bh_session *s, const char *user_agent, struct bh_err *err);
 void bh_session_end(struct bh_session *s);
 
+/* GET of path from the scheduler whose runtime directory that is; what went before in the loop goes on. */
+int bh_scheduler_get(uv_loop_t *loop, const char *dir, const char *path, int *ret_code,
+                     struct bh_buf *body, struct bh_err *err);
+
 /* ---- apply.c: objects into a destination --------------------------------------------------------
  * A queue of objects by kind and name. What is put while the same object is on its way follows
  * after it; of several versions only the newest is written. Existing objects are patched to say

@@ -15,6 +15,7 @@
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <errno.h>
+#include <unistd.h>
 
 #define WHO              "berth load"
 #define REQUEST_NS       UINT64_C(30000000000)
@@ -23,6 +24,16 @@
 #define KEY_MAX          600
 #define CREATE_TRIES     6u /* when no definite reply came */
 
+#define SETTLE_NS UINT64_C(2000000000)
+
+enum cost { CPU, RECORDED, DROPPED, FULL, FULL_S, WRITING_S, COSTS };
+static const char *const cost_names[] = {
+    [CPU] = "process_cpu_seconds_total",
+    [RECORDED] = "berth_decisions_recorded_total",
+    [DROPPED] = "berth_decisions_dropped_total",
+    [FULL] = "berth_decisions_full_total",
+    [FULL_S] = "berth_decisions_cpu_seconds_total{what=\"full_attempts\"}",
+    [WRITING_S] = "berth_decisions_cpu_seconds_total{what=\"writing\"}"};
 enum state { WAITS, UNSCHEDULABLE, BOUND };
 struct tracked {
     uint64_t created_ns, decided_ns;
@@ -43,6 +54,8 @@ struct load {
     int64_t timeout_ns;
     uint64_t pods_start_ns, last_change_ns, first_bound_ns, last_bound_ns;
     char error[600];
+    char *dir;                          /* of the kubeconfig */
+    double before[COSTS], after[COSTS]; /* -1: not known */
 };
 
 /* ---- creating -------------------------------------------------------------------------------- */
@@ -214,6 +227,69 @@ static int wait_for_watch(struct load *l, struct bh_err *err)
     return l->watch_ready ? 0 : bh_err_set(err, -ETIMEDOUT, "could not watch pods");
 }
 
+/* ---- what it costs the scheduler ------------------------------------------------------------- */
+
+/* A metric's value, label and all; -1: it has none. */
+static double metric(const struct bh_buf *text, const char *name)
+{
+    BH_CLEANUP(bh_freep) char *line = bh_asprintf("\n%s ", name);
+    const char *at = strstr(bh_buf_str(text), line);
+
+    return at ? strtod(at + strlen(line), NULL) : -1;
+}
+
+/* The newest figures of the scheduler beside the kubeconfig, if one runs there. */
+static void read_cost(struct load *l, double v[static COSTS])
+{
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
+    BH_CLEANUP(bh_freep) char *socket = bh_asprintf("%s/scheduler.http", l->dir);
+    struct bh_err err;
+    int code = 0;
+
+    for (size_t i = 0; i < COSTS; i++)
+        v[i] = -1;
+    if (!*l->dir || access(socket, F_OK) < 0 ||
+        bh_scheduler_get(&l->session.loop, l->dir, "/metrics", &code, &text, &err) < 0 ||
+        code != 200)
+        return;
+    for (size_t i = 0; i < COSTS; i++)
+        v[i] = metric(&text, cost_names[i]);
+}
+
+/* What was decided last is not in the file yet. */
+static void settle_cost(struct load *l)
+{
+    uint64_t end = bh_mono_ns() + SETTLE_NS;
+
+    do {
+        read_cost(l, l->after);
+        if (l->after[RECORDED] < 0 ||
+            l->after[RECORDED] + l->after[DROPPED] - l->before[RECORDED] - l->before[DROPPED] >=
+                (double)l->bound)
+            break;
+        uv_run(&l->session.loop, UV_RUN_ONCE);
+    } while (!l->session.stopping && bh_mono_ns() < end);
+}
+
+static void print_cost(const struct load *l, bool json)
+{
+    double v[COSTS];
+
+    for (size_t i = 0; i < COSTS; i++)
+        v[i] = l->after[i] - l->before[i];
+    if (l->before[CPU] < 0 || v[CPU] < 0) /* nobody to ask, or it began anew meanwhile */
+        return;
+    printf(json ? ",\"scheduler\":{\"cpuSeconds\":%.3f" : "scheduler      %.2f s of CPU", v[CPU]);
+    if (l->after[RECORDED] >= 0)
+        printf(json ? ",\"recording\":{\"attempts\":%.0f,\"dropped\":%.0f,\"full\":%.0f,"
+                      "\"fullSeconds\":%.3f,\"writingSeconds\":%.3f}}"
+                    : "; recording: %.0f attempts, %.0f dropped, %.0f with every node (%.2f s), "
+                      "writing (%.2f s)\n",
+               v[RECORDED], v[DROPPED], v[FULL], v[FULL_S], v[WRITING_S]);
+    else
+        fputs(json ? "}" : "; no decision is recorded\n", stdout);
+}
+
 /* ---- report ---------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
@@ -267,9 +343,11 @@ static void print_report(const struct load *l, const struct report *r, bool json
     if (json) {
         printf("{\"pods\":%zu,\"bound\":%zu,\"unschedulable\":%zu,\"undecided\":%zu,\"failed\":%zu,"
                "\"seconds\":%.3f,\"podsPerSecond\":%.1f,\"latencyMs\":{\"p50\":%.2f,\"p90\":%.2f,"
-               "\"p99\":%.2f,\"max\":%.2f}}\n",
+               "\"p99\":%.2f,\"max\":%.2f}",
                r->pods, r->bound, r->unschedulable, r->undecided, r->failed, r->seconds, r->rate,
                r->p50, r->p90, r->p99, r->max);
+        print_cost(l, true);
+        puts("}");
         return;
     }
     printf("pods           %zu\nbound          %zu\nunschedulable  %zu\nundecided      %zu\n",
@@ -280,6 +358,7 @@ static void print_report(const struct load *l, const struct report *r, bool json
     printf(
         "latency        p50 %.1f ms  p90 %.1f ms  p99 %.1f ms  max %.1f ms  (created to bound)\n",
         r->p50, r->p90, r->p99, r->max);
+    print_cost(l, false);
     for (size_t i = 0; i < l->set.n_pods && shown < MAX_ERRORS_SHOWN; i++)
         if (l->tracked[i].state == UNSCHEDULABLE)
             printf("%s%s/%s: %s\n", shown++ ? "  " : "\nwithout a node, for example:\n  ",
@@ -304,6 +383,10 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
     if (rc == 0)
         rc = bh_kubeconfig_load(kubeconfig, NULL, ret, err);
     const struct bh_api_config *cfg = *ret;
+    const char *file = kubeconfig ? kubeconfig : getenv("KUBECONFIG");
+    const char *end = file ? strrchr(file, '/') : NULL;
+
+    l->dir = bh_strndup(file ? file : "", end ? (size_t)(end - file) : 0);
 
     if (rc == 0)
         rc = bh_api_client_new(&l->session.loop, cfg,
@@ -335,6 +418,7 @@ static void cleanup(struct load *l)
     free(l->tracked);
     bh_map_fini(&l->by_name);
     bh_load_set_fini(&l->set);
+    free(l->dir);
     free(l);
 }
 
@@ -350,6 +434,7 @@ static int run(struct load *l, const struct arguments *a, struct bh_err *err)
         rc = wait_for_watch(l, err);
     if (rc == 0 && l->set.n_pods) {
         l->creating_pods = true;
+        read_cost(l, l->before);
         l->next = l->done = l->failed = 0;
         l->pods_start_ns = l->last_change_ns = bh_mono_ns();
         fill(l);
@@ -370,6 +455,7 @@ static int run(struct load *l, const struct arguments *a, struct bh_err *err)
         }
         bh_progress_end(&l->session.progress);
         r = make_report(l);
+        settle_cost(l);
         print_report(l, &r, bh_streq(a->output, "json"));
         if (r.undecided || r.failed)
             rc = bh_err_set(err, -EIO, "%zu pods were not decided, %zu not created", r.undecided,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/perf/pipeline.h"
+#include "cli/cluster.h"
 #include "common/k8s/wire.h"
 
 #define WINDOW     256u /* requests without an answer */
@@ -222,20 +223,7 @@ int bh_bench_client_flush(struct bh_bench_world *w, struct bh_err *err)
 int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *ret_code,
                            struct bh_buf *body, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *socket = bh_asprintf("%s/scheduler.http", p->up->dir);
-    char server[] = "http://localhost";
-    const struct bh_api_config cfg = {.server = server, .unix_socket = socket};
-    const struct bh_api_options o = {.user_agent = "berth-bench"};
-    const struct bh_api_call call = {
-        .method = "GET", .path = path, .timeout_ns = ASK_NS, .max_reply_bytes = REPLY_MAX};
-    struct bh_api_client *client = NULL;
-    int rc = bh_api_client_new(&p->up->loop, &cfg, &o, &client, err);
-
-    bh_buf_reset(body);
-    if (rc >= 0)
-        rc = bh_api_do(&p->up->loop, client, &call, ret_code, body, err);
-    bh_api_client_free(client);
-    return rc < 0 ? bh_err_prefix(err, rc, "the scheduler's %s", path) : 0;
+    return bh_scheduler_get(&p->up->loop, p->up->dir, path, ret_code, body, err);
 }
 
 /* ---- the watch ------------------------------------------------------------------------------- */

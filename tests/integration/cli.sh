@@ -98,6 +98,8 @@ expect "--runtime-dir wins" 'node-a1' b get nodes --runtime-dir "$first"
 expect "BERTH_RUNTIME_DIR wins" 'node-a1' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" get nodes
 check "and nothing is said then" test -z "$(BERTH_RUNTIME_DIR=$first b get nodes 2>&1 >/dev/null)"
 expect "also for load" 'bound +1$' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" load synthetic --node-count 0 --pod-count 1
+expect "... which ends with what it cost the scheduler" '^\{"cpuSeconds":[0-9.]+,"recording":\{"attempts":1,"dropped":0,"full":1,"fullSeconds":[0-9.]+,"writingSeconds":[0-9.]+\}\}$' \
+    bash -c "BERTH_RUNTIME_DIR='$first' '$BERTH_BIN/berth' load synthetic --node-count 0 --pod-count 1 --prefix cost -o json | jq -c .scheduler"
 expect "and explain sees it" 'bound to node' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" explain pod/load-000000
 kill -9 "$up_pid"
 wait "$up_pid" 2>/dev/null
