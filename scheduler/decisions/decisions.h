@@ -32,8 +32,10 @@ struct bh_decisions;
 struct bh_decisions *bh_decisions_new(const char *path);
 void bh_decisions_free(struct bh_decisions *d); /* NULL is allowed */
 
-/* {"mode":"off|summary|full","records":N,"bytes":N,"dropped":N,"oldest":ID,"newest":ID}; without a
- * file, or when no process writes to it, mode is "off". d may be NULL. Never fails. */
+/* {"mode":"off|summary|full|auto","keeps":"full|sample|summary","records":N,"bytes":N,"dropped":N,
+ * "oldest":ID,"newest":ID}; without a file, or when no process writes to it, mode is "off". keeps: what
+ * the newest 200 attempts are, "sample" some with every node; not there without any. d may be NULL. Never
+ * fails. */
 struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *a);
 
 #define BH_DECISIONS_PAGE     100u

@@ -342,9 +342,14 @@ int bh_decisions_load(struct bh_decisions *d, int64_t id, struct bh_err *err)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
+/* How many of those that were decided last are so. */
+#define NEWEST(what)                                                                               \
+    "SELECT count(*) FROM (SELECT list FROM attempts ORDER BY id DESC LIMIT 200) WHERE " what
+
 struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *a)
 {
     int64_t dropped = 0, pages = 0, size = 0, newest = 0, oldest = 0, records = 0;
+    int64_t full = 0, rest = 0;
     const char *mode = "off";
     sqlite3_stmt *s = d && open_file(d, NULL) == 0
                           ? bh_decisions_ask(d, "SELECT mode, dropped, records FROM state")
@@ -359,10 +364,19 @@ struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *
         (void)ask_one(d, "PRAGMA page_size", &size);
         (void)ask_one(d, "SELECT min(id) FROM attempts", &oldest);
         (void)ask_one(d, "SELECT max(id) FROM attempts", &newest);
+        (void)ask_one(d, NEWEST("list > 0"), &full);
+        (void)ask_one(d, NEWEST("list = 0"), &rest);
     }
     sqlite3_finalize(s);
     return bh_json_make(
-        a, "mode: %s, records: %ld, bytes: %ld, dropped: %ld, oldest: %ld, newest: %ld", mode,
+        a,
+        "mode: %s, keeps?: %s, records: %ld, bytes: %ld, dropped: %ld, oldest: %ld, "
+        "newest: %ld",
+        mode,
+        !full && !rest ? NULL
+        : !rest        ? "full"
+        : !full        ? "summary"
+                       : "sample",
         records, pages * size, dropped, oldest, newest);
 }
 

@@ -16,8 +16,10 @@ const part = encodeURIComponent;
 const KEEP = 5000; // rows held: the newest
 const RESULTS = [['', 'All'], ['Scheduled', 'Scheduled'], ['Unschedulable', 'Unschedulable'], ['Error', 'Error']];
 
-// What recording keeps of them.
-const KEPT = { auto: ' (every node; under load of a sample and of pods that wait, else a summary)', full: ' (every node)', summary: ' (as summaries)' };
+// What recording keeps of them now, by the newest ones.
+const KEPT = { full: 'Of the newest decisions every node is kept.',
+  sample: 'Many pods at a time: every node is kept of a sample and of pods that failed before, of the others a summary.',
+  summary: 'Of the newest decisions a summary is kept: result, message and times, no nodes.' };
 
 class DecisionList {
   constructor(place, query) {
@@ -100,7 +102,8 @@ class DecisionList {
     this.list.setCount(this.shown.length);
     if (was) this.list.el.scrollTop = Math.max(0, this.shown.indexOf(was)) * 30 + (this.list.el.scrollTop % 30);
     const r = this.recording || {};
-    this.counts.textContent = r.mode === 'off' ? 'recording is off' : `${count(this.shown.length)} shown, ${count(r.records)} kept${KEPT[r.mode] || ''}${r.dropped ? `, ${count(r.dropped)} overwritten` : ''}`;
+    replace(this.counts, r.mode === 'off' ? 'recording is off' : [r.keeps ? h('span', { class: `tag ${r.keeps === 'full' ? 'ok' : 'info'}`, title: KEPT[r.keeps] }, `keeps: ${r.keeps}`) : null,
+      ` ${count(this.shown.length)} shown, ${count(r.records)} kept${r.dropped ? `, ${count(r.dropped)} overwritten` : ''}`]);
     this.state.replaceChildren(...(this.shown.length ? [] : [this.none()]));
     this.list.el.hidden = !this.shown.length;
   }

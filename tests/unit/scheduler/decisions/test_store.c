@@ -196,6 +196,7 @@ static void test_filters(void)
     FX_INT((long)at(v, "items")->c.n, 30);
     FX_INT(num(bh_json_at(at(v, "items"), 0), "id"), 30);
     FX_STR(str(v, "recording.mode"), "summary");
+    FX_STR(str(v, "recording.keeps"), "summary");
     FX_INT(num(v, "recording.records"), 30);
     FX_INT(num(v, "oldest"), 1);
     v = list(&w, &(struct bh_decision_filter){.limit = 7});
@@ -630,6 +631,7 @@ static void test_auto_mode(void)
     world_settle(&w, n + 1);
     struct bh_json *l = list(&w, &(struct bh_decision_filter){0});
     CU_ASSERT_STRING_EQUAL(str(l, "recording.mode"), "auto");
+    CU_ASSERT_STRING_EQUAL(str(l, "recording.keeps"), "sample");
     const struct bh_json *newest = bh_json_at(bh_json_get_list(l, "items"), 0);
     CU_ASSERT_STRING_EQUAL(bh_json_get_text(newest, "mode"), "full");
     world_fini(&w);
