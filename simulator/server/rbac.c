@@ -5,8 +5,8 @@
  * Asked for each request of everybody but the administrator, so who plays by the rules costs the
  * others nothing. Roles are read as they stand: nothing is kept between two requests.
  * Upstream: plugin/pkg/auth/authorizer/rbac, apiserver/pkg/endpoints/filters/{authorization,
- *           impersonation}.go; differences: rules of an aggregated role are put together when they
- *           are asked for; whoever may write roles may write any (no check of escalation).
+ *           impersonation}.go, pkg/registry/rbac/{escalation_check,validation/policy_comparator}.go;
+ *           differences: rules of an aggregated role are put together when they are asked for.
  */
 #include "simulator/server/audit.h"
 #include "simulator/server/req.h"
@@ -234,6 +234,205 @@ struct bh_json *bh_sim_rules_of(struct bh_sim *s, struct bh_arena *a, const stru
     bh_buf_fini(&w.missing);
     return bh_json_make(a, "resourceRules: %p, nonResourceRules: %p, incomplete: false",
                         r.of_resources, r.of_paths);
+}
+
+/* ---- what is granted must be held ------------------------------------------------------------ */
+
+struct grants { /* of a role, one verb on one thing each */
+    struct bh_arena *a;
+    const struct bh_json *held[2]; /* lists of rules */
+    struct bh_json *missing;       /* rules; verbs on the same thing in one */
+};
+
+static void add_missing(struct grants *g, const struct bh_sim_ask *ask, const char *resource)
+{
+    struct bh_json *rule =
+        ask->path ? bh_json_make(g->a, "nonResourceURLs: [%s]", ask->path)
+                  : bh_json_make(g->a, "apiGroups: [%s], resources: [%s]", ask->group, resource);
+    if (*ask->name)
+        bh_json_add(g->a, rule, "resourceNames: [%s]", ask->name);
+    struct bh_json *verbs = bh_json_list_at(g->a, rule, "verbs");
+    bh_json_each(m, ask->path ? NULL : g->missing) {
+        struct bh_json *others = bh_json_get_list(m, "verbs");
+        bh_json_set(g->a, rule, "verbs", bh_json_clone(g->a, others));
+        if (bh_json_equal(m, rule)) {
+            bh_json_push(others, bh_json_new_cstr(g->a, ask->verb));
+            return;
+        }
+    }
+    verbs = bh_json_new(g->a, BH_JSON_ARRAY);
+    bh_json_push(verbs, bh_json_new_cstr(g->a, ask->verb));
+    bh_json_set(g->a, rule, "verbs", verbs);
+    bh_json_push(g->missing, rule);
+}
+
+static void look_for(struct grants *g, struct bh_sim_ask ask, const char *resource)
+{
+    struct question q = {.a = g->a, .ask = &ask};
+    const char *slash = strchr(resource, '/');
+
+    ask.sub = slash ? slash + 1 : "";
+    ask.resource = slash ? bh_arena_strndup(g->a, resource, (size_t)(slash - resource)) : resource;
+    for (size_t i = 0; i < BH_ARRAY_LEN(g->held); i++)
+        bh_json_each(rule, g->held[i])
+            if (rule_allows(&q, rule, ""))
+                return;
+    add_missing(g, &ask, resource);
+}
+
+/* Upstream's order: groups, resources, verbs; then what is no resource. */
+static void look_for_rule(struct grants *g, const struct bh_json *rule)
+{
+    const struct bh_json *verbs = bh_json_get_list(rule, "verbs");
+    const struct bh_json *only = bh_json_get_list(rule, "resourceNames");
+    struct bh_sim_ask ask = {.ns = "", .name = ""};
+
+    bh_json_each(group, bh_json_get_list(rule, "apiGroups"))
+        bh_json_each(resource, bh_json_get_list(rule, "resources"))
+            bh_json_each(verb, verbs) {
+                ask.group = bh_json_cstr(group);
+                ask.verb = bh_json_cstr(verb);
+                if (!bh_tree_len(only))
+                    look_for(g, ask, bh_json_cstr(resource));
+                bh_json_each(name, only) {
+                    ask.name = bh_json_cstr(name);
+                    look_for(g, ask, bh_json_cstr(resource));
+                }
+            }
+    ask.name = "";
+    bh_json_each(url, bh_json_get_list(rule, "nonResourceURLs"))
+        bh_json_each(verb, verbs) {
+            ask.path = bh_json_cstr(url);
+            ask.verb = bh_json_cstr(verb);
+            look_for(g, ask, "");
+        }
+}
+
+/* As Go prints a list of texts with %q. */
+static void add_texts(struct bh_buf *b, const struct bh_json *list)
+{
+    const char *before = "";
+
+    bh_buf_addc(b, '[');
+    bh_json_each(v, list) {
+        bh_buf_adds(b, before);
+        bh_json_write(b, v);
+        before = " ";
+    }
+    bh_buf_addc(b, ']');
+}
+
+static const char *rule_text(struct bh_arena *a, const struct bh_json *rule)
+{
+    static const char *const members[][2] = {{"apiGroups", "APIGroups"},
+                                             {"resources", "Resources"},
+                                             {"nonResourceURLs", "NonResourceURLs"},
+                                             {"resourceNames", "ResourceNames"},
+                                             {"verbs", "Verbs"}};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+
+    bh_buf_addc(&b, '{');
+    for (size_t i = 0; i < BH_ARRAY_LEN(members); i++) {
+        const struct bh_json *list = bh_json_get_list(rule, members[i][0]);
+        if (!list)
+            continue;
+        bh_buf_addf(&b, "%s%s:", b.n > 1 ? ", " : "", members[i][1]);
+        add_texts(&b, list);
+    }
+    bh_buf_addc(&b, '}');
+    return bh_arena_strdup(a, b.p);
+}
+
+/* Upstream's text when the user does not hold all that rules grant in ns; NULL: he does. */
+static const char *not_held(struct bh_sim *s, struct bh_arena *a, const struct bh_json *user,
+                            const char *ns, const struct bh_json *rules)
+{
+    const struct bh_json *own = bh_sim_rules_of(s, a, user, ns);
+    struct grants g = {
+        .a = a,
+        .held = {bh_json_get_list(own, "resourceRules"), bh_json_get_list(own, "nonResourceRules")},
+        .missing = bh_json_new(a, BH_JSON_ARRAY)};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+    size_t n = 0;
+
+    bh_json_each(rule, rules)
+        look_for_rule(&g, rule);
+    if (!g.missing->c.n)
+        return NULL;
+    const char **texts = bh_arena_new_array(a, const char *, g.missing->c.n);
+    bh_json_each(rule, g.missing)
+        texts[n++] = rule_text(a, rule);
+    n = bh_sort_unique(texts, n, sizeof(*texts), bh_by_text);
+    bh_buf_addf(&b, "user \"%s\" (groups=", bh_json_get_text(user, "username"));
+    add_texts(&b, bh_json_get_list(user, "groups"));
+    bh_buf_adds(&b, ") is attempting to grant RBAC permissions not currently held:");
+    for (size_t i = 0; i < n; i++)
+        bh_buf_addf(&b, "\n%s", texts[i]);
+    return bh_arena_strdup(a, b.p);
+}
+
+/* Nothing but what the garbage collector needs is different. */
+static bool same_grants(struct bh_arena *a, const struct bh_json *old, const struct bh_json *obj)
+{
+    static const char *const free_ones[] = {"ownerReferences", "finalizers", "managedFields",
+                                            "resourceVersion"};
+    struct bh_json *v[] = {bh_json_clone(a, old), bh_json_clone(a, obj)};
+
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < BH_ARRAY_LEN(free_ones); k++)
+            bh_json_unset(bh_json_get(v[i], "metadata"), free_ones[k]);
+    return bh_json_equal(v[0], v[1]);
+}
+
+/* Why the user may not write the role; NULL: he may. */
+static const char *role_refused(struct bh_sim *s, struct bh_arena *a, const struct bh_json *user,
+                                const char *ns, const struct bh_json *old,
+                                const struct bh_json *role)
+{
+    const char *why = not_held(s, a, user, ns, bh_tree_arr(role, "rules"));
+    struct bh_json *all = bh_json_new(a, BH_JSON_ARRAY);
+
+    if (why || (!bh_tree_has(role, "aggregationRule") && !bh_tree_has(old, "aggregationRule")))
+        return why;
+    bh_json_append(a, all, "verbs: ['*'], apiGroups: ['*'], resources: ['*']");
+    bh_json_append(a, all, "verbs: ['*'], nonResourceURLs: ['*']");
+    return not_held(s, a, user, ns, all)
+               ? "must have cluster-admin privileges to use the aggregationRule"
+               : NULL;
+}
+
+int bh_sim_check_grants(struct bh_sim *s, struct bh_arena *a, const struct bh_sim_type *t,
+                        const char *ns, const struct bh_json *user, const struct bh_json *old,
+                        const struct bh_json *obj, struct bh_sim_error *e)
+{
+    const struct bh_json *ref = bh_tree_obj(obj, "roleRef");
+    const char *name = bh_tree_str(obj, "metadata.name"), *why;
+    bool cluster = bh_tree_is(ref, "kind", "ClusterRole");
+    struct bh_sim_ask ask = {.verb = "escalate", .group = t->group, .sub = "", .ns = ns};
+
+    if (!user || !bh_streq(t->group, RBAC_GROUP) || (old && same_grants(a, old, obj)))
+        return 0;
+    ask.resource = !ref ? t->plural : cluster ? "clusterroles" : "roles";
+    ask.name = ref ? bh_json_get_text(ref, "name") : old ? name : "";
+    if (ref)
+        ask.verb = "bind";
+    if (bh_sim_may(s, a, user, &ask, &why))
+        return 0;
+    if (ref) {
+        const struct bh_sim_type *of = bh_sim_type_find(RBAC_GROUP, "v1", ask.resource);
+        const struct bh_sim_obj *role = bh_sim_get(s, of, cluster ? "" : ns, ask.name);
+        if (!role)
+            return bh_sim_fail(e, 404, "NotFound", "%s." RBAC_GROUP " \"%s\" not found",
+                               of->singular, ask.name);
+        why = not_held(s, a, user, ns, bh_sim_role_rules(s, a, bh_sim_obj_tree(a, role)));
+    } else {
+        why = role_refused(s, a, user, ns, old, obj);
+    }
+    if (!why)
+        return 0;
+    bh_sim_error_about(e, t, t->plural, name);
+    return bh_sim_fail(e, 403, "Forbidden", "%s.%s \"%s\" is forbidden: %s", t->plural, t->group,
+                       name ? name : "", why);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -231,7 +231,13 @@ struct bh_sim_wopt {
         reordered; /* update: members may come in another order than the stored ones (PUT, apply) */
     const struct bh_json *old; /* update: the present object's tree when the caller has parsed it */
     const struct bh_sim_type *as; /* the representation the client used; NULL = the stored one */
+    const struct bh_json *user;   /* who writes, as bh_sim_req.user; NULL = the administrator */
 };
+/* Roles and bindings (t: any type): user holds what he grants, or may escalate or bind. 0 or a code.
+ * rbac.c */
+int bh_sim_check_grants(struct bh_sim *s, struct bh_arena *a, const struct bh_sim_type *t,
+                        const char *ns, const struct bh_json *user, const struct bh_json *old,
+                        const struct bh_json *obj, struct bh_sim_error *e);
 int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
                      struct bh_arena *a, struct bh_json *obj, const struct bh_sim_wopt *w,
                      struct bh_sim_obj **ret_obj, struct bh_sim_error *e);

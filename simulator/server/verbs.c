@@ -44,7 +44,8 @@ static struct bh_sim_wopt options_of(struct bh_sim_req *r, const struct bh_json 
                                 .track = recorded && !r->type->stored_as ? op_of(r) : NULL,
                                 .warnings = &r->warnings,
                                 .old = old,
-                                .as = r->type};
+                                .as = r->type,
+                                .user = r->user};
 }
 
 static void finish(struct bh_sim_req *r, int code, struct bh_sim_obj *o)
@@ -286,6 +287,7 @@ static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
                             .warnings = &r->warnings,
                             .old = old,
                             .as = r->type,
+                            .user = r->user,
                             .reordered = true};
     bh_json_set_str(r->a, bh_json_obj_at(r->a, v, "metadata"), "name", r->name);
     bh_sim_convert_in(r->a, r->type, v);

@@ -182,7 +182,7 @@ int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *
     }
     stamp_new(s, t, a, obj, meta);
     struct bh_sim_write wr = write_of(s, t, BH_SIM_OP_CREATE, a, obj, w, e);
-    if (bh_sim_default(&wr))
+    if (bh_sim_default(&wr) || bh_sim_check_grants(s, a, t, ns, w->user, NULL, obj, e))
         return e->code;
     bh_sim_meta_validate(t, name, meta, e);
     if (!e->code)
@@ -315,7 +315,7 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
     struct bh_sim_write wr = write_of(s, t, ops[sub], a, obj, w, e);
     wr.old = old;
     wr.old_obj = cur;
-    if (bh_sim_default(&wr))
+    if (bh_sim_default(&wr) || bh_sim_check_grants(s, a, t, ns, w->user, old, obj, e))
         return e->code;
     bh_sim_meta_validate(t, name, meta, e);
     if (!e->code)

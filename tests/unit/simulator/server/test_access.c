@@ -295,7 +295,94 @@ static void test_token_file(void)
     fixture_fini(&f);
 }
 
-BH_TESTS("simulator/access", {"roles and bindings", test_roles}, {"access reviews", test_reviews},
+/* Who writes roles and bindings grants nothing that he does not hold, unless he may escalate or bind. */
+static void test_grants(void)
+{
+#define ROLES             RBAC "/namespaces/default/roles"
+#define ROLE(name, rules) "{\"metadata\":{\"name\":\"" name "\"},\"rules\":[" rules "]}"
+#define RULE(verbs, group, resources)                                                              \
+    "{\"verbs\":[" verbs "],\"apiGroups\":[\"" group "\"],\"resources\":[" resources "]}"
+#define BINDING(name, kind, role)                                                                  \
+    "{\"metadata\":{\"name\":\"" name                                                              \
+    "\"},\"roleRef\":{\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"" kind                 \
+    "\",\"name\":\"" role "\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"ann\"}]}"
+    struct fixture f;
+
+    fixture_init(&f, &options, true);
+    post(&f, RBAC "/clusterroles",
+         ROLE("lead",
+              RULE("\"*\"", "rbac.authorization.k8s.io", "\"roles\",\"rolebindings\"") "," RULE(
+                  "\"get\",\"list\"", "", "\"pods\",\"pods/log\"")));
+    /* What may be done to roles is not "*": that would hold escalate and bind. */
+    expect(
+        &f,
+        (struct call){
+            .method = "PUT",
+            .path = RBAC "/clusterroles/lead",
+            .body = ROLE(
+                "lead",
+                RULE("\"create\",\"update\",\"patch\"", "rbac.authorization.k8s.io",
+                     "\"roles\",\"rolebindings\",\"clusterroles\"") "," RULE("\"get\",\"list\"", "",
+                                                                             "\"pods\",\"pods/"
+                                                                             "log\""))},
+        200, NULL);
+    bind_role(&f, "/clusterrolebindings", "ClusterRole", "lead",
+              "{\"kind\":\"User\",\"name\":\"ann\"}");
+#define ANN(how, where, what, code, text)                                                          \
+    expect(&f, (struct call){.method = how, .path = where, .headers = {AS("ann")}, .body = what},  \
+           code, text)
+    ANN("POST", ROLES, ROLE("held", RULE("\"get\"", "", "\"pods/log\"")), 201, NULL);
+    ANN("POST", ROLES,
+        ROLE("more", RULE("\"get\",\"delete\",\"watch\"", "",
+                          "\"pods\"") "," RULE("\"get\"", "apps", "\"deployments\"")),
+        403,
+        "roles.rbac.authorization.k8s.io \\\"more\\\" is forbidden: user \\\"ann\\\" "
+        "(groups=[\\\"system:authenticated\\\"]) is attempting to grant RBAC permissions not "
+        "currently held:\\n{APIGroups:[\\\"\\\"], Resources:[\\\"pods\\\"], Verbs:[\\\"delete\\\" "
+        "\\\"watch\\\"]}\\n{APIGroups:[\\\"apps\\\"], Resources:[\\\"deployments\\\"], "
+        "Verbs:[\\\"get\\\"]}");
+    ANN("PUT", ROLES "/held", ROLE("held", RULE("\"*\"", "", "\"pods\"")), 403,
+        "Verbs:[\\\"*\\\"]");
+    ANN("POST", RBAC "/clusterroles",
+        "{\"metadata\":{\"name\":\"sum\"},\"aggregationRule\":{\"clusterRoleSelectors\":[{"
+        "\"matchLabels\":{\"a\":\"b\"}}]}}",
+        403, "must have cluster-admin privileges to use the aggregationRule");
+    ANN("POST", RBAC "/clusterroles",
+        "{\"metadata\":{\"name\":\"urls\"},\"rules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":"
+        "[\"/secret\"]}]}",
+        403, "{NonResourceURLs:[\\\"/secret\\\"], Verbs:[\\\"get\\\"]}");
+    /* Bindings: of what is held, of what is not, of what nobody has made. */
+    const char *bindings = RBAC "/namespaces/default/rolebindings";
+    ANN("POST", bindings, BINDING("b1", "Role", "held"), 201, NULL);
+    ANN("POST", bindings, BINDING("b2", "ClusterRole", "edit"), 403,
+        "rolebindings.rbac.authorization.k8s.io \\\"b2\\\" is forbidden: user \\\"ann\\\"");
+    ANN("POST", bindings, BINDING("b3", "Role", "none"), 404,
+        "role.rbac.authorization.k8s.io \\\"none\\\" not found");
+    /* With the verbs, by name. */
+    post(&f, RBAC "/clusterroles",
+         "{\"metadata\":{\"name\":\"trusted\"},\"rules\":[{\"verbs\":[\"bind\"],\"apiGroups\":["
+         "\"rbac.authorization.k8s.io\"],\"resources\":[\"clusterroles\"],\"resourceNames\":["
+         "\"edit\"]"
+         "},{\"verbs\":[\"escalate\"],\"apiGroups\":[\"rbac.authorization.k8s.io\"],\"resources\":["
+         "\"roles\"]}]}");
+    bind_role(&f, "/clusterrolebindings", "ClusterRole", "trusted",
+              "{\"kind\":\"User\",\"name\":\"ann\"}");
+    ANN("POST", bindings, BINDING("b2", "ClusterRole", "edit"), 201, NULL);
+    ANN("POST", bindings, BINDING("b4", "ClusterRole", "admin"), 403, NULL);
+    ANN("PUT", ROLES "/held", ROLE("held", RULE("\"*\"", "", "\"pods\"")), 200, NULL);
+    /* The administrator grants anything, and so does his group. */
+    post(&f, ROLES, ROLE("all", RULE("\"*\"", "*", "\"*\"")));
+    expect(&f,
+           (struct call){.method = "POST",
+                         .path = ROLES,
+                         .headers = {AS("root"), "Impersonate-Group: system:masters"},
+                         .body = ROLE("all-2", RULE("\"*\"", "*", "\"*\""))},
+           201, NULL);
+    fixture_fini(&f);
+}
+
+BH_TESTS("simulator/access", {"roles and bindings", test_roles},
+         {"grants of roles and bindings", test_grants}, {"access reviews", test_reviews},
          {"tokens of service accounts", test_tokens},
          {"token requests that are refused", test_token_requests_that_are_refused},
          {"users of a token file", test_token_file})
