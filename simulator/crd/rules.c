@@ -49,6 +49,8 @@ struct compiler {
     struct bh_crd_rules *r;
     struct bh_sim_error *e; /* NULL: the definition has been judged before */
     struct bh_buf *warnings;
+    const char
+        *uncorrelated; /* the nearest list above whose elements are not found again; NULL: none */
 };
 
 /* What upstream has and common/cel has not; quoted, as the checker's message names it. */
@@ -112,6 +114,12 @@ static void check_rule(struct compiler *c, const struct bh_json *v, const struct
                            bh_arena_printf(a, "\"%.40s\"", reason), "%s",
                            "supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", "
                            "\"FieldValueInvalid\", \"FieldValueRequired\"");
+    if (rule->cel && bh_cel_uses_old_self(rule->cel) && c->uncorrelated)
+        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.rule", at), "Invalid value",
+                           bh_arena_printf(a, "\"%.100s\"", text),
+                           "oldSelf cannot be used on the uncorrelatable portion of the schema "
+                           "within %s",
+                           c->uncorrelated);
     if (rule->cel && !bh_cel_uses_old_self(rule->cel) && bh_json_get(v, "optionalOldSelf"))
         bh_sim_field_error(c->e, bh_arena_printf(a, "%s.optionalOldSelf", at), "Invalid value",
                            bh_json_get_bool(v, "optionalOldSelf", false) ? "true" : "false", "%s",
@@ -190,7 +198,11 @@ static struct node *compile_node(struct compiler *c, const struct bh_json *rules
                  bh_arena_printf(a, "%s." member, at), depth + 1)
     const struct bh_json *items = bh_json_get(schema, "items");
     const struct bh_json *more = bh_json_get(schema, "additionalProperties");
+    const char *above = c->uncorrelated;
+    if (!bh_streq(bh_json_get_text(schema, "x-kubernetes-list-type"), "map"))
+        c->uncorrelated = at;
     n.items = SUB("items", bh_json_get(rules, "items"), items);
+    c->uncorrelated = above;
     n.more = SUB("additionalProperties", bh_json_get(rules, "additionalProperties"), more);
     bh_json_each(p, bh_json_get(rules, "properties")) {
         const struct bh_json *over = bh_json_get(bh_json_get(schema, "properties"), p->key.p);

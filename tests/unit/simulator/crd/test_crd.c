@@ -393,6 +393,16 @@ static void test_rules_that_cannot_be(void)
         CU_ASSERT_EQUAL(strncmp(said, "schema.properties[spec].x-kubernetes-validations[0].", 52),
                         0);
     }
+    /* Elements of a list without keys are not found again: they have no oldSelf, nor what is in them. */
+    const char *said = ruled(&f,
+                             SPEC("l: {type: array, items: {type: object, properties: {v: {type: "
+                                  "integer" RULE("rule: self >= oldSelf") "}}}}",
+                                  ""),
+                             "{}", NULL);
+    EQ(said,
+       "schema.properties[spec].properties[l].items.properties[v].x-kubernetes-validations[0]."
+       "rule: Invalid value: \"self >= oldSelf\": oldSelf cannot be used on the uncorrelatable "
+       "portion of the schema within schema.properties[spec].properties[l]");
     /* What upstream has and this engine has not is kept, and said. */
     f.e = (struct bh_sim_error){0};
     bh_crd_rules_free(bh_crd_rules_new(
