@@ -54,6 +54,9 @@ static void table(const struct bh_json *doc, bool wide, struct bh_buf *out)
     bh_grid_line(&g, "since", 0, "%s",
                  bh_json_get_bool(doc, "synced", false) ? bh_json_get_text(doc, "since")
                                                         : "the copy is not complete yet");
+    if (*bh_json_get_text(doc, "lost"))
+        bh_grid_line(&g, "lost", BH_CELL_BAD, "the copy stays as it is, asked again: %s",
+                     bh_json_get_text(doc, "lost"));
     bh_json_each(k, bh_json_get_list(doc, "leftOut"))
         bh_grid_line(&g, "left out", BH_CELL_BAD, "%s: %s", bh_json_get_text(k, "resource"),
                      bh_json_get_text(k, "message"));

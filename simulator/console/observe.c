@@ -89,16 +89,22 @@ struct bh_json *bh_console_observed(struct bh_console *c, struct bh_arena *a)
 {
     const struct bh_console_observe *o = c->observe;
     struct bh_json *doc, *left_out;
+    const char *lost = "";
     char since[32] = "";
 
     if (!o)
         return NULL;
     if (o->synced_rv)
         bh_time_format_ns(since, o->since_ns);
-    doc = bh_json_make(a, "server: %s, synced: %i, since?: %s, leftOut: []", o->from.cfg->server,
-                       o->synced_rv != 0, since);
-    left_out = bh_json_get(doc, "leftOut");
+    /* Without the right to pods nothing begins: later it is the cluster that does not answer, and all
+     * kinds say the same. */
     for (size_t i = 0; i < bh_clean_n_kinds; i++)
+        if (o->trouble[i] && bh_streq(bh_clean_kinds[i].plural, "pods"))
+            lost = o->trouble[i];
+    doc = bh_json_make(a, "server: %s, synced: %i, since?: %s, lost?: %s, leftOut: []",
+                       o->from.cfg->server, o->synced_rv != 0, since, lost);
+    left_out = bh_json_get(doc, "leftOut");
+    for (size_t i = 0; i < bh_clean_n_kinds && !*lost; i++)
         if (o->trouble[i])
             bh_json_append(a, left_out, "resource: %s, message: %s", bh_clean_kinds[i].plural,
                            o->trouble[i]);

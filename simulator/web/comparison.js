@@ -45,7 +45,8 @@ registerScreen('comparison', {
     const look = async () => {
       const c = await fetchJSON('/berth/v1/comparison');
       replace(about, whole(c));
-      replace(left, c.leftOut.map((k) => note('warn', `${k.resource} are left out: ${k.message}`)));
+      replace(left, c.lost ? note('bad', `The cluster does not answer, the copy stays as it is: ${c.lost}`) : null,
+        c.leftOut.map((k) => note('warn', `${k.resource} are left out: ${k.message}`)));
       const text = JSON.stringify(c.differences); // what somebody has opened stays open
       if (text !== shown) replace(list, differences(c.differences));
       shown = text;

@@ -22,12 +22,14 @@ start() { # program flags...
 }
 start watcher --kubeconfig "$work/admin.yaml"
 start scheduler --tie-break first
+other=${also_stop%% *}
 start binder --kubeconfig "$work/admin.yaml"
 k() { kubectl --kubeconfig "$work/admin.yaml" --cache-dir "$work/cache" "$@"; }
 check "the rights of an observer" k apply -f "$repo/config/rbac-observe.yaml"
 token=$(k -n kube-system create token berth-observer) # as docs/observe.md says
 sed "s/t-admin/$token/" "$work/admin.yaml" >"$work/observer.yaml"
 berth() { BERTH_RUNTIME_DIR=$run "$BERTH_BIN/berth" "$@"; }
+ko() { kubectl --kubeconfig "$run/kubeconfig" --cache-dir "$work/cache" "$@"; }
 pods() { # name count spec
     for i in $(seq "$2"); do
         printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s-%s, namespace: default, labels: {run: %s}}\nspec: {%s}\n' "$1" "$i" "$1" "$3"
@@ -72,14 +74,22 @@ bind() { # pod node
 }
 check "somebody binds it against its selector" bind waits-1 n2
 eventually "Berth finds no node" 20 comparison '.different.noNode == 1 and (.differences[0] | .node == "n2" and .how == "noNode" and .plugin == "NodeAffinity" and .berth == null)'
+# The scheduler there is held: somebody else places a pod where its selector does not let it.
+kill -STOP "$other"
+check "a pod for one node" pods odd 1 "nodeSelector: {kubernetes.io/hostname: n1}, $asks"
+seen() { ko get pod "$1"; }
+eventually "is in the copy" 20 seen odd-1
+check "somebody binds it to another one" bind odd-1 n2
+eventually "which Berth rejects, and says what it would have taken" 20 comparison '.different.infeasible == 1 and (.differences[0] | .name == "odd-1" and .node == "n2" and .how == "infeasible" and .berth == "n1" and .plugin == "NodeAffinity")'
+expect "in words" '1 on a node that Berth rejects' berth compare
+kill -CONT "$other"
 check "a pod with a selector that the scheduler leaves alone" pods gated 1 "schedulingGates: [{name: wait}], nodeSelector: {kubernetes.io/hostname: n1}, $asks"
 check "a pod of another scheduler" pods foreign 1 "schedulerName: other, $asks"
 check "somebody binds that" bind foreign-1 n1
-eventually "which is not compared" 20 comparison '.otherSchedulers == 1 and .compared == 41'
+eventually "which is not compared" 20 comparison '.otherSchedulers == 1 and .compared == 42'
 
 # ---- nothing is written: not there, and not here
 copy=$(sed -n 's/.*API server *\([^ ]*\) .*/\1/p' "$work/up.out")
-ko() { kubectl --kubeconfig "$run/kubeconfig" --cache-dir "$work/cache" "$@"; }
 expect "kubectl reads the copy" 'alike-40 ' ko get pods
 expect "uids are the other cluster's" "$(k get pod alike-7 -o jsonpath='{.metadata.uid}')" ko get pod alike-7 -o jsonpath='{.metadata.uid}'
 check "environments of containers are not in it" no_line_with 'not-for-others|PASSWORD' ko get pods -o yaml
@@ -122,6 +132,33 @@ if [ -x /usr/bin/chromium ] && /usr/bin/python3 -c 'import selenium' 2>/dev/null
 else
     skip "the page of a copy" "no Chromium"
 fi
+stop_observing
+
+# ---- a cluster that goes away, and comes back
+begin_lone() {
+    "$BERTH_BIN/berth-simulator" --data "$work/lone.db" --kubeconfig-out "$work/lone.yaml" "$@" >>"$work/lone.log" 2>&1 &
+    lone=$!
+    also_stop="$lone $also_stop"
+}
+kl() { kubectl --kubeconfig "$work/lone.yaml" --cache-dir "$work/cache" "$@"; }
+begin_lone
+wait_for_file "$work/lone.yaml"
+lone_port=$(sed -n 's/.*server:.*:\([0-9]*\).*/\1/p' "$work/lone.yaml")
+kl apply -f "$work/nodes.yaml" >/dev/null
+run=$work/gone
+start_up --runtime-dir "$run" --kubeconfig "$work/lone.yaml" --observe && ok "observing one that will go away"
+eventually "its copy is complete" 20 comparison .synced
+kill -TERM "$lone"
+wait "$lone"
+eventually "it is lost" 30 comparison '(.lost | length) > 0 and .leftOut == []'
+expect "in words" '^lost +the copy stays as it is, asked again: .' berth compare
+expect "berth up says so" 'berth-simulator: .*; trying again' cat "$run/simulator.log" "$work/up.err" "$work/up.out"
+expect "the copy still answers" '^n4 ' ko get nodes
+begin_lone --port "$lone_port"
+eventually "it is there again" 60 comparison '.lost == null and .leftOut == []'
+kl label node n4 back=yes >/dev/null
+labelled() { ko get node n4 --show-labels | grep -q back=yes; }
+eventually "what happens there is seen again" 20 labelled
 stop_observing
 
 # ---- what was asked for there (watches are written down when they end, and these do not)
