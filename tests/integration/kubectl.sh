@@ -361,10 +361,24 @@ tutorial() {
     check "edit changed the replicas" 0 '^4' k get deploy web -n t -o 'jsonpath={.spec.replicas}'
     check "expose" 0 'service/web exposed' k expose deploy web --port=80 -n t
     eventually "the service has endpoints" 'Endpoints: +10\.128\.[0-9.]+:80' k describe service web -n t
+    printf 'apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: each}\nspec: {selector: {matchLabels: {app: each}}, template: {metadata: {labels: {app: each}}, spec: {containers: [{name: c, image: "x:1"}]}}}\n' >"$tmp/each.yaml"
+    check "apply a daemon set" 0 'created' k apply -n t -f "$tmp/each.yaml"
+    eventually "its first revision" '^1$' names controllerrevisions -n t -l app=each
+    check "set image of a daemon set" 0 'image updated' k set image ds/each c=x:2 -n t
+    eventually "its second revision" '^2$' names controllerrevisions -n t -l app=each
+    check "rollout undo of a daemon set" 0 'daemonset.apps/each rolled back' k rollout undo ds/each -n t
+    check "its template is the former one" 0 '^x:1$' k get ds each -n t -o 'jsonpath={.spec.template.spec.containers[0].image}'
+    eventually "whose revision is the newest now" '3 x:1$' newest_revision each
+    check "delete the daemon set" 0 'deleted' k delete ds each -n t
     check "endpoint slices" 0 'web-[a-z0-9]+ +IPv4 +80 +10\.128\.' k get endpointslices -n t
     check "autoscale" 0 'autoscaled' k autoscale deploy web --min=2 --max=5 --cpu-percent=80 -n t
     check "get hpa" 0 'Deployment/web' k get hpa -n t
     check "describe hpa" 0 'Min replicas: +2' k describe hpa web -n t
+}
+
+newest_revision() { # workload's label app: number and image of its newest revision
+    k get controllerrevisions -n t -l "app=$1" --sort-by=.revision \
+        -o 'jsonpath={range .items[*]}{.revision} {.data.spec.template.spec.containers[0].image}{"\n"}{end}' | tail -n 1
 }
 
 # Binds what a rollout makes until it is done.
