@@ -362,7 +362,7 @@ static void test_conditions_of_one_group_keep_their_order(void)
     struct bh_work *a = group_work("g1", "False", true), *b, *c;
 
     wire_open(&w);
-    CU_ASSERT(bh_work_fits(a));
+    CU_ASSERT(!bh_work_unfit(a));
     CU_ASSERT(bh_ledger_add(l, a));
     b = group_work("g1", "False", false);
     CU_ASSERT(bh_ledger_add(l, b)); /* in place of a */
