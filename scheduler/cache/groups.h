@@ -43,7 +43,8 @@ struct bh_group {
     bh_sym namespace_, name;
     uint32_t n[BH_MEMBER_PLACES];
     TAILQ_HEAD(bh_members, bh_member) at[BH_MEMBER_PLACES]; /* in the order of their coming there */
-    uint64_t told; /* fingerprint of the condition that was written last; 0 = none (daemon/group.c) */
+    uint64_t
+        told; /* fingerprint of the condition that was written last; 0 = none (daemon/group.c) */
 };
 struct bh_groups {
     bool on; /* gate GenericWorkload; off: nothing is kept */

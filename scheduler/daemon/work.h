@@ -51,8 +51,7 @@ struct bh_bind_texts {
 };
 static inline bool bh_work_is_write(Berth__WorkKind k)
 {
-    return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM &&
-           (int)k <= BERTH__WORK_KIND__WORK_PATCH;
+    return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM && (int)k <= BERTH__WORK_KIND__WORK_PATCH;
 }
 /* A BIND in one block, with its event of at most note_max bytes; its texts may not be given
  * away. */
