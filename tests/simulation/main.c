@@ -199,7 +199,7 @@ static void start_child(const struct options *o, struct child *c, uint64_t seed)
     int fds[2];
 
     c->r = (struct result){.seed = seed};
-    snprintf(c->r.dir, sizeof(c->r.dir), "/dev/shm/berth-simulation-XXXXXX");
+    snprintf(c->r.dir, sizeof(c->r.dir), FOLDER "XXXXXX");
     if (!mkdtemp(c->r.dir) || pipe(fds) < 0) {
         perror("berth-simulation");
         exit(2);
@@ -239,7 +239,7 @@ static void end_child(struct child *c)
 /* What all seeds begin with, of which each child has a copy. */
 static void prepare(void)
 {
-    snprintf(world.prepared, sizeof(world.prepared), "/dev/shm/berth-simulation-XXXXXX");
+    snprintf(world.prepared, sizeof(world.prepared), FOLDER "XXXXXX");
     if (!mkdtemp(world.prepared)) {
         perror("berth-simulation");
         exit(2);

@@ -179,6 +179,7 @@ bool chance(enum stream s, unsigned percent);
 /* fn runs at that time, outside of every process. */
 void at(uint64_t when_ns, void (*fn)(void *arg), void *arg);
 void run_until(uint64_t when_ns, bool (*done)(void));
+#define FOLDER "/dev/shm/berth-simulation-"
 void say(const char *fmt, ...) BH_PRINTF(1, 2); /* a line with time and process, when verbose */
 /* In all that is told and done, so that two runs of a seed can be compared. */
 void note(const void *p, size_t n);
