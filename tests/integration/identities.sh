@@ -130,7 +130,7 @@ eventually "are bound when everybody has come back" 60 bound second 10
 kill -9 "${pid[scheduler]}"
 wait "${pid[scheduler]}" 2>/dev/null
 rm -f "$run/scheduler.sock" # as if it had never been there
-peer front squat "$run/scheduler.sock" >"$work/squatter" 2>&1 &
+python3 "$here/lib/peer.py" "${uid[front]}" $group squat "$run/scheduler.sock" >"$work/squatter" 2>&1 &
 squatter=$!
 also_stop="$squatter $also_stop"
 wait_for_file "$work/squatter"
