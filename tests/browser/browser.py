@@ -22,7 +22,7 @@ import urllib.parse
 import urllib.request
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -159,7 +159,12 @@ class Page:
     def shot(self, name):
         if SHOTS:
             os.makedirs(SHOTS, exist_ok=True)
-            self.d.save_screenshot(os.path.join(SHOTS, name + '.png'))
+            for tries in (2, 1, 0):  # chromedriver gives a picture ten seconds, however busy the machine is
+                try:
+                    return self.d.save_screenshot(os.path.join(SHOTS, name + '.png'))
+                except TimeoutException:
+                    if not tries:
+                        raise
 
     # ---- what must hold all the time
     def note_refused(self):
