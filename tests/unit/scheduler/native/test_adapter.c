@@ -666,13 +666,14 @@ static void test_aside(void)
         NAMED("Gone"),  .reads = BERTH_READS_NODE, .filter = filter,  .filter_rows = filter_rows,
         .score = score, .score_rows = score_rows,  .reserve = reserve};
     for (unsigned skip = 0; skip < 2; skip++) {
-        struct bh_native_plugin *np = NULL;
+        static struct bh_native_plugin *kept[2]; /* for the life of the process, as all */
+        struct bh_native_plugin **np = &kept[skip];
         struct bh_err err;
-        CU_ASSERT_FATAL(bh_native_adopt(&gone, &np, &err) == 0);
-        bh_native_put_aside(np, skip);
+        CU_ASSERT_FATAL(bh_native_adopt(&gone, np, &err) == 0);
+        bh_native_put_aside(*np, skip);
         struct fx f;
         wish = WELL;
-        aside = &np->d;
+        aside = &(*np)->d;
         begin(&f, skip ? "Gone2" : "Gone", true);
         const struct bh_decision *d = schedule(&f, "p");
         if (skip)
