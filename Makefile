@@ -16,7 +16,7 @@
 #   FAULT_SECONDS, FAULT_SEED   for faults                   (360, drawn)
 #   SEED, COUNT   for wasm-differential, mutants
 #   RUNS      for doublebook, with FAULT_SEED                (400)
-#   PROPERTY_ROUNDS, PROPERTY_FRESH   rounds of the property test in `check`   (1000, 500; check-deep: 3000, 1500)
+#   PROPERTY_ROUNDS, PROPERTY_FRESH   rounds of the property test in `check`   (1000, 500)
 #
 # `make help` lists the targets.
 

@@ -147,11 +147,8 @@ asan: deps-dev $(BUILD)/checks-asan ## clang: unit tests, property test and fuzz
 	@$(DEEP_RUN) $(BUILD)-asan/check-logs < $(BUILD)/checks-asan
 tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads under ThreadSanitizer
 	@$(DEEP_RUN) $(BUILD)-tsan/check-logs < $(BUILD)/checks-tsan
-$(BUILD)/checks-long: property
-	@$(MAKE) --no-print-directory PROPERTY_ROUNDS=3000 PROPERTY_FRESH=1500 $(BUILD)/checks
-	@grep '^property/' $(BUILD)/checks > $@
-check-deep: deps-dev $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, systemd-live, the property test at length, WebAssembly in two engines, and clang-tidy on what changed (TIDY_BASE=REVISION)
-	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'systemd-live\tp\t$(MAKE) --no-print-directory systemd-live\n'; printf 'wasm/differential\tp\tpython3 tests/wasm/differential.py --bin $(BUILD)/bin\n'; cat $(BUILD)/checks-long $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
+check-deep: deps-dev $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, WebAssembly in two engines, and clang-tidy on what changed (TIDY_BASE=REVISION)
+	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'wasm/differential\tp\tpython3 tests/wasm/differential.py --bin $(BUILD)/bin\n'; cat $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
 	@$(DEEP_RUN) $(BUILD)/check-deep-logs < $(BUILD)/checks-deep
 systemd-live: deb all ## the package under a systemd of its own, in a container: killed, stopped, upgraded, purged (root)
 	@BERTH_BIN=$(BUILD)/bin bash tests/integration/systemd-live.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The package on a host of its own: a Debian that systemd boots in a container, with a network that nobody else is on, and
 # the built-in API server there with TLS and RBAC. Units that are killed, stopped, reloaded, added, upgraded and purged
-# while pods come all the time. Part of `make check-deep`; by root only, on a machine that lets systemd boot in a
+# while pods come all the time. `make systemd-live`, by root only, on a machine that lets systemd boot in a
 # container. BERTH_DEB: the package (default: the newest in build/deb, which `make deb` makes).
 here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
