@@ -152,7 +152,7 @@ static uint32_t spec_flags(const K8s__PodSpec *s)
     return f;
 }
 
-/* The owner that says `controller: true`, if its kind is one whose selector counts. */
+/* The owner that says `controller: true`; its name when its kind is one whose selector counts. */
 static void put_owner(struct bh_compiler *c, const K8s__ObjectMeta *m, struct bh_shape_rec *r)
 {
     static const struct {
@@ -161,19 +161,23 @@ static void put_owner(struct bh_compiler *c, const K8s__ObjectMeta *m, struct bh
         [BH_OWNER_REPLICATIONCONTROLLER] = {"v1", "ReplicationController"},
         [BH_OWNER_REPLICASET] = {"apps/v1", "ReplicaSet"},
         [BH_OWNER_STATEFULSET] = {"apps/v1", "StatefulSet"},
+        [BH_OWNER_DAEMONSET] = {"apps/v1", "DaemonSet"},
+        [BH_OWNER_NODE] = {"v1", "Node"},
     };
     size_t i = 0;
 
     while (i < m->n_ownerreferences &&
            !(m->ownerreferences[i]->has_controller && m->ownerreferences[i]->controller))
         i++;
+    r->owner_kind = i == m->n_ownerreferences ? BH_OWNER_NONE : BH_OWNER_OTHER;
     if (i == m->n_ownerreferences)
         return;
     const K8s__OwnerReference *o = m->ownerreferences[i];
     for (unsigned k = BH_OWNER_REPLICATIONCONTROLLER; k < BH_ARRAY_LEN(known); k++) {
         if (bh_streq(o->apiversion, known[k].version) && bh_streq(o->kind, known[k].kind)) {
             r->owner_kind = k;
-            r->owner = bh_compile_sym(c, o->name);
+            if (k <= BH_OWNER_STATEFULSET)
+                r->owner = bh_compile_sym(c, o->name);
         }
     }
 }

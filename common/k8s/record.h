@@ -24,7 +24,7 @@
 #include "common/base/buf.h"
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT    6u
+#define BH_REC_LAYOUT    7u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
@@ -202,10 +202,13 @@ struct bh_extended_request {
 };
 /* Owners whose selectors make default spread constraints; all others are alike. */
 enum bh_owner_kind {
-    BH_OWNER_OTHER,
+    BH_OWNER_OTHER, /* a Job, an operator's kind ... */
     BH_OWNER_REPLICATIONCONTROLLER,
     BH_OWNER_REPLICASET,
-    BH_OWNER_STATEFULSET
+    BH_OWNER_STATEFULSET,
+    BH_OWNER_DAEMONSET,
+    BH_OWNER_NODE, /* a mirror pod */
+    BH_OWNER_NONE
 };
 /* Three request vectors, because upstream computes three (reference plugins.md 2.3). */
 struct bh_requests {
@@ -234,7 +237,7 @@ struct bh_shape_rec {
         images; /* bh_sym: normalised names of init containers, containers, image volumes */
     int32_t image_containers; /* number of init containers + containers */
     uint32_t owner_kind;      /* enum bh_owner_kind: of the controlling owner */
-    bh_sym owner;             /* its name; BH_SYM_NONE with BH_OWNER_OTHER */
+    bh_sym owner;             /* its name, up to STATEFULSET; else BH_SYM_NONE */
     uint32_t pad;
     struct bh_slice gates; /* bh_sym: schedulingGates, spec order */
     /* struct bh_pod_term, spec order */

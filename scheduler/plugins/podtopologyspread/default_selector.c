@@ -91,7 +91,7 @@ static const K8s__LabelSelector *merge_owner(struct set *set, struct bh_symtab *
         [BH_OWNER_STATEFULSET] = BH_KIND_STATEFULSET,
     };
     const void *owner =
-        pod->owner_kind == BH_OWNER_OTHER
+        pod->owner_kind == BH_OWNER_OTHER || pod->owner_kind > BH_OWNER_STATEFULSET
             ? NULL
             : bh_objects_get(objects, kinds[pod->owner_kind], bh_sym_text(tab, pod->namespace_),
                              bh_sym_text(tab, pod->owner));

@@ -728,10 +728,10 @@ static void test_owners(void)
         uint32_t kind;
         const char *name;
     } rows[] = {
-        {"", BH_OWNER_OTHER, ""},
+        {"", BH_OWNER_NONE, ""},
         {"{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'a','controller':true}",
          BH_OWNER_REPLICASET, "a"},
-        {"{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'a'}", BH_OWNER_OTHER, ""},
+        {"{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'a'}", BH_OWNER_NONE, ""},
         {"{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'a','controller':false},"
          "{'apiVersion':'apps/v1','kind':'StatefulSet','name':'b','controller':true}",
          BH_OWNER_STATEFULSET, "b"},
@@ -740,6 +740,9 @@ static void test_owners(void)
         {"{'apiVersion':'apps/v1beta1','kind':'ReplicaSet','name':'a','controller':true}",
          BH_OWNER_OTHER, ""},
         {"{'apiVersion':'batch/v1','kind':'Job','name':'a','controller':true}", BH_OWNER_OTHER, ""},
+        {"{'apiVersion':'apps/v1','kind':'DaemonSet','name':'a','controller':true}",
+         BH_OWNER_DAEMONSET, ""},
+        {"{'apiVersion':'v1','kind':'Node','name':'a','controller':true}", BH_OWNER_NODE, ""},
     };
     for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
         char text[1024];
