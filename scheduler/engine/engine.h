@@ -324,6 +324,10 @@ void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid);
 const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_kind kind,
                                              const char *ns, const char *name);
 
+/* The newest of each object of a kind; fn may not change the engine. */
+void bh_engine_each_object(const struct bh_engine *e, enum bh_kind kind,
+                           void (*fn)(void *arg, const ProtobufCMessage *m), void *arg);
+
 /* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). */
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
 void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid);

@@ -73,12 +73,20 @@ const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_
     return bh_objects_get(&e->objects, kind, ns, name);
 }
 
+void bh_engine_each_object(const struct bh_engine *e, enum bh_kind kind,
+                           void (*fn)(void *arg, const ProtobufCMessage *m), void *arg)
+{
+    bh_objects_each(o, &e->objects, kind)
+        fn(arg, o->msg);
+}
+
 void bh_engine_each_node(const struct bh_engine *e, void (*fn)(void *arg, bh_sym name), void *arg)
 {
     const struct bh_cache *c = &e->cache;
 
-    for (uint32_t row = 0; row < c->cols.n_rows; row++)
-        if (bh_row_bit(&c->cols, BH_ROW_LIVE, row))
+    for (uint32_t row = 0; row < c->n_nodes + c->n_free;
+         row++) /* columns follow with the next sync */
+        if (c->rows[row])
             fn(arg, c->rows[row]->name);
 }
 

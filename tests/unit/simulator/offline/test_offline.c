@@ -4,6 +4,7 @@
  */
 #include "simulator/offline/fixes.h"
 #include "simulator/offline/offline.h"
+#include "simulator/offline/rebalance.h"
 
 #include "common/data/yaml.h"
 #include "tests/unit/harness.h"
@@ -320,6 +321,144 @@ static void test_fixes_leave_no_trace(void)
     fixture_fini(&f);
 }
 
+/* A pod of app on n; made by a controller of that kind, "" = by none. */
+static void put_app(struct fixture *f, const char *name, const char *app, const char *owner,
+                    const char *spec)
+{
+    BH_CLEANUP(bh_freep)
+    char *text = bh_asprintf(
+        "{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: default, uid: %s, labels: "
+        "{app: "
+        "%s}, ownerReferences: [%s]}, spec: {schedulerName: default-scheduler, containers: [{name: "
+        "c, resources: {requests: {cpu: 1}}}], %s}}",
+        name, name, app, owner, spec);
+
+    CU_ASSERT_EQUAL(put(f, text), 0);
+}
+
+#define OWNER(version, kind)                                                                       \
+    "{apiVersion: " version ", kind: " kind ", name: x, uid: x, controller: true}"
+#define OF_JOB OWNER("batch/v1", "Job")
+
+static void put_budget(struct fixture *f, const char *name, const char *app, int allowed)
+{
+    BH_CLEANUP(bh_freep)
+    char *text =
+        bh_asprintf("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: %s, "
+                    "namespace: default}, "
+                    "spec: {selector: {matchLabels: {app: %s}}}, status: {disruptionsAllowed: %d}}",
+                    name, app, allowed);
+
+    CU_ASSERT_EQUAL(put(f, text), 0);
+}
+
+static const char *why_kept(const struct bh_json *plan, const char *node)
+{
+    bh_json_each(v, bh_json_get_list(plan, "kept"))
+        if (bh_streq(bh_json_get_text(v, "node"), node))
+            return bh_json_get_text(v, "reason");
+    return "";
+}
+
+/* One node for each reason to stay, and one that may go. */
+static void test_rebalance_keeps(void)
+{
+    static const struct {
+        const char *node, *why;
+    } rows[] = {
+        {"bare", "pod default/bare: no controller would make it anew"},
+        {"none", "pod default/none: the disruption budget none allows none"},
+        {"two", "pod default/two: more than one disruption budget covers it, so the eviction API "
+                "refuses"},
+        {"gang", "pod default/gang: it belongs to a pod group"},
+        {"other", "pod default/other: scheduler other places it"},
+        {"claims", "pod default/claims: it has resource claims"},
+        {"room", "no room for its pods elsewhere"},
+    };
+    const struct bh_rebalance_options ro = {.nodes = NULL};
+    struct bh_offline_options o = plain;
+    struct fixture f;
+
+    o.no_queue = true;
+    fixture_init(&f, &o);
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        BH_CLEANUP(bh_freep)
+        char *node = bh_asprintf("{apiVersion: v1, kind: Node, metadata: {name: %s}, status: "
+                                 "{allocatable: {cpu: 4, memory: 8Gi, pods: 10}}}",
+                                 rows[i].node);
+        CU_ASSERT_EQUAL(put(&f, node), 0);
+    }
+    CU_ASSERT_EQUAL(put(&f, NODE("goes")), 0);
+    CU_ASSERT_EQUAL(put(&f, NODE("empty")), 0);
+    put_budget(&f, "none", "none", 0);
+    put_budget(&f, "first", "two", 9);
+    put_budget(&f, "second", "two", 9);
+    put_budget(&f, "one", "one", 1);
+    put_app(&f, "bare", "x", "", "nodeName: bare");
+    put_app(&f, "none", "none", OF_JOB, "nodeName: none");
+    put_app(&f, "two", "two", OF_JOB, "nodeName: two");
+    put_app(&f, "gang", "x", OF_JOB, "nodeName: gang, schedulingGroup: {podGroupName: g}");
+    put_app(&f, "claims", "x", OF_JOB,
+            "nodeName: claims, resourceClaims: [{name: a, resourceClaimName: a}]");
+    CU_ASSERT_EQUAL(put(&f,
+                        "{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: default, "
+                        "uid: other, ownerReferences: [" OF_JOB
+                        "]}, spec: {nodeName: other, schedulerName: other, containers: [{name: "
+                        "c}]}}"),
+                    0);
+    put_app(&f, "daemon", "x", OWNER("apps/v1", "DaemonSet"), "nodeName: empty");
+    put_app(&f, "mirror", "x", OWNER("v1", "Node"), "nodeName: empty");
+    put_app(&f, "goes-1", "one", OF_JOB, "nodeName: goes");
+    put_app(&f, "goes-2", "one", OF_JOB, "nodeName: goes");
+    for (int i = 0; i < 4; i++) {
+        char name[] = {'r', (char)('0' + i), '\0'};
+        put_app(&f, name, "x", OF_JOB, "nodeName: room, nodeSelector: {there: is-none}");
+    }
+    const struct bh_json *plan = bh_offline_free_nodes(&f.w, &f.a, &ro);
+    for (size_t i = 0; i + 1 < BH_ARRAY_LEN(rows); i++)
+        CU_ASSERT_STRING_EQUAL(why_kept(plan, rows[i].node), rows[i].why);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why_kept(plan, "room"), "didn't match Pod's node affinity"));
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_at(bh_json_get_list(plan, "free"), 0)), "goes");
+    CU_ASSERT_PTR_NULL(bh_json_at(bh_json_get_list(plan, "free"), 1));
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_at(bh_json_get_list(plan, "empty"), 0)), "empty");
+    CU_ASSERT_EQUAL(bh_json_get_i64(plan, "waves", 0), 2); /* of one budget that allows one */
+    fixture_fini(&f);
+}
+
+/* Room is made by moving, never by pods that cannot be moved, and by as few as preemption takes. */
+static void test_make_room(void)
+{
+    static const char text[] = POD("big", "4", ", preemptionPolicy: Never", "phase: Pending");
+    const struct bh_rebalance_options ro = {.nodes = NULL};
+    struct bh_offline_options o = plain;
+    struct bh_offline_object x;
+    struct fixture f;
+    struct bh_json *pod;
+
+    o.no_queue = true;
+    fixture_init(&f, &o);
+    CU_ASSERT_EQUAL(put(&f, NODE("held")), 0);
+    CU_ASSERT_EQUAL(put(&f, NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put(&f, NODE("n2")), 0);
+    put_app(&f, "bare", "x", "", "nodeName: held");
+    put_app(&f, "a", "x", OF_JOB, "nodeName: n1");
+    put_app(&f, "b", "x", OF_JOB, "nodeName: n2");
+    put_app(&f, "c", "x", OF_JOB, "nodeName: n2");
+    CU_ASSERT_FATAL(bh_yaml_parse(&f.a, text, strlen(text), 0, &pod, &f.err) == 0);
+    CU_ASSERT_FATAL(bh_offline_read(f.w.engine, &f.a, &bh_kinds[BH_KIND_POD], pod, &x, &f.err) ==
+                    0);
+    const struct bh_pending p = {.pod = x.pod, .shape = bh_engine_shape(f.w.engine, x.shape)};
+    const struct bh_json *plan = bh_offline_make_room(&f.w, &f.a, &ro, &p, 1, &f.err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(plan);
+    const struct bh_json *m = bh_json_at(bh_json_get_list(plan, "moves"), 0);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(m, "name"), "a");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_at(bh_json_get_list(plan, "place"), 0), "node"),
+                           "n1");
+    CU_ASSERT_PTR_NULL(bh_json_at(bh_json_get_list(plan, "moves"), 1));
+    bh_engine_shape_unref(f.w.engine, p.shape);
+    fixture_fini(&f);
+}
+
 BH_TESTS("simulator/offline", {"objects become what the engine and the queue want", test_objects},
          {"what cannot be read changes nothing", test_refused},
          {"attempts go on until nothing more can change", test_attempts},
@@ -328,4 +467,6 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"a preemptor takes the promise of pods below it", test_withdrawn},
          {"an assumed pod that goes gives back its room", test_assumed},
          {"an owner's hooks are asked instead of the engine", test_hooks},
-         {"what would make a pod fit is tried, and taken back", test_fixes_leave_no_trace})
+         {"what would make a pod fit is tried, and taken back", test_fixes_leave_no_trace},
+         {"rebalancing leaves what drain would leave, and says why", test_rebalance_keeps},
+         {"room is made by moving pods that can be moved", test_make_room})
