@@ -28,6 +28,7 @@ int bh_cmd_config(int argc, char **argv);
 int bh_cmd_bench(int argc, char **argv);
 int bh_cmd_plugin(int argc, char **argv);
 int bh_cmd_plugins(int argc, char **argv);
+int bh_cmd_rebalance(int argc, char **argv);
 int bh_cmd_scenario(int argc, char **argv);
 int bh_cmd_import(int argc, char **argv);
 int bh_cmd_sync(int argc, char **argv);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "common/data/yaml.h"
 #include "simulator/offline/fixes.h"
 
 #define WHO       "berth explain"
@@ -70,32 +69,6 @@ static int ask_status(struct session *s, struct bh_err *err)
         s->facts.trouble = bh_arena_strdup(&s->arena, r->status->trouble ? r->status->trouble : "");
     }
     return 0;
-}
-
-static int config_in_force(struct session *s, struct bh_err *err)
-{
-    const Berth__ControlReply *r;
-    struct bh_json *doc = NULL;
-    int rc = bh_ask_for(&s->ask, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, err);
-
-    if (rc < 0 || !r->config)
-        return rc < 0 ? rc : bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
-    const Berth__ControlConfig *c = r->config;
-    s->draws = !c->tie_break_first;
-    s->facts.configuration = c->path && *c->path ? bh_arena_strdup(&s->arena, c->path) : "defaults";
-    if (c->in_force && *c->in_force)
-        rc = bh_yaml_parse(&s->arena, c->in_force, strlen(c->in_force), 0, &doc, err);
-    if (rc == 0) {
-        /* Extenders are not asked, so what they are asked with (files that only the scheduler
-         * may read) is not needed; what they manage counts all the same. */
-        bh_json_each(e, bh_json_get_list(doc, "extenders"))
-            if (e->type == BH_JSON_OBJECT)
-                (void)bh_json_unset(e, "tlsConfig");
-        rc = bh_sched_config_new(doc, &s->config, err);
-    }
-    return rc < 0 ? bh_err_prefix(err, rc,
-                                  "the scheduler's configuration, which --config could replace")
-                  : 0;
 }
 
 /* Pods whose bind is on its way count on their node, as in the scheduler. */
@@ -300,8 +273,10 @@ static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
     if (rc == 0 && s->a->config)
         s->facts.configuration = s->a->config;
     if (rc == 0)
-        rc = s->asking && !s->a->config ? config_in_force(s, err)
-                                        : bh_sched_config_load(s->a->config, &s->config, err);
+        rc = s->asking && !s->a->config
+                 ? bh_observer_config(&s->ask, &s->arena, &s->config, &s->facts.configuration,
+                                      &s->draws, err)
+                 : bh_sched_config_load(s->a->config, &s->config, err);
     if (rc == 0 && s->config->n_extenders) {
         note(s, "extenders are configured; they are not asked here and may reject nodes or add to "
                 "scores");

@@ -23,6 +23,7 @@ static const struct bh_cli_command commands[] = {
     {"decisions", bh_cmd_decisions, "the scheduling attempts that were recorded, one by one"},
     {"compare", bh_cmd_compare, "where an observed cluster's scheduler and Berth differ, and why"},
     {"simulate", bh_cmd_simulate, "decide for nodes and pods in files, without any server"},
+    {"rebalance", bh_cmd_rebalance, "which pods to move so that nodes become free, or a pod fits"},
     {"scenario", bh_cmd_scenario, "run steps at virtual times, compare scheduler configurations"},
     {"config", bh_cmd_config, "check configuration files, show the configuration in force"},
     {"plugin", bh_cmd_plugin, "scheduling plugins of your own: begin one, check one"},

@@ -10,6 +10,7 @@
 
 #include "common/control/ask.h"
 #include "cli/cli.h"
+#include "common/data/yaml.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
@@ -145,6 +146,35 @@ static void forget_pending(void *arg)
     for (size_t it = 0; (m = bh_map_next(&o->pending, &it));)
         pod_free(o, m->value);
     bh_map_clear(&o->pending);
+}
+
+/* ---- the scheduler's configuration ----------------------------------------------------------- */
+
+int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_sched_config **ret,
+                       const char **ret_from, bool *ret_draws, struct bh_err *err)
+{
+    const Berth__ControlReply *r;
+    struct bh_json *doc = NULL;
+    int rc = bh_ask_for(ask, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, err);
+
+    if (rc < 0 || !r->config)
+        return rc < 0 ? rc : bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
+    const Berth__ControlConfig *c = r->config;
+    *ret_draws = !c->tie_break_first;
+    *ret_from = c->path && *c->path ? bh_arena_strdup(a, c->path) : "defaults";
+    if (c->in_force && *c->in_force)
+        rc = bh_yaml_parse(a, c->in_force, strlen(c->in_force), 0, &doc, err);
+    if (rc == 0) {
+        /* Extenders are not asked, so what they are asked with is not needed; what they manage counts
+         * all the same. */
+        bh_json_each(e, bh_json_get_list(doc, "extenders"))
+            if (e->type == BH_JSON_OBJECT)
+                (void)bh_json_unset(e, "tlsConfig");
+        rc = bh_sched_config_new(doc, ret, err);
+    }
+    return rc < 0 ? bh_err_prefix(err, rc,
+                                  "the scheduler's configuration, which --config could replace")
+                  : 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -37,6 +37,11 @@ struct bh_observer {
     unsigned n_hints;
     uint64_t pods_in_namespace;
 };
+/* What the scheduler says that it decides with; its extenders' files, which only it may read, are left
+ * out. *ret_from: the file, in the arena, or "defaults"; *ret_draws: by lot among the best. */
+struct bh_ask;
+int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_sched_config **ret,
+                       const char **ret_from, bool *ret_draws, struct bh_err *err);
 int bh_observer_open(struct bh_observer *o, const char *runtime_dir,
                      const struct bh_sched_config *config, struct bh_err *err);
 void bh_observer_close(struct bh_observer *o); /* a zeroed one too */
