@@ -30,6 +30,7 @@ static const struct route {
     {BERTH_PREFIX, "POST", "whatif", 1, 1, bh_console_whatif},
     {BERTH_PREFIX, "POST", "capacity", 1, 1, bh_console_capacity},
     {BERTH_PREFIX, "POST", "drain", 1, 1, bh_console_drain},
+    {BERTH_PREFIX, "POST", "rebalance", 1, 1, bh_console_rebalance},
     {BERTH_PREFIX, "POST", "configs", 2, 2, bh_console_configs},
     {BERTH_PREFIX, "GET", "queue", 1, 1, bh_console_queue},
     {BERTH_PREFIX, "GET", "timeline", 1, 1, bh_console_timeline},

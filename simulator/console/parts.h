@@ -17,6 +17,7 @@ bh_console_fn bh_console_overview;                            /* overview.c */
 bh_console_fn bh_console_decisions, bh_console_pod_decisions; /* decisions.c */
 bh_console_fn bh_console_whatif;                              /* whatif.c */
 bh_console_fn bh_console_capacity, bh_console_drain;          /* capacity.c */
+bh_console_fn bh_console_rebalance;                           /* rebalance.c */
 bh_console_fn bh_console_configs;                             /* configs.c */
 bh_console_fn bh_console_queue;                               /* scheduler.c */
 bh_console_fn bh_console_timeline, bh_console_utilisation;    /* past.c */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// capacity.js - how many more fit, what a drain would do, what another configuration would do
+// capacity.js - how many more fit, what a drain would do, which pods to move, what another configuration would do
 //
-// #/capacity[?pod=NAMESPACE/NAME]   #/drain[?nodes=a,b]   #/configdiff
+// #/capacity[?pod=NAMESPACE/NAME]   #/drain[?nodes=a,b]   #/rebalance[?pod=NAMESPACE/NAME]   #/configdiff
 
 import { Table, debounce, empty, errorNote, fetchJSON, fmt, h, handover, nodeLink, note, panel, plural, registerScreen, replace, segmented, setQuery, spinner } from './lib.js';
 import { rows, subscribe } from './store.js';
@@ -208,6 +208,52 @@ function drainReport(got, nodes, said) {
     { title: 'Evictions that are blocked', columns: ['Pod', 'Why'], rows: blocked.map((b) => [`${b.namespace}/${b.name}`, b.reason]) }] };
 }
 
+// ---- which pods to move --------------------------------------------------------------------------
+
+const moveColumns = [
+  { id: 'wave', title: 'Wave', width: '62px', align: 'right', text: (m) => m.wave, sort: (m) => m.wave },
+  { id: 'pod', title: 'Pod', width: 'minmax(180px,1.5fr)', text: (m) => `${m.namespace}/${m.name}`, cell: (m) => podRef(m.namespace, m.name) },
+  { id: 'from', title: 'From', width: 'minmax(110px,1fr)', text: (m) => m.from, cell: (m) => nodeLink(m.from) },
+  { id: 'to', title: 'To', width: 'minmax(110px,1fr)', text: (m) => m.to, cell: (m) => nodeLink(m.to) },
+  { id: 'budget', title: 'Budget', width: 'minmax(80px,.8fr)', text: (m) => m.budget || '' },
+];
+const keptColumns = [
+  { id: 'node', title: 'Node', width: 'minmax(110px,1fr)', text: (k) => k.node, cell: (k) => nodeLink(k.node) },
+  { id: 'reason', title: 'Keeps its pods because', width: 'minmax(200px,3fr)', text: (k) => k.reason },
+];
+
+class Rebalance {
+  constructor(place, query) {
+    this.pod = query.pod || '';
+    this.result = h('div', { class: 'q-drain-side' });
+    this.live = h('div', {}, drainView());
+    const number = (name, label) => h('label', { class: 'field' }, label, h('input', { name, type: 'number', min: 0, step: 1, placeholder: 'no limit' }));
+    this.form = h('form', { class: 'row wrap', onsubmit: (e) => { e.preventDefault(); this.ask(); } }, this.pod ? h('span', {}, 'Room for ', podRef(...this.pod.split('/'))) : [number('maxNodes', 'Nodes at most'), h('label', { class: 'field' }, 'Only nodes with labels', h('input', { name: 'selector', placeholder: 'pool=batch' }))], number('maxMoves', 'Moves at most'), h('button', { type: 'submit' }, 'Plan'));
+    replace(place, h('div', { class: 'q-drain-side' }, panel('Which pods to move', {}, this.form), this.live, this.result));
+    this.ask();
+  }
+
+  ask() {
+    const body = Object.fromEntries([...new FormData(this.form)].filter(([, v]) => v !== '').map(([k, v]) => [k, k === 'selector' ? v : Number(v)]));
+    if (this.pod) { const [namespace, name] = this.pod.split('/'); body.for = [{ namespace, name }]; }
+    into(this.result, () => ask('POST', '/berth/v1/rebalance', body), (got) => this.show(got), 'Planning moves');
+  }
+
+  async begin(nodes) {
+    try {
+      if (await startDrain(nodes)) replace(this.live, drainView());
+    } catch (err) { replace(this.live, errorNote(err)); }
+  }
+
+  show(got) {
+    const table = (name, columns, key, rows) => { const t = new Table({ name, columns, key, fixedHeight: Math.min(rows.length, 14) }); t.setRows(rows); return h('section', { class: 'panel' }, t.el); };
+    const said = this.pod ? `${plural(got.moves.length, 'move')} make${got.moves.length === 1 ? 's' : ''} room on ${got.place[0].node}.` : `${count(got.free.length)} of ${plural(got.nodes, 'node')} become free by ${plural(got.moves.length, 'move')} in ${plural(got.waves, 'wave')}; ${count(got.empty.length)} ${got.empty.length === 1 ? 'has' : 'have'} nothing to move.`;
+    return [note('ok', said, this.pod ? h('code', {}, `berth rebalance -n ${this.pod.split('/')[0]} --for ${this.pod.split('/')[1]} --apply`) : null),
+      got.free.length ? h('div', { class: 'row' }, h('button', { type: 'button', class: 'danger', writes: true, onclick: () => this.begin([...got.free, ...got.empty]) }, `Drain ${plural(got.free.length, 'node')}`), h('span', { class: 'faint' }, 'cordons these and the empty ones, then evicts; budgets are respected')) : null,
+      got.moves.length ? table('moves', moveColumns, (m) => m.uid, got.moves) : null, got.kept.length ? table('kept', keptColumns, (k) => k.node, got.kept) : null];
+  }
+}
+
 // ---- two configurations --------------------------------------------------------------------------
 
 const profile = (rest) => `apiVersion: kubescheduler.config.k8s.io/v1
@@ -309,6 +355,8 @@ registerScreen('capacity', { title: 'Capacity', key: 'f', nav: { group: 'Decisio
   mount(el, route) { const c = new Capacity(el, route.query); return () => { c.gone = true; }; } });
 registerScreen('drain', { title: 'Drain', nav: { group: 'Decisions', order: 60, icon: 'transfer' },
   mount(el, route) { const d = new Drain(el, route.query); return () => d.stop(); } });
+registerScreen('rebalance', { title: 'Rebalance', nav: { group: 'Decisions', order: 65, icon: 'transfer' },
+  mount(el, route) { new Rebalance(el, route.query); } });
 registerScreen('configdiff', { title: 'Configuration diff', nav: { group: 'Decisions', order: 70, icon: 'config' },
   mount(el) { new ConfigDiff(el); } });
 

@@ -465,7 +465,7 @@ def small_screens(page: Page):
         page.d.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': True})
         bad = []
         for route in ('overview', 'map', 'nodes', 'pods', 'nodes/node-a1', 'pods/default/does-not-fit-anywhere', 'decisions', 'decisions/pod/default/does-not-fit-anywhere', 'whatif?pod=default/does-not-fit-anywhere',
-                      'capacity', 'tour', 'weights', 'drain?nodes=node-a1', 'queue', 'timeline', 'config', 'configdiff', 'edit', 'transfer', 'settings', 'scenarios', 'replay', 'events'):
+                      'capacity', 'tour', 'weights', 'drain?nodes=node-a1', 'rebalance', 'queue', 'timeline', 'config', 'configdiff', 'edit', 'transfer', 'settings', 'scenarios', 'replay', 'events'):
             page.go(f'#/{route}')
             page.wait('it is loaded', ready)
             page.js("return new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d)))")
