@@ -253,6 +253,24 @@ static void test_budget(void)
     CU_ASSERT_EQUAL(num(&w, "poddisruptionbudgets", "pct", "status.desiredHealthy"), 3);
     CU_ASSERT_EQUAL(num(&w, "poddisruptionbudgets", "pct", "status.disruptionsAllowed"), 1);
     CU_ASSERT_EQUAL(num(&w, "poddisruptionbudgets", "none", "status.disruptionsAllowed"), 0);
+    /* One that is on its way out is there still, and healthy no more. */
+    make(&w.f, "PodDisruptionBudget", "default",
+         "metadata: {name: two}\nspec: {minAvailable: 1, selector: {matchLabels: {app: z}}}");
+    for (char name[] = "z0"; name[1] < '2'; name[1]++) {
+        BH_CLEANUP(bh_freep)
+        char *pod =
+            bh_asprintf("metadata: {name: %s, labels: {app: z}}\nspec: {containers: [{name: c, "
+                        "image: i, lifecycle: {preStop: {sleep: {seconds: 20}}}}]}",
+                        name);
+        make(&w.f, "Pod", "default", pod);
+    }
+    UNTIL(&w, num(&w, "poddisruptionbudgets", "two", "status.disruptionsAllowed") == 1);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "z0", NULL, NULL);
+    settle(&w);
+    CU_ASSERT_PTR_NOT_NULL(
+        field(&w.f, get(&w.f, "pods", "default", "z0"), "metadata.deletionTimestamp"));
+    CU_ASSERT_EQUAL(num(&w, "poddisruptionbudgets", "two", "status.currentHealthy"), 1);
+    CU_ASSERT_EQUAL(num(&w, "poddisruptionbudgets", "two", "status.disruptionsAllowed"), 0);
     w.bind = false;
     change(&w.f, "Deployment", "default", "d", BH_SIM_MAIN, "spec.replicas", "6");
     UNTIL(&w, num(&w, "poddisruptionbudgets", "max", "status.expectedPods") == 6);
