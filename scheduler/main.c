@@ -28,7 +28,7 @@ static const struct bh_opt_usage usage = {
 
 struct options {
     struct bh_kube_flags flags;
-    const char *runtime, *tie, *metrics, *users;
+    const char *runtime, *tie, *fixes, *metrics, *users;
     const char *binder_listen, *binder_keys, *key_file;
     int64_t seed;
     bool verify, observe;
@@ -97,6 +97,7 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
             .config_path = *o->flags.config ? o->flags.config : NULL,
             .config_text = text,
             .tie_break = bh_streq(o->tie, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM,
+            .group_stays = !bh_streq(o->fixes, "none"),
             .verify = o->verify,
             .observe = o->observe,
             .gates = &o->flags.gates,
@@ -176,6 +177,7 @@ int main(int argc, char **argv)
 {
     char **given = bh_memdup(argv, ((size_t)argc + 1) * sizeof(*argv)); /* parsing sorts them */
     struct options o = {.tie = "random",
+                        .fixes = "none",
                         .metrics = "127.0.0.1:10261",
                         .record = "off",
                         .decisions_file = "",
@@ -187,6 +189,9 @@ int main(int argc, char **argv)
          "address of /metrics and the health paths; 0 turns them off"},
         {"tie-break", 0, BH_OPT_CHOICE, &o.tie, "random|first",
          "among nodes of equal score: seeded choice, or the smallest name"},
+        {"upstream-fixes", 0, BH_OPT_CHOICE, &o.fixes, "none|group-preemption",
+         "as later versions of upstream: members stay where they fit while victims are chosen for "
+         "their group"},
         {"seed", 0, BH_OPT_INT, &o.seed, "N", "seed of the random choice; 0 draws one"},
         {"verify", 0, BH_OPT_BOOL, &o.verify, NULL,
          "take every decision on the reference path too and abort on a difference"},

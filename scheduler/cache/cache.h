@@ -124,6 +124,10 @@ int bh_cache_forget(struct bh_cache *c, struct bh_str uid);
  * fitted itself: the node is what it was before. */
 void bh_cache_take_back(struct bh_cache *c, struct bh_str uid);
 void bh_cache_del_pod(struct bh_cache *c, struct bh_str uid);
+/* A pod on a node is off it until it is laid there again, which is before the end of the decision: for
+ * a trial without it. It stays known otherwise, and a member of its group. */
+void bh_cache_lift(struct bh_cache *c, struct bh_pod_info *pod);
+void bh_cache_lay(struct bh_cache *c, struct bh_pod_info *pod);
 struct bh_cache_pod *bh_cache_pod(const struct bh_cache *c, struct bh_str uid);
 void bh_cache_rebuild_begin(struct bh_cache *c);
 void bh_cache_rebuild_end(struct bh_cache *c);

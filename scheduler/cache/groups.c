@@ -126,6 +126,9 @@ bool bh_group_policy(const struct bh_objects *o, const char *ns, const char *nam
     if (!m || bh_pod_group_read(m, &g, &err) < 0)
         return false;
     *ret = (struct bh_group_policy){.gang = g.min_count != BH_GROUP_NOT_A_GANG,
-                                    .min_count = (uint32_t)g.min_count};
+                                    .min_count = (uint32_t)g.min_count,
+                                    .whole = g.whole,
+                                    .priority = g.priority,
+                                    .placed = g.topology_key != NULL};
     return true;
 }

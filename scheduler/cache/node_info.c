@@ -157,6 +157,14 @@ void bh_node_info_leave_out_pod(struct bh_node_info *ni, struct bh_pod_info *pod
     }
 }
 
+void bh_node_info_reorder(struct bh_node_info *ni, struct bh_pod_info *const *pods)
+{
+    for (uint32_t i = 0; i < ni->n_pods; i++) {
+        ni->pods[i] = pods[i];
+        ni->pods[i]->slot = i;
+    }
+}
+
 static void *dup(struct bh_arena *a, const void *p, size_t n)
 {
     return n ? bh_arena_memdup(a, p, n) : NULL;

@@ -68,6 +68,8 @@ void bh_node_info_remove_pod(struct bh_node_info *ni, struct bh_pod_info *pod);
 /* As if the info had been made without the pod: the others keep their order, and a port that
  * another pod uses as well stays used. Not for forks. */
 void bh_node_info_leave_out_pod(struct bh_node_info *ni, struct bh_pod_info *pod);
+/* The order in which its pods stood before some were taken off and put back. Not for forks. */
+void bh_node_info_reorder(struct bh_node_info *ni, struct bh_pod_info *const *pods);
 struct bh_node_info *bh_node_info_fork(const struct bh_node_info *ni, struct bh_arena *a);
 /* A fork without pods and ports, for plugins that look at sums and at n_pods only; cheap. */
 struct bh_node_info *bh_node_info_sketch(const struct bh_node_info *ni, struct bh_arena *a);

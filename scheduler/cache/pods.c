@@ -216,6 +216,23 @@ void bh_cache_del_pod(struct bh_cache *c, struct bh_str uid)
         remove_pod(c, p);
 }
 
+/* What stands in a node's list is part of the cache's entry. */
+static struct bh_cache_pod *entry_of(struct bh_pod_info *pod)
+{
+    _Static_assert(offsetof(struct bh_cache_pod, info) == 0, "an info begins its entry");
+    return (struct bh_cache_pod *)(void *)pod;
+}
+
+void bh_cache_lift(struct bh_cache *c, struct bh_pod_info *pod)
+{
+    displace(c, entry_of(pod), BH_ROW_PODS);
+}
+
+void bh_cache_lay(struct bh_cache *c, struct bh_pod_info *pod)
+{
+    place(c, entry_of(pod), pod->rec->node, BH_ROW_PODS);
+}
+
 void bh_cache_free_pods(struct bh_cache *c)
 {
     for (uint32_t b = 0; b < c->n_pod_buckets; b++)

@@ -94,32 +94,39 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
     (void)bh_ledger_add(d->ledger, w);
 }
 
+/* For whom: a pod, or a group of which this is one. */
+struct preemptor {
+    const struct bh_queued_pod *p;
+    const char *kind;
+    struct bh_str uid;
+    const char *node;
+};
+
 /* A victim that is not bound yet is not deleted: it goes back to the queue. */
-static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preemptor,
-                  const struct bh_victim *v, bh_sym node, bool last)
+static void evict(struct bh_sched_daemon *d, const struct preemptor *by, const struct bh_victim *v,
+                  bool last)
 {
     bool memory = bh_sched_prebind_preempt(d, v->uid);
     struct bh_work *w =
         bh_work_new(memory ? BERTH__WORK_KIND__WORK_EVENT : BERTH__WORK_KIND__WORK_DELETE,
                     v->namespace_, v->name, v->uid);
-    const char *profile = profile_of(d, &preemptor->pending);
-    struct bh_str uid = bh_pod_uid(preemptor->pod);
+    const char *profile = profile_of(d, &by->p->pending);
     char version[24] = "";
 
-    w->item.node = bh_strdup(bh_sym_text(d->symtab, node));
+    w->item.node = bh_strdup(by->node);
     if (!memory) {
         bh_work_condition(
             w, "DisruptionTarget", "True", "PreemptionByScheduler",
-            bh_asprintf("%s: preempting to accommodate a higher priority pod", profile),
+            bh_asprintf("%s: preempting to accommodate a higher priority %s", profile, by->kind),
             v->generation, true);
-        w->on_behalf = bh_pod_hold(preemptor->pod);
+        w->on_behalf = bh_pod_hold(by->p->pod);
         w->last = last;
     }
     if (v->resource_version)
         snprintf(version, sizeof(version), "%" PRIu64, v->resource_version);
     bh_work_event(w, "Normal", "Preempted", "Preempting",
-                  bh_asprintf("Preempted by pod %.*s on node %s%s", (int)uid.n, uid.p, w->item.node,
-                              memory ? " (in kube-scheduler memory)." : ""),
+                  bh_asprintf("Preempted by %s %.*s on node %s%s", by->kind, (int)by->uid.n,
+                              by->uid.p, by->node, memory ? " (in kube-scheduler memory)." : ""),
                   profile, v->resource_version ? version : NULL);
     (void)bh_ledger_add(d->ledger, w);
 }
@@ -139,25 +146,49 @@ static void withdraw(void *arg, struct bh_str uid, int32_t priority)
         patch_nomination(below->d, p, BH_SYM_NONE);
 }
 
+static uint32_t staying(const struct bh_victim *v, uint32_t n)
+{
+    uint32_t stay = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        stay += !v[i].terminating;
+    return stay;
+}
+
 /* Victims that are terminating already are left alone; when there are no others, nothing is done at
  * all. The last one is deleted when all others were, and not if one of them could not be: the
- * preemptor then looks again. Pods of lower priority that were promised the node may look for
- * another one. */
+ * preemptor then looks again. */
+static void evict_all(struct bh_sched_daemon *d, const struct preemptor *by,
+                      const struct bh_victim *v, uint32_t n)
+{
+    uint32_t left = staying(v, n);
+
+    if (!left)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (!v[i].terminating)
+            evict(d, by, &v[i], --left == 0);
+    bh_sched_count_preemption(d, n);
+}
+
+/* Pods of lower priority that were promised the node may look for another one. */
 static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                       const struct bh_decision *dec)
 {
     struct nominated_below below = {d, bh_engine_shape_rec(d->engine, p->pending.shape)->priority};
-    uint32_t n = 0;
+    const struct preemptor by = {p, "pod", bh_pod_uid(p->pod),
+                                 bh_sym_text(d->symtab, dec->nominated_node)};
 
-    for (uint32_t i = 0; i < dec->n_victims; i++)
-        n += !dec->victims[i].terminating;
-    if (!n)
-        return;
-    bh_engine_each_nominated(d->engine, dec->nominated_node, withdraw, &below);
-    for (uint32_t i = 0; i < dec->n_victims; i++)
-        if (!dec->victims[i].terminating)
-            evict(d, p, &dec->victims[i], dec->nominated_node, --n == 0);
-    bh_sched_count_preemption(d, dec->n_victims);
+    if (staying(dec->victims, dec->n_victims))
+        bh_engine_each_nominated(d->engine, dec->nominated_node, withdraw, &below);
+    evict_all(d, &by, dec->victims, dec->n_victims);
+}
+
+void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_pod *lead,
+                              const char *uid, const struct bh_victim *v, uint32_t n)
+{
+    /* They are on any nodes; upstream's events and conditions say this. */
+    evict_all(d, &(struct preemptor){lead, "podgroup", bh_str_c(uid), "cluster"}, v, n);
 }
 
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */

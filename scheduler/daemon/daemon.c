@@ -145,6 +145,7 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
     };
     struct bh_engine_options eo = {.config = d->o.config,
                                    .tie_break = d->o.tie_break,
+                                   .group_stays = d->o.group_stays,
                                    .seed = d->o.seed,
                                    .verify = d->o.verify,
                                    .waiting = bh_sched_waiting,

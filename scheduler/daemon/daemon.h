@@ -74,6 +74,7 @@ struct bh_sched_daemon_options {
     const char *config_path;              /* where it came from, NULL = defaults (control.h) */
     const char *config_text; /* what the file came to, before flags; NULL = not known */
     enum bh_tie_break tie_break;
+    bool group_stays; /* bh_engine_options */
     bool verify;
     bool observe; /* decides nothing: another scheduler does, this one looks on */
     uint64_t seed;
@@ -225,6 +226,9 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max);
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
 void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                      const struct bh_decision *dec);
+/* Victims leave for the group of this pod, whose uid is given; the pod waits for them. */
+void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_pod *lead,
+                              const char *uid, const struct bh_victim *v, uint32_t n);
 /* Permit's word on a pod that is assumed and reserved: on its way, or undone and failed. Returns the
  * attempt's result for metrics. */
 const char *bh_sched_go_on(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node,

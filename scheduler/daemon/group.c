@@ -212,6 +212,20 @@ static void submit(struct cycle *c)
     }
 }
 
+/* Victims of the group as a whole: its members wait for them together, and before any of them is back
+ * in the queue. */
+static void make_room(struct cycle *c)
+{
+    const K8s__PodGroup *m = (const void *)bh_engine_get_object(c->d->engine, BH_KIND_PODGROUP,
+                                                                c->names.namespace_, c->names.name);
+
+    if (!c->r.n_victims || !m)
+        return;
+    bh_sched_evict_for_group(c->d, c->v[0].p, m->metadata->uid, c->r.victims, c->r.n_victims);
+    for (uint32_t i = 1; i < c->n; i++)
+        bh_pod_follow(c->v[i].p->pod, c->v[0].p->pod);
+}
+
 /* ---- the PodGroup's condition ---------------------------------------------------------------- */
 
 static const K8s__Condition *condition_of(const K8s__PodGroup *m, const char *type)
@@ -315,6 +329,7 @@ static void run(struct cycle *c)
             return;
     }
     tell_condition(c); /* while there is a group: its last member may go at once */
+    make_room(c);
     submit(c);
     bh_sched_count_group(c->d, &c->r, c->profile, (double)(bh_mono_ns() - began) / 1e9);
     bh_sched_log_group(&c->names, &c->r, c->placed, c->n - c->placed);

@@ -139,8 +139,15 @@ static void leaving_free(struct bh_leaving *l)
 
 void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *preemptor)
 {
-    if (!bh_pod_evicts(preemptor))
-        bh_queue_release(d->queue, preemptor, bh_sched_now(d));
+    if (bh_pod_evicts(preemptor))
+        return;
+    bh_queue_release(d->queue, preemptor, bh_sched_now(d));
+    for (struct bh_pod_state *s; (s = LIST_FIRST(&preemptor->followers));) {
+        BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *member = bh_pod_hold(s);
+        bh_pod_follow(member, NULL);
+        if (!bh_pod_evicts(member))
+            bh_queue_release(d->queue, member, bh_sched_now(d));
+    }
 }
 
 void bh_sched_see_victims_off(struct bh_sched_daemon *d)

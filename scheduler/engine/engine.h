@@ -39,6 +39,9 @@ struct bh_engine_options {
      * long-lived cache keeps it (stale image counts, ports freed by the first of two users): what
      * recordings of single decisions were made with. */
     bool rebuilt_snapshot;
+    /* As 1.37: who is to go for a group is found with the members where they fitted first, and not by
+     * placing them anew for every candidate. */
+    bool group_stays;
     /* Called every few milliseconds while a decision waits for an extender; must not call the
      * engine. false: give up waiting, the decision ends with an error. May be NULL. */
     bool (*waiting)(void *arg);
@@ -230,6 +233,9 @@ struct bh_group_result {
     enum bh_code code;   /* SUCCESS, UNSCHEDULABLE, ERROR */
     const char *message; /* "" with Success */
     bool waiting;        /* with Unschedulable: for victims to leave */
+    /* Gate WorkloadAwarePreemption: those that are to go for the group, from wherever they are. */
+    const struct bh_victim *victims;
+    uint32_t n_victims;
 };
 /* Tries all of them on top of each other. With SUCCESS those that have a node and do not preempt are
  * left assumed and reserved; else all is as before. Results live until the next decision. */

@@ -115,15 +115,19 @@ static bool try_member(struct bh_engine *e, struct bh_group_try *m, unsigned fla
     return m->node != BH_SYM_NONE || bh_streq(m->decision.reason, "Unschedulable");
 }
 
-void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint32_t n,
-                              unsigned flags, int64_t now_ns, struct bh_group_result *ret)
+void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n)
+{
+    while (n-- > 0)
+        if (v[n].assumed)
+            take_back(e, &v[n]);
+}
+
+void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
+                      int64_t now_ns, struct bh_group_result *ret)
 {
     bool preempts = false;
     uint32_t i;
 
-    bh_arena_reset(&e->arena);
-    bh_arena_reset(&e->group_arena);
-    e->in_group = true;
     *ret = (struct bh_group_result){.code = BH_UNSCHEDULABLE, .message = unschedulable};
     for (i = 0; i < n && try_member(e, &v[i], flags, now_ns); i++) {
         preempts |= v[i].preempts;
@@ -145,5 +149,17 @@ void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint3
     for (i = n; i-- > 0;)
         if (v[i].assumed && (ret->code != BH_SUCCESS || v[i].preempts))
             take_back(e, &v[i]);
+}
+
+void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint32_t n,
+                              unsigned flags, int64_t now_ns, struct bh_group_result *ret)
+{
+    bh_arena_reset(&e->arena);
+    bh_arena_reset(&e->group_arena);
+    e->in_group = true;
+    bh_group_try_all(e, v, n, flags, now_ns, ret);
+    if (ret->code == BH_UNSCHEDULABLE && !(flags & BH_NO_PREEMPTION) &&
+        bh_sched_config_gate(e->opt.config, "WorkloadAwarePreemption"))
+        bh_group_preempt(e, v, n, now_ns, ret);
     e->in_group = false;
 }

@@ -197,6 +197,30 @@ static void prioritize(struct bh_engine *e, struct bh_reference *r, unsigned fla
         bh_extend_best(r);
 }
 
+bool bh_reference_fits(struct bh_engine *e, const struct bh_pending *p, uint32_t row,
+                       int64_t now_ns)
+{
+    const struct bh_arena_mark mark = bh_arena_mark(&e->arena);
+    const bh_sym name = e->cache.rows[row]->name;
+    struct bh_pre_filter_result pf;
+    struct bh_pod_info pod;
+    struct bh_cycle cy;
+    int by;
+
+    if (!bh_aside_cycle(e, p, &pod, &cy))
+        return false;
+    bh_cycle_init(&cy, cy.fw, &e->cache, &e->objects, &pod, &e->arena, now_ns);
+    cy.scratch = &e->scratch;
+    bh_cache_sync(&e->cache);
+    bh_run_pre_filter(&cy, &pf);
+    bool in = pf.nodes.all;
+    for (uint32_t i = 0; !in && i < pf.nodes.n; i++)
+        in = pf.nodes.names[i] == name;
+    in = in && !pf.status && !bh_run_filter_nominated(&cy, e->cache.rows[row], &by);
+    bh_arena_rewind(&e->arena, mark);
+    return in;
+}
+
 void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                       unsigned flags, int64_t now_ns, struct bh_reference *r)
 {

@@ -8,6 +8,7 @@
  * verify.c     both, compared
  * extender.c   what HTTP extenders change in a cycle
  * observe.c    how long it took, for an observer
+ * group_victims.c  whom to evict for a group
  * engine.c, group.c, objects.c, prebind.c, lookup.c   the calls of engine.h
  *
  * Private to scheduler/engine and scheduler/engine/fast. This header knows nothing of how the fast
@@ -138,6 +139,16 @@ void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_in
 const struct bh_decision *bh_verify_decide(struct bh_engine *e, struct bh_profile *p,
                                            const struct bh_pod_info *pod, struct bh_reference *r,
                                            uint32_t chosen, unsigned flags, int64_t now_ns);
+/* Of a group: all members on top of each other; those that stay are assumed. */
+void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
+                      int64_t now_ns, struct bh_group_result *ret);
+void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n); /* all of them */
+/* It does not fit: whom to evict, as far as that helps. */
+void bh_group_preempt(struct bh_engine *e, const struct bh_group_try *v, uint32_t n, int64_t now_ns,
+                      struct bh_group_result *ret);
+/* Is the pod, which is on no node, welcome in this row? */
+bool bh_reference_fits(struct bh_engine *e, const struct bh_pending *p, uint32_t row,
+                       int64_t now_ns);
 /* A cycle for what comes after the decision. false: no profile is responsible. */
 bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_pod_info *pod,
                     struct bh_cycle *cy);

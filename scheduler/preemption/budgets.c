@@ -80,22 +80,31 @@ static bool already_disrupted(const struct bh_budget *b, const struct bh_pod_inf
     return false;
 }
 
+bool bh_budgets_pay(const struct bh_budgets *b, int64_t *left, const struct bh_symtab *tab,
+                    const struct bh_pod_info *pod)
+{
+    bool violating = false;
+
+    for (uint32_t k = 0; k < b->n && pod->shape->labels.n; k++)
+        if (covers(&b->v[k], tab, pod) && !already_disrupted(&b->v[k], pod))
+            violating |= --left[k] < 0;
+    return violating;
+}
+
+int64_t *bh_budgets_left(const struct bh_budgets *b, struct bh_arena *a)
+{
+    int64_t *left = bh_arena_new_array(a, int64_t, b->n ? b->n : 1);
+
+    for (uint32_t k = 0; k < b->n; k++)
+        left[k] = b->v[k].allowed;
+    return left;
+}
+
 void bh_budgets_split(const struct bh_budgets *b, struct bh_arena *a, const struct bh_symtab *tab,
                       struct bh_pod_info *const *pods, uint32_t n, bool *ret_violating)
 {
-    int64_t *allowed = bh_arena_new_array(a, int64_t, b->n ? b->n : 1);
+    int64_t *left = bh_budgets_left(b, a);
 
-    for (uint32_t k = 0; k < b->n; k++)
-        allowed[k] = b->v[k].allowed;
-    for (uint32_t i = 0; i < n; i++) {
-        ret_violating[i] = false;
-        if (!pods[i]->shape->labels.n)
-            continue;
-        for (uint32_t k = 0; k < b->n; k++) {
-            if (!covers(&b->v[k], tab, pods[i]) || already_disrupted(&b->v[k], pods[i]))
-                continue;
-            if (--allowed[k] < 0)
-                ret_violating[i] = true;
-        }
-    }
+    for (uint32_t i = 0; i < n; i++)
+        ret_violating[i] = bh_budgets_pay(b, left, tab, pods[i]);
 }

@@ -14,6 +14,8 @@ const struct bh_status bh_preemption_not_helpful = {
     .reasons = (const char *const[]){"Preemption is not helpful for scheduling"}};
 BH_STATUS_CONST(no_candidate, BH_UNSCHEDULABLE, NULL, "no candidate node for preemption");
 BH_STATUS_CONST(never, BH_UNSCHEDULABLE, NULL, "not eligible due to preemptionPolicy=Never.");
+BH_STATUS_CONST(by_group, BH_UNSCHEDULABLE, NULL,
+                "not eligible due to workload aware preemption enabled");
 BH_STATUS_CONST(terminating, BH_UNSCHEDULABLE, NULL,
                 "not eligible due to a terminating pod on the nominated node.");
 
@@ -28,11 +30,14 @@ static bh_sym nominated_node(struct bh_call *c)
 }
 
 /* A pod whose victims are still terminating waits for them instead of choosing more. */
-static const struct bh_status *ineligible(struct bh_call *c, const struct bh_diagnosis *d)
+static const struct bh_status *ineligible(struct bh_call *c, const struct bh_preemption_args *args,
+                                          const struct bh_diagnosis *d)
 {
     const uint32_t by_scheduler = BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER;
     const struct bh_node_info *ni = bh_cache_node(c->cache, nominated_node(c));
 
+    if (args->by_group && c->pod->rec->group != BH_SYM_NONE)
+        return &by_group;
     if (c->pod->shape->flags & BH_SHAPE_NEVER_PREEMPT)
         return &never;
     if (!ni)
@@ -116,20 +121,25 @@ static struct bh_str keep_text(struct bh_arena *a, const struct bh_pod_rec *r, s
     return (struct bh_str){bh_arena_strndup(a, t.p, t.n), t.n};
 }
 
+struct bh_victim bh_describe_victim(struct bh_arena *a, const struct bh_pod_info *pod)
+{
+    const struct bh_pod_rec *r = pod->rec;
+
+    return (struct bh_victim){.namespace_ = keep_text(a, r, r->namespace_),
+                              .name = keep_text(a, r, r->name),
+                              .uid = keep_text(a, r, r->uid),
+                              .priority = pod->shape->priority,
+                              .terminating = r->flags & BH_POD_TERMINATING,
+                              .resource_version = r->resource_version,
+                              .generation = r->generation};
+}
+
 static struct bh_preemption describe(struct bh_call *c, const struct bh_candidate *cand)
 {
     struct bh_victim *v = bh_arena_new_array(c->arena, struct bh_victim, cand->n_victims);
 
-    for (uint32_t i = 0; i < cand->n_victims; i++) {
-        const struct bh_pod_rec *r = cand->victims[i]->rec;
-        v[i] = (struct bh_victim){.namespace_ = keep_text(c->arena, r, r->namespace_),
-                                  .name = keep_text(c->arena, r, r->name),
-                                  .uid = keep_text(c->arena, r, r->uid),
-                                  .priority = cand->victims[i]->shape->priority,
-                                  .terminating = r->flags & BH_POD_TERMINATING,
-                                  .resource_version = r->resource_version,
-                                  .generation = r->generation};
-    }
+    for (uint32_t i = 0; i < cand->n_victims; i++)
+        v[i] = bh_describe_victim(c->arena, cand->victims[i]);
     return (struct bh_preemption){
         .node = c->cache->rows[cand->row]->name, .victims = v, .n_victims = cand->n_victims};
 }
@@ -184,7 +194,7 @@ const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption
                                    const struct bh_diagnosis *d, struct bh_post_filter_result *ret)
 {
     struct bh_attempt at = {.c = c, .cy = c->cycle, .errors = {.a = c->arena}};
-    const struct bh_status *s = ineligible(c, d);
+    const struct bh_status *s = ineligible(c, args, d);
     uint32_t *rows = NULL, m;
 
     if (s)

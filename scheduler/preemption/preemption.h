@@ -12,11 +12,34 @@
 
 struct bh_preemption_args {
     int64_t min_candidates_percentage, min_candidates_absolute;
+    bool by_group; /* a pod of a group has no preemption of its own */
 };
 /* The whole of DefaultPreemption's PostFilter but its message prefix: eligibility, dry runs,
  * selection. Evicting the victims and clearing lower nominations is the caller's work. */
 const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
                                    const struct bh_diagnosis *d, struct bh_post_filter_result *ret);
+
+/* ---- room for a group (group.c) -----------------------------------------------------------------
+ * Candidates are all pods of lower priority on all nodes, those of a group that is disrupted as a whole
+ * together. All are taken off their nodes, and put back as long as the group still fits.
+ */
+struct bh_group_preemption {
+    struct bh_cache *cache;
+    const struct bh_objects *objects;
+    const struct bh_symtab *tab;
+    struct bh_arena *arena; /* of the result */
+    int64_t now_ns;
+    int32_t priority; /* of the group that wants room */
+    /* Has the group room, with the nodes as they are? pods: those that were put back since it had, and
+     * are taken off again if it has not; n 0: at the first time, with all of them off. */
+    bool (*fits)(void *arg, struct bh_pod_info *const *pods, uint32_t n);
+    void (*done)(void *arg); /* what a success left on the nodes goes; NULL: it leaves nothing */
+    void *arg;
+};
+/* true: the victims, maybe none, most important first. false: nobody could be evicted (*ret_any
+ * false), or all of them would not do. The nodes are as before. */
+bool bh_preempt_for_group(const struct bh_group_preemption *g, struct bh_victim **ret_victims,
+                          uint32_t *ret_n, bool *ret_any);
 
 /* ---- what was found out before (kept.c) --------------------------------------------------------
  * For one shape, by row: what a dry run finds depends on the node, its pods and the budgets only.
@@ -40,6 +63,11 @@ struct bh_budgets {
     uint32_t n;
 };
 void bh_budgets_list(struct bh_budgets *out, const struct bh_objects *o, struct bh_arena *a);
+/* The disruptions that each allows, to be counted down, in the arena. */
+int64_t *bh_budgets_left(const struct bh_budgets *b, struct bh_arena *a);
+/* One pod more is disrupted: does that break one? */
+bool bh_budgets_pay(const struct bh_budgets *b, int64_t *left, const struct bh_symtab *tab,
+                    const struct bh_pod_info *pod);
 /* Which of the pods (most important first) break a budget; every budget that covers a pod pays for
  * it, in order. */
 void bh_budgets_split(const struct bh_budgets *b, struct bh_arena *a, const struct bh_symtab *tab,
@@ -84,5 +112,6 @@ int bh_compare_candidates(const struct bh_candidate *a, const struct bh_candidat
                           int64_t now_ns);
 /* 0 <= index < n, n > 0. */
 uint32_t bh_pick_candidate(const struct bh_candidate *v, uint32_t n, int64_t now_ns);
+struct bh_victim bh_describe_victim(struct bh_arena *a, const struct bh_pod_info *pod);
 int64_t bh_pod_start_ns(const struct bh_pod_info *p, int64_t now_ns);
 #endif

@@ -24,10 +24,24 @@ struct bh_pod_state *bh_pods_hold(struct bh_pods *t, struct bh_str uid)
     return s;
 }
 
+void bh_pod_follow(struct bh_pod_state *s, struct bh_pod_state *lead)
+{
+    struct bh_pod_state *old = s->lead;
+
+    if (old)
+        LIST_REMOVE(s, follows);
+    s->lead = lead ? bh_pod_hold(lead) : NULL;
+    if (lead)
+        LIST_INSERT_HEAD(&lead->followers, s, follows);
+    if (old)
+        bh_pod_drop(old);
+}
+
 void bh_pod_drop(struct bh_pod_state *s)
 {
     if (--s->held)
         return;
+    bh_pod_follow(s, NULL);
     bh_assert(!s->queued && !s->bind && !s->first && !s->prebind && !s->adopted);
     (void)bh_map_del(&s->table->by_uid, s->uid, s->n_uid);
     free(s);

@@ -30,6 +30,7 @@
 #define BH_QUEUE_PODS_H
 
 #include <stddef.h>
+#include <sys/queue.h>
 
 #include "common/base/map.h"
 
@@ -67,11 +68,15 @@ struct bh_pod_state {
     struct bh_work *last_victim;  /* ledger: the eviction for it that waits for the others */
     uint32_t evictions;           /* ledger: DELETE items for it */
     uint32_t leaving;             /* results.c: victims of it that are deleted and seem to stay */
-    struct bh_prebind *prebind;   /* prebind.c */
-    struct bh_adopted *adopted;   /* adopt.c */
-    uint64_t shown;               /* audit.c: the feed that showed it as pending; 0 = it is not */
-    bool missed;                  /* audit.c: was shown, and nowhere, at the last look */
-    char *uid;                    /* with NUL */
+    /* Daemon's group.c: of a group for which victims leave, one leads, and the others wait with it. */
+    struct bh_pod_state *lead; /* held */
+    LIST_HEAD(bh_followers, bh_pod_state) followers;
+    LIST_ENTRY(bh_pod_state) follows;
+    struct bh_prebind *prebind; /* prebind.c */
+    struct bh_adopted *adopted; /* adopt.c */
+    uint64_t shown;             /* audit.c: the feed that showed it as pending; 0 = it is not */
+    bool missed;                /* audit.c: was shown, and nowhere, at the last look */
+    char *uid;                  /* with NUL */
     size_t n_uid;
     max_align_t room[]; /* for the queue's entry: a pod that waits is one block */
 };
@@ -94,10 +99,12 @@ static inline struct bh_str bh_pod_uid(const struct bh_pod_state *s)
 {
     return (struct bh_str){s->uid, s->n_uid};
 }
-/* Victims of it are still to go: a decision now may evict twice. */
+/* It waits for the victims of that one, which is not itself, as for its own; NULL: no longer. */
+void bh_pod_follow(struct bh_pod_state *s, struct bh_pod_state *lead);
+/* Victims of it, or of its group, are still to go: a decision now may evict twice. */
 static inline bool bh_pod_evicts(const struct bh_pod_state *s)
 {
-    return s->evictions || s->leaving;
+    return s->evictions || s->leaving || (s->lead && (s->lead->evictions || s->lead->leaving));
 }
 enum bh_pod_phase bh_pod_phase(const struct bh_pod_state *s);
 /* It has a node: from the decision until it is bound, or back in the queue. */

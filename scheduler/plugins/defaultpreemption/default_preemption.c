@@ -64,6 +64,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
 
     a->min_candidates_percentage = bh_json_get_i64(args, "minCandidateNodesPercentage", 10);
     a->min_candidates_absolute = bh_json_get_i64(args, "minCandidateNodesAbsolute", 100);
+    a->by_group = bh_sched_config_gate(env->config, "WorkloadAwarePreemption");
     *ret = a;
     return 0;
 }

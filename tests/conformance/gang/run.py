@@ -116,6 +116,8 @@ class Berth:
 def group_of(data, name):
     g = data["groups"][name]
     spec = {"schedulingPolicy": {"gang": {"minCount": g["gang"]}} if "gang" in g else {"basic": {}}, "priorityClassName": f"p{g['priority']}"}
+    if "whole" in g:
+        spec["disruptionMode"] = "PodGroup"
     if "topology" in g:
         spec["schedulingConstraints"] = {"topology": [{"key": g["topology"]}]}
     return {"metadata": {"name": name}, "spec": spec}

@@ -125,7 +125,7 @@ static void test_gang_scheduling(void)
     done();
     CU_ASSERT_PTR_NULL(bh_sched_gate_instead("GangScheduling"));
     CU_ASSERT_PTR_NOT_NULL(bh_sched_gate_instead("TopologyAwareWorkloadScheduling"));
-    CU_ASSERT_PTR_NOT_NULL(bh_sched_gate_instead("WorkloadAwarePreemption"));
+    CU_ASSERT_PTR_NULL(bh_sched_gate_instead("WorkloadAwarePreemption"));
 }
 
 static void test_gang_scheduling_by_file(void)

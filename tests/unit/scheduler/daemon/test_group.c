@@ -16,7 +16,7 @@ struct gangs {
     struct bh_kube_flags flags;
 };
 
-static void setup_gangs(struct gangs *g)
+static void setup_gates(struct gangs *g, const char *gates)
 {
     static const char two[] =
         "apiVersion: kubescheduler.config.k8s.io/v1\n"
@@ -24,8 +24,7 @@ static void setup_gangs(struct gangs *g)
         "profiles: [{schedulerName: default-scheduler}, {schedulerName: second}]";
     static const struct bh_opt_usage usage = {.program = "prog"};
     struct bh_config_report report;
-    char *argv[] = {(char[]){"prog"},
-                    (char[]){"--feature-gates=GenericWorkload=true,GangScheduling=true"}, NULL};
+    char *argv[] = {(char[]){"prog"}, (char *)(uintptr_t)gates, NULL};
     struct bh_err err = {0};
 
     setup(&g->f);
@@ -39,6 +38,11 @@ static void setup_gangs(struct gangs *g)
     g->f.config->pod_initial_backoff_ns = INT64_C(3600) * 1000000000; /* one attempt is enough */
     g->f.config->pod_max_backoff_ns = INT64_C(3600) * 1000000000;
     scheduler_start(&g->f);
+}
+
+static void setup_gangs(struct gangs *g)
+{
+    setup_gates(g, "--feature-gates=GenericWorkload=true,GangScheduling=true");
 }
 
 static void teardown_gangs(struct gangs *g)
@@ -228,6 +232,38 @@ static void test_victims_are_spared(void)
     teardown_gangs(&g);
 }
 
+/* Preemption by group: its victims go in its name, and its members wait for them together. */
+static void test_victims_of_the_group(void)
+{
+    struct gangs g;
+
+    setup_gates(&g, "--feature-gates=GenericWorkload=true,GangScheduling=true,"
+                    "WorkloadAwarePreemption=true");
+    snap_node(&g.f, "n1", "1");
+    snap_node(&g.f, "n2", "1");
+    occupy(&g, "low", "n2");
+    go(&g.f);
+    feed_gang(&g.f,
+              "\"gang\":{\"minCount\":2}},\"priority\":9,\"disruptionMode\":\"Pod\","
+              "\"schedulingConstraints\":{",
+              "");
+    add_member(&g.f, "a", "1", "\"priority\":9,");
+    add_member(&g.f, "b", "1", "\"priority\":9,");
+    IS(condition(&g, "a")->message, "pod group is unschedulable");
+    IS(condition(&g, "a")->nominated, "n1");
+    IS(condition(&g, "b")->nominated, "");
+    struct item *gone = await(&g.f, &g.f.b[0], DELETE, "low");
+    IS(gone->message, "default-scheduler: preempting to accommodate a higher priority podgroup");
+    IS(told(&g)->message, "pod group is unschedulable");
+    const struct bh_pod_state *a = pod_of(&g.f, "u-a"), *b = pod_of(&g.f, "u-b");
+    CU_ASSERT_FATAL(a && b);
+    CU_ASSERT(bh_pod_evicts(a) && bh_pod_evicts(b));
+    answer(&g.f.b[0], gone, BERTH__OUTCOME__OUTCOME_DONE, NULL);
+    CU_ASSERT_FATAL(bh_snap_del_pod(g.f.snap, "u-low", 5) == 0);
+    SPIN(&g.f, !bh_pod_evicts(a) && !bh_pod_evicts(b));
+    teardown_gangs(&g);
+}
+
 /* Error | own Error, and | else: the group's; without an object there is no condition */
 static void test_error(void)
 {
@@ -344,6 +380,7 @@ BH_TESTS("scheduler/daemon/group", {"success: all go", test_all_go},
          {"success: one stays behind", test_one_stays_behind},
          {"waiting: nominated, victims go", test_waiting_for_victims},
          {"not waiting: victims are spared", test_victims_are_spared},
+         {"victims of the group as a whole", test_victims_of_the_group},
          {"an error: everybody hears of it", test_error},
          {"two schedulers' pods in a group", test_two_schedulers},
          {"the condition never goes back", test_condition_is_final},

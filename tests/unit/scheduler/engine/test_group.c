@@ -4,6 +4,7 @@
  * and the trial of a group, row by row
  */
 #include "common/k8s/pod_group.h"
+#include "scheduler/cache/node_info.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
 #define MEMBERS 16u
@@ -17,11 +18,11 @@ struct gang {
     struct bh_group_result r;
 };
 
-static void setup(struct gang *g, const char *gates)
+static void setup_with(struct gang *g, const char *gates, bool stays)
 {
     static const struct bh_opt_usage usage = {.program = "prog"};
     char *argv[] = {(char[]){"prog"}, (char *)(uintptr_t)gates, NULL};
-    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .verify = true};
+    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .verify = true, .group_stays = stays};
     struct bh_err err = {0};
 
     memset(g, 0, sizeof *g);
@@ -34,28 +35,47 @@ static void setup(struct gang *g, const char *gates)
 }
 #define GANGS "--feature-gates=GenericWorkload=true,GangScheduling=true"
 
+static void setup(struct gang *g, const char *gates)
+{
+    setup_with(g, gates, false);
+}
+
 static void teardown(struct gang *g)
 {
     fx_fini(&g->f);
     bh_kube_flags_free(&g->flags);
 }
 
-/* policy: of spec.schedulingPolicy; NULL: the object goes. */
-static void put_group(struct gang *g, const char *policy)
+static void put_object(struct gang *g, enum bh_kind kind, const ProtobufCMessageDescriptor *of,
+                       const char *name, const char *spec, const char *status)
 {
+    const char *text = bh_arena_printf(&g->f.arena,
+                                       "{'metadata':{'name':'%s','namespace':'default','uid':"
+                                       "'u'},'spec':{%s},'status':{%s}}",
+                                       name, spec, status);
     struct bh_buf b = {0};
     struct bh_err err;
 
-    if (policy) {
-        const char *text = bh_arena_printf(&g->f.arena,
-                                           "{'metadata':{'name':'g','namespace':'default','uid':"
-                                           "'u'},'spec':{'schedulingPolicy':{%s}}}",
-                                           policy);
-        bh_pb_pack(&b, fx_message(&g->f, &k8s__pod_group__descriptor, fx_json(&g->f, text)));
-    }
-    CU_ASSERT(bh_engine_put_object(g->f.e, BH_KIND_PODGROUP, "default", "g",
-                                   policy ? bh_buf_str(&b) : NULL, b.n, &err) == 0);
+    bh_pb_pack(&b, fx_message(&g->f, of, fx_json(&g->f, text)));
+    CU_ASSERT(bh_engine_put_object(g->f.e, kind, "default", name, bh_buf_str(&b), b.n, &err) == 0);
     bh_buf_fini(&b);
+}
+
+static void put_group_spec(struct gang *g, const char *name, const char *spec)
+{
+    put_object(g, BH_KIND_PODGROUP, &k8s__pod_group__descriptor, name, spec, "");
+}
+
+/* policy: of spec.schedulingPolicy; NULL: the object goes. */
+static void put_group(struct gang *g, const char *policy)
+{
+    struct bh_err err;
+
+    if (policy)
+        put_group_spec(g, "g", bh_arena_printf(&g->f.arena, "'schedulingPolicy':{%s}", policy));
+    else
+        CU_ASSERT(bh_engine_put_object(g->f.e, BH_KIND_PODGROUP, "default", "g", NULL, 0, &err) ==
+                  0);
 }
 
 static void gang_of(struct gang *g, unsigned min)
@@ -533,6 +553,227 @@ static void test_a_group_costs_one_scan(void)
     teardown(&g);
 }
 
+/* ---- preemption by group, row by row ------------------------------------------------------------ */
+
+#define BY_GROUP GANGS ",WorkloadAwarePreemption=true"
+#define UNFIT    "pod group is unschedulable"
+
+/* Two nodes of two, and a gang of this many members of one each, whose group has priority 10. */
+static void setup_crowded(struct gang *g, unsigned n, const char *more, bool stays)
+{
+    setup_with(g, BY_GROUP, stays);
+    node(g, "n1", "2");
+    node(g, "n2", "2");
+    put_group_spec(g, "g",
+                   bh_arena_printf(&g->f.arena,
+                                   "'schedulingPolicy':{'gang':{'minCount':%u}},'priority':10%s", n,
+                                   more));
+    members(g, n, "1");
+}
+
+static void started(struct gang *g, const char *name, const char *on, const char *spec,
+                    const char *second)
+{
+    fx_place(
+        &g->f,
+        fx_pod_full(&g->f, name, "'labels':{'app':'a'}",
+                    bh_arena_printf(&g->f.arena,
+                                    "'containers':[{'name':'c','resources':{'requests':"
+                                    "{'cpu':'1'}}}],%s",
+                                    spec),
+                    bh_arena_printf(&g->f.arena, "'startTime':'2029-01-01T00:00:%sZ'", second)),
+        on);
+}
+
+/* "a b", most important first, or the group's message. */
+static const char *victims(struct gang *g)
+{
+    const char *text = "";
+
+    FX_INT(run(g), 0);
+    if (g->r.code == BH_UNSCHEDULABLE && !g->r.waiting)
+        return g->r.message;
+    FX_STR(g->r.message, UNFIT);
+    for (uint32_t i = 0; i < g->r.n_victims; i++)
+        text = bh_arena_printf(&g->f.arena, "%s%s%s", text, i ? " " : "", g->r.victims[i].name.p);
+    return text;
+}
+
+/* Both ways of sparing give the same where members have one place to go. */
+static void test_all_victims_at_once(void)
+{
+    for (int stays = 0; stays < 2; stays++) {
+        struct gang g;
+        setup_crowded(&g, 4, "", stays);
+        started(&g, "a", "n1", LOW, "01");
+        started(&g, "b", "n1", LOW, "02");
+        started(&g, "c", "n2", LOW, "03");
+        FX_STR(victims(&g), "a b c");
+        CU_ASSERT(g.try[0].node != BH_SYM_NONE && g.try[1].node == BH_SYM_NONE);
+        CU_ASSERT_PTR_NOT_NULL(strstr(g.try[1].decision.message,
+                                      "preemption: not eligible due to workload aware preemption "
+                                      "enabled"));
+        /* Nothing was moved: neither is there room, nor did the pods change places. */
+        bh_sym n1 = bh_sym_internc(bh_engine_symtab(g.f.e), "n1");
+        const struct bh_node_info *ni = bh_engine_node_info(g.f.e, n1);
+        FX_INT(ni->n_pods, 2);
+        FX_STR(bh_rec_text(ni->pods[0]->rec, ni->pods[0]->rec->name).p, "a");
+        FX_STR(bh_rec_text(ni->pods[1]->rec, ni->pods[1]->rec->name).p, "b");
+        FX_STR(victims(&g), "a b c");
+        teardown(&g);
+    }
+}
+
+static void test_no_more_than_needed(void)
+{
+    for (int stays = 0; stays < 2; stays++) {
+        struct gang g;
+        setup_crowded(&g, 2, "", stays);
+        started(&g, "low1", "n1", "'priority':5", "01");
+        started(&g, "lowest1", "n1", LOW, "02");
+        started(&g, "low2", "n2", "'priority':5", "03");
+        started(&g, "lowest2", "n2", LOW, "04");
+        FX_STR(victims(&g), "lowest1 lowest2");
+        teardown(&g);
+    }
+}
+
+static void test_priority_is_the_groups(void)
+{
+    struct gang g;
+
+    setup(&g, BY_GROUP);
+    node(&g, "n1", "1");
+    gang_of(&g, 1); /* says none: 0 */
+    occupy(&g, "low", "n1", "1", LOW);
+    (void)member(&g, "a", "1", HIGH);
+    FX_STR(victims(&g), UNFIT ", No preemption victims found for incoming preemptor");
+    teardown(&g);
+}
+
+#define OF_H "'priority':1,'schedulingGroup':{'podGroupName':'h'}"
+
+/* disruptionMode PodGroup: all or none, with the group's priority. */
+static void test_whole_group(void)
+{
+    struct gang g;
+
+    setup_crowded(&g, 1, "", false);
+    put_group_spec(&g, "h",
+                   "'schedulingPolicy':{'basic':{}},'disruptionMode':'PodGroup','priority':2");
+    started(&g, "h1", "n1", OF_H, "01");
+    started(&g, "h2", "n2", OF_H, "02");
+    started(&g, "a", "n1", "'priority':3", "03");
+    started(&g, "b", "n2", "'priority':3", "04");
+    FX_STR(victims(&g), "h1 h2");
+    put_group_spec(&g, "h",
+                   "'schedulingPolicy':{'basic':{}},'disruptionMode':'PodGroup','priority':10");
+    FX_STR(victims(&g), "b"); /* it is as important as the group, whatever its pods are */
+    put_group_spec(&g, "h", "'schedulingPolicy':{'basic':{}},'disruptionMode':'Pod','priority':10");
+    FX_STR(victims(&g), "h2");
+    teardown(&g);
+}
+
+/* Of equal priority: groups before pods, larger before smaller, earlier before later. */
+static void test_importance(void)
+{
+    struct gang g;
+
+    setup_crowded(&g, 4, "", false);
+    started(&g, "early", "n1", LOW, "01");
+    started(&g, "late", "n1", LOW, "05");
+    started(&g, "single", "n2", OF_H, "09"); /* of no object: a group of one */
+    started(&g, "other", "n2", "'priority':1,'schedulingGroup':{'podGroupName':'k'}", "08");
+    FX_STR(victims(&g), "other single early late");
+    put_group_spec(&g, "h",
+                   "'schedulingPolicy':{'basic':{}},'disruptionMode':'PodGroup','priority':1");
+    put_group_spec(&g, "k",
+                   "'schedulingPolicy':{'basic':{}},'disruptionMode':'PodGroup','priority':1");
+    started(&g, "late", "n1", OF_H, "05");
+    FX_STR(victims(&g), "late single other early");
+    teardown(&g);
+}
+
+/* A unit that would break a budget is spared before all others. */
+static void test_budgets(void)
+{
+    for (int stays = 0; stays < 2; stays++) {
+        struct gang g;
+        setup_crowded(&g, 1, "", stays);
+        put_object(&g, BH_KIND_PODDISRUPTIONBUDGET, &k8s__pod_disruption_budget__descriptor, "p",
+                   "'selector':{'matchLabels':{'app':'a'}}", "'disruptionsAllowed':1");
+        started(&g, "a", "n1", "'priority':5", "01"); /* within the budget */
+        started(&g, "b", "n1", LOW, "02");
+        started(&g, "c", "n2", LOW, "03");
+        started(&g, "d", "n2", LOW, "04");
+        FX_STR(victims(&g), "a");
+        teardown(&g);
+    }
+}
+
+static void test_own_members(void)
+{
+    struct gang g;
+
+    setup_crowded(&g, 1, "", false);
+    for (unsigned i = 0; i < 4; i++)
+        started(&g, bh_arena_printf(&g.f.arena, "own%u", i), i < 2 ? "n1" : "n2",
+                "'priority':1,'schedulingGroup':{'podGroupName':'g'}", "01");
+    FX_STR(victims(&g), "own3"); /* not excluded */
+    teardown(&g);
+}
+
+static void test_not_tried(void)
+{
+    struct gang g;
+
+    setup_crowded(&g, 5, "", false);
+    started(&g, "a", "n1", LOW, "01");
+    FX_STR(victims(&g), UNFIT ", " UNFIT); /* not even without everybody */
+    teardown(&g);
+    setup_crowded(&g, 4, ",'schedulingConstraints':{'topology':[{'key':'zone'}]}", false);
+    started(&g, "a", "n1", LOW, "01");
+    FX_STR(victims(&g), UNFIT ", workload aware preemption is not supported for pod groups with "
+                              "scheduling constraints");
+    teardown(&g);
+    setup_crowded(&g, 3, "", false);
+    started(&g, "a", "n1", LOW, "01");
+    started(&g, "b", "n1", LOW, "01");
+    started(&g, "c", "n1", LOW, "01");
+    started(&g, "d", "n2", LOW, "01");
+    (void)member(&g, "polite", "1", "'preemptionPolicy':'Never'");
+    FX_STR(victims(&g), UNFIT ", not eligible due to preemptionPolicy=Never.");
+    put_group(&g, NULL);
+    node(&g, "n2", "0"); /* nobody reaches Permit, which would say so first */
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_ERROR);
+    FX_STR(g.r.message,
+           "failed to get pod group object: podgroup.scheduling.k8s.io \"g\" not found");
+    teardown(&g);
+}
+
+/* A member that keeps away from the victims' like is in nobody's way on another node, but these are in
+ * its: 1.37's way has to look at it as well. */
+static void test_members_that_look_around(void)
+{
+    for (int stays = 0; stays < 2; stays++) {
+        struct gang g;
+        setup_with(&g, BY_GROUP, stays);
+        for (unsigned i = 0; i < 2; i++)
+            fx_node(&g.f, i ? "n2" : "n1", "'cpu':'2','memory':'8Gi','pods':'10'", "'zone':'z'", "",
+                    "");
+        put_group_spec(&g, "g", "'schedulingPolicy':{'gang':{'minCount':1}},'priority':10");
+        started(&g, "a", "n1", LOW, "01");
+        started(&g, "b", "n2", LOW, "02");
+        (void)member(&g, "m", "1",
+                     "'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuring"
+                     "Execution':[{'labelSelector':{'matchLabels':{'app':'a'}},'topologyKey':"
+                     "'zone'}]}}");
+        FX_STR(victims(&g), "a b");
+        teardown(&g);
+    }
+}
+
 BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership},
          {"without the gate nothing is kept", test_gate_off},
          {"PreEnqueue: first match", test_pre_enqueue}, {"Permit: first match", test_permit},
@@ -549,4 +790,12 @@ BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership}
          {"nominations return", test_nomination_returns},
          {"an error ends the trial", test_error_ends_it},
          {"a cluster without nodes", test_no_nodes},
-         {"a group costs one scan", test_a_group_costs_one_scan})
+         {"a group costs one scan", test_a_group_costs_one_scan},
+         {"by group: all victims at once, nothing is moved", test_all_victims_at_once},
+         {"by group: no more than needed", test_no_more_than_needed},
+         {"by group: the group's priority counts", test_priority_is_the_groups},
+         {"by group: a group as a whole", test_whole_group},
+         {"by group: who is more important", test_importance}, {"by group: budgets", test_budgets},
+         {"by group: own members are not excluded", test_own_members},
+         {"by group: when it is not tried", test_not_tried},
+         {"by group: members that look around", test_members_that_look_around})
