@@ -88,6 +88,8 @@ static const struct bh_status *permit(struct bh_call *c, bh_sym node BH_UNUSED,
         *ret_timeout_ns = PERMIT_TIMEOUT_NS;
         return &waits;
     }
+    if (!a->waiting->by_uid.len) /* of a large gang each member would look for all the others */
+        return NULL;
     TAILQ_FOREACH(m, &g->at[BH_MEMBER_ASSUMED], link)
         (void)bh_waiting_allow(a->waiting, bh_member_uid(m), NAME);
     return NULL;
@@ -100,6 +102,11 @@ static enum bh_hint on_pod_added(const struct bh_hint_call *c)
     const struct bh_cluster_event *ev = c->ev;
 
     if (ev->new_pod->group == BH_SYM_NONE || ev->new_shape->namespace_ != c->shape->namespace_)
+        return BH_QUEUE_SKIP;
+    /* Nobody waits for it: known without a look at the pod, and so said once for all that are gated. */
+    const struct bh_group *g =
+        bh_groups_find(&c->cache->groups, ev->new_shape->namespace_, ev->new_pod->group);
+    if (g && !g->n[BH_MEMBER_UNSCHEDULED])
         return BH_QUEUE_SKIP;
     return bh_hint_if(bh_hint_pod(c)->group == ev->new_pod->group);
 }

@@ -278,6 +278,13 @@ static void test_hints(void)
     CU_ASSERT(hint(&g, &ev) == BH_QUEUE_SKIP);
     ev.new_pod = other.rec;
     CU_ASSERT(hint(&g, &ev) == BH_QUEUE_SKIP);
+    /* One of a group whose members all have nodes: nobody waits for it, said for all at once. */
+    ev.new_pod = b.pod;
+    bh_engine_waits(g.f.e, &g.try[0].pod, false);
+    fx_place(&g.f, (struct fx_pod){(struct bh_pod_rec *)(uintptr_t)b.pod, b.shape}, "n1");
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE_SKIP);
+    bh_engine_waits(g.f.e, &g.try[0].pod, true);
+    CU_ASSERT(hint(&g, &ev) == BH_QUEUE);
     struct bh_symtab *t = bh_engine_symtab(g.f.e);
     ev = (struct bh_cluster_event){.resource = BH_EV_OBJECT,
                                    .kind = BH_KIND_PODGROUP,
