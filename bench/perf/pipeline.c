@@ -17,6 +17,7 @@
 #define LOOK_MIN_NS INT64_C(20000000) /* between two looks at pods by LIST, */
 #define LOOK_SHARE  5                 /* and as many times as long as the LIST takes */
 #define JSON        "application/json"
+#define POD_GROUPS  "--runtime-config=scheduling.k8s.io/v1alpha2=true" /* with their gate */
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
@@ -215,8 +216,10 @@ static int open_pipeline(struct bh_bench_world *w, struct bh_err *err)
 
     if (rc < 0)
         return rc;
+    const bool groups = bh_sched_config_gate(p->setup.config, "GenericWorkload");
     const struct bh_up_options o = {.config = p->setup.path,
                                     .gates = p->setup.gates,
+                                    .runtime_config = groups ? POD_GROUPS : NULL,
                                     .record = w->o->record,
                                     .binders = w->o->binders,
                                     .no_kubelet = true,
