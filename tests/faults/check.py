@@ -37,6 +37,8 @@ RULES = {
     "condition": "a bound pod does not say PodScheduled=False, one that waits for long says so",
     "nominated": "nominatedNodeName is a node's, and no bound pod's",
     "leak": "nothing is left reserved for a pod that is gone",
+    "quorum": "a member of a gang is bound when as many as the gang needs are there, ungated",
+    "stuck": "a gang that is left without nodes does not fit as a whole",
     "event": "a Scheduled event tells of the node that the pod was bound to",
     "restless": "when all is decided, nobody writes",
 }
@@ -51,7 +53,7 @@ class Checker:
         self.cluster = m.Cluster()
         self.kinds = {}          # kind -> {key: object}; pods and nodes are in cluster
         self.found = []          # (rv, rule, text)
-        self.counts = dict.fromkeys(("changes", "binds", "preemptions", "takeovers", "restarts", "excused", "unjudged"), 0)
+        self.counts = dict.fromkeys(("changes", "binds", "preemptions", "takeovers", "restarts", "halves", "excused", "unjudged"), 0)
         self.last_rv = None
         self.bound = {}          # uid -> node
         self.bound_at = {}       # uid -> boot_ns
@@ -60,6 +62,7 @@ class Checker:
         self.node_changed = {}   # name -> boot_ns
         self.shape_changed = 0   # boot_ns: nodes came or went, pods went
         self.events = []         # (rv, uid, message) of Scheduled events
+        self.member_gone = {}    # (namespace, group) -> boot_ns: of a member that was deleted or ended
         self.removed_high = []   # (boot_ns, priority) of pods that stopped waiting
         self.line = None
 
@@ -159,6 +162,8 @@ class Checker:
             self.shape_changed = self.line["boot_ns"]
         if self.ours() and self.line["verb"] == "delete" and old is not None and not m.deleting(old):
             self.victim(old)
+        if m.group_of(pod) and (gone or m.deleting(pod) or m.terminated(pod)):
+            self.member_gone[m.group_of(pod)] = self.line["boot_ns"]
         if not m.node_of(pod) and gone or old is not None and not m.node_of(old) and m.node_of(pod):
             self.removed_high.append((self.line["boot_ns"], m.priority(pod)))
         self.cluster.put_pod(pod, gone)
@@ -188,6 +193,7 @@ class Checker:
         if not DNS_NAME.match(where) or node is None:
             self.judge("no-node", f"{name} was bound to {where}, which does not exist", DNS_NAME.match(where) and changed)
             return
+        self.quorum(pod)
         self.place(pod, node, changed)
         self.bound_volumes(pod, node)
         self.bound_claims(pod, node)
@@ -210,6 +216,46 @@ class Checker:
         why = c.lopsided(pod, node)
         if why:
             self.judge("spread", f"{name} on {where}: {why}", self.lately(self.shape_changed))
+
+    # ---- gangs
+
+    def min_count(self, group):
+        """Of its object; 0: it has none, or is no gang."""
+        policy = m.spec(self.of("PodGroup").get(group, {})).get("schedulingPolicy") or {}
+        return (policy.get("gang") or {}).get("minCount", 0)
+
+    def members(self, group):
+        return [p for p in self.cluster.pods.values() if m.group_of(p) == group and not m.terminated(p)]
+
+    def quorum(self, pod):
+        group = m.group_of(pod)
+        if not group:
+            return
+        there = sum(1 for p in self.members(group) if m.node_of(p) or m.key(p) == m.key(pod) or not (m.deleting(p) or m.spec(p).get("schedulingGates")))
+        if there < self.min_count(group):
+            self.judge("quorum", f"{m.key(pod)} was bound when {there} of {self.min_count(group)} members were there", self.lately(self.member_gone.get(group)))
+
+    def end_of_gang(self, group):
+        """Its members are equals: if it fits, it fits in any order."""
+        members, c = self.members(group), self.cluster
+        bound = sum(1 for p in members if m.node_of(p))
+        waiting = [p for p in members if not (m.node_of(p) or m.deleting(p) or m.spec(p).get("schedulingGates"))]
+        missing = max(self.min_count(group) - bound, 1)
+        if len(members) < self.min_count(group) or len(waiting) < missing or not self.min_count(group):
+            return
+        self.counts["halves"] += 0 < bound < self.min_count(group)  # a process died between two of its bindings, or a member was deleted and came again
+        placed = []
+        for p in waiting[:missing]:
+            where = next((n for n, node in c.nodes.items() if not self.refuses(p, node)), None)
+            if where is None:
+                break
+            trial = {**p, "spec": {**p["spec"], "nodeName": where}}
+            c.put_pod(trial)
+            placed.append(p)
+        for p in placed:
+            c.put_pod(p)
+        if len(placed) == missing:
+            self.fail("stuck", f"{bound} of gang {group[1]} have a node, and {missing} more would fit together")
 
     def overtaken(self, pod):
         """The first of its friends when it was decided: those that stand were bound just now, their bindings may have been faster."""
@@ -359,6 +405,8 @@ class Checker:
         uids = {m.uid(p) for p in self.cluster.pods.values() if not m.terminated(p)}
         for pod in self.cluster.pods.values():
             self.end_of_pod(pod)
+        for group in {m.group_of(p) for p in self.cluster.pods.values() if m.group_of(p)}:
+            self.end_of_gang(group)
         for claim in self.of("ResourceClaim").values():
             for r in m.status(claim).get("reservedFor") or []:
                 if r.get("resource") == "pods" and r.get("uid") not in uids:
@@ -381,11 +429,11 @@ class Checker:
             return
         if m.terminated(pod) or m.deleting(pod) or m.beyond(pod):
             return
-        if said != "False":
+        if said != "False" and not m.group_of(pod):  # a gang that is not complete is not tried
             self.fail("condition", f"{name} has no node and says PodScheduled={said}")
         if nominated and nominated not in self.cluster.nodes:
             self.fail("nominated", f"{name} is nominated to {nominated}, which is gone")
-        if not m.spec(pod).get("schedulingGates") and self.attachable(pod):
+        if not m.spec(pod).get("schedulingGates") and self.attachable(pod) and not m.group_of(pod):
             self.should_fit(pod)
 
     def attachable(self, pod):

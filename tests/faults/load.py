@@ -68,14 +68,15 @@ PATHS = {"Node": "/api/v1/nodes", "PersistentVolume": "/api/v1/persistentvolumes
          "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses", "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
          "CSINode": "/apis/storage.k8s.io/v1/csinodes",
          "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
+         "PodGroup": "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
          "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"}
 
 
 class Load:
     """One step() at a time; remembers only names, so that it can go on after any failure."""
 
-    def __init__(self, api, rand, nodes=NODES, slots=SLOTS, pods_max=PODS_MAX):
-        self.api, self.rand, self.nodes_usual, self.slots, self.pods_max = api, rand, nodes, slots, pods_max
+    def __init__(self, api, rand, nodes=NODES, slots=SLOTS, pods_max=PODS_MAX, gangs=0.0):
+        self.api, self.rand, self.nodes_usual, self.slots, self.pods_max, self.gangs = api, rand, nodes, slots, pods_max, gangs
         self.pods, self.gated, self.nodes, self.retired = [], [], {}, []
         self.serial = self.disks = 0
         self.callers = concurrent.futures.ThreadPoolExecutor(CALLERS)
@@ -212,6 +213,36 @@ class Load:
                                      "spec": {"containers": [c], "priorityClassName": "high"}})
             self.pods.append(name)
 
+    def gang(self, size, cpu):
+        """A gang of equals; its object comes before them, among them or last, and some are gated for a while."""
+        self.serial += 1
+        group, milli = f"g{self.serial}", self.rand.choice(cpu)
+        todo = [{"kind": "PodGroup", "apiVersion": "scheduling.k8s.io/v1alpha2", "metadata": {"name": group, "namespace": "default"},
+                 "spec": {"schedulingPolicy": {"gang": {"minCount": size}}}}]
+        for i in range(size):
+            name = f"{group}-{i}"
+            spec = {"containers": [{"name": "c", "image": "pause", "resources": {"requests": {"cpu": f"{milli}m", "memory": "64Mi"}}}],
+                    "schedulingGroup": {"podGroupName": group}}
+            if self.rand.random() < 0.1:
+                spec["schedulingGates"] = [{"name": "example.com/wait"}]
+                self.gated.append(name)
+            todo.append({"kind": "Pod", "apiVersion": "v1", "metadata": labelled(name, "default", kind="member"), "spec": spec})
+            self.pods.append(name)
+        todo.insert(self.rand.randrange(size + 1), todo.pop(0))
+        for obj in todo:
+            self.later(self.create, obj)
+
+    def two_gangs(self):
+        """Each of them has room, not both: a member takes more than half of a node."""
+        for _ in range(2):
+            self.gang(self.nodes_usual // 2 + 1, (2100,))
+
+    def shrink(self):
+        """A pod that runs, or is about to, gets less."""
+        name = self.rand.choice(self.pods)
+        self.later(self.api, "PATCH", f"{PATHS['Pod']}/{name}/resize", {"spec": {"containers": [
+            {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "40m", "memory": "64Mi"}}}]}})
+
     def claim(self, pod, spec, kind):
         """Local claims are few, so that there is a disk for each."""
         if kind == "local" and self.disks >= LOCAL_DISKS:
@@ -235,6 +266,14 @@ class Load:
             # the newest are often still pending or on their way
             i = -1 - int(len(self.pods) * self.rand.random() ** 3) if self.rand.random() < 0.4 else self.rand.randrange(len(self.pods))
             self.later(self.delete, self.pods.pop(max(i, -len(self.pods))), self.rand.choice((None, 0)))
+        elif self.gangs and self.rand.random() < self.gangs:
+            what = self.rand.random()
+            if what < 0.1:
+                self.two_gangs()
+            elif what < 0.2 and self.pods:
+                self.shrink()
+            else:
+                self.gang(self.rand.randint(2, 5), (100, 500, 1500))
         elif r < 0.34 and self.gated:
             self.ungate()
         elif r < 0.345 and len(self.pods) < self.pods_max - BURST:

@@ -52,6 +52,12 @@ def node_of(pod):
     return spec(pod).get("nodeName", "")
 
 
+def group_of(pod):
+    """Key of the PodGroup that it names; None: of none."""
+    name = (spec(pod).get("schedulingGroup") or {}).get("podGroupName")
+    return (key(pod)[0], name) if name else None
+
+
 def priority(pod):
     return spec(pod).get("priority") or 0
 

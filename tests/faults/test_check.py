@@ -411,6 +411,32 @@ def break_leaked_volume(w):
     w.volume("pv3", "data")
 
 
+def gang(w, n, **more):
+    w.put({"kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})
+    for i in range(n):
+        w.pod(f"member{i}", schedulingGroup={"podGroupName": "g"}, status=WAITS, **more)
+
+
+def break_quorum(w):
+    gang(w, 1)
+    w.bind("member0", "n4")
+
+
+def break_quorum_gated(w):
+    gang(w, 2)
+    w.edit("Pod", "member1", lambda p: p["spec"].update(schedulingGates=[{"name": "g"}]))
+    w.bind("member0", "n4")
+
+
+def break_stuck(w):
+    gang(w, 2)
+
+
+def break_stuck_half(w):
+    gang(w, 2)
+    w.bind("member0", "n4")
+
+
 def break_event(w):
     w.put({"kind": "Event", "metadata": {"name": "e2", "namespace": "default"}, "reason": "Scheduled", "involvedObject": {"uid": "Pod-plain"},
            "message": "Successfully assigned default/plain to n4"}, agent="berth-binder/1", user="host-a")
@@ -429,7 +455,8 @@ BROKEN = [("twice", break_twice), ("twice", break_twice_emptied), ("gap", break_
           ("moved", break_moved_devices), ("lease", break_lease), ("lease", break_lease_released), ("lease", break_lease_patch),
           ("victim", break_victim), ("lost", break_lost), ("lost", break_lost_device), ("preempt", break_preempt),
           ("condition", break_condition), ("condition", break_silent), ("nominated", break_nominated),
-          ("nominated", break_nominated_bound), ("leak", break_leak), ("leak", break_leaked_volume), ("event", break_event), ("restless", break_restless)]
+          ("nominated", break_nominated_bound), ("leak", break_leak), ("leak", break_leaked_volume), ("quorum", break_quorum), ("quorum", break_quorum_gated), ("stuck", break_stuck), ("stuck", break_stuck_half),
+          ("event", break_event), ("restless", break_restless)]
 
 
 def histories():
@@ -499,6 +526,13 @@ def excuses():
     w.put(w.objects[("Node", "", "n5")], gone=True)
     stored(w, "next", "c4", "n4", "ReadWriteOncePod")
     expect("a claim for one pod, when the first one's node is gone", not w.found()[0], w.found()[0])
+    w = crowd(base())
+    gang(w, 2, cpu="1500m")
+    expect("a gang of which one has room, not two", not w.found()[0], w.found()[0])
+    w = crowd(base())
+    gang(w, 2, cpu="1100m")
+    w.bind("member0", "n4")
+    expect("half a gang, when the other half has no room any more", not w.found()[0], w.found()[0])
     w = crowd(base())
     w.pod("p", status=WAITS)
     w.edit("Node", "n4", lambda n: n["spec"].update(unschedulable=True))
