@@ -186,10 +186,10 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         only = argv[1];
-    measure("room for small ones", 5000, 3, 3000, false, false);
-    measure("room for large ones", 5000, 1000, 9, false, false);
-    measure("room for small ones", 100000, 3, 3000, false, false);
-    measure("room for large ones", 100000, 1000, 9, false, false);
+    measure("room for all", 5000, 3, 3000, false, false);
+    measure("room for all", 5000, 1000, 9, false, false);
+    measure("room for all", 100000, 3, 3000, false, false);
+    measure("room for all", 100000, 1000, 9, false, false);
     measure("10,000 candidates, anew", 1000, 3, 20, true, false);
     measure("10,000 candidates, in place", 1000, 3, 20, true, true);
     measure("10,000 candidates, in place", 1000, 1000, 2, true, true);
