@@ -222,6 +222,7 @@ static void make_room(struct cycle *c)
     if (!c->r.n_victims || !m)
         return;
     bh_sched_evict_for_group(c->d, c->v[0].p, m->metadata->uid, c->r.victims, c->r.n_victims);
+    bh_pod_follow(c->v[0].p->pod, NULL); /* two that followed each other would never end */
     for (uint32_t i = 1; i < c->n; i++)
         bh_pod_follow(c->v[i].p->pod, c->v[0].p->pod);
 }
