@@ -237,6 +237,18 @@ static void debugging(struct bh_sim_write *w)
     bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
 }
 
+/* A nomination that comes after the binding is late: nobody would take it away again. */
+static void status(struct bh_sim_write *w)
+{
+    const char *key = "status.nominatedNodeName", *nominated = bh_tree_str(w->obj, key);
+
+    bh_adm_dns_subdomain(w, "", w->obj, key);
+    if (nominated && *nominated && bh_tree_has(w->old, "spec.nodeName") &&
+        !bh_tree_is(w->old, key, nominated))
+        bh_adm_forbidden(w, "status", "nominatedNodeName",
+                         "may not be set on pods that are already bound to a node");
+}
+
 void bh_adm_validate_pod(struct bh_sim_write *w)
 {
     if (w->op == BH_SIM_OP_CREATE) {
@@ -250,5 +262,5 @@ void bh_adm_validate_pod(struct bh_sim_write *w)
     else if (w->op == BH_SIM_OP_UPDATE)
         update(w);
     else
-        bh_adm_dns_subdomain(w, "", w->obj, "status.nominatedNodeName");
+        status(w);
 }

@@ -505,6 +505,27 @@ static void test_binding(void)
     fixture_fini(&f);
 }
 
+/* A patch may be held up on its way and come in after the binding. */
+static void test_late_nomination(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, NULL, false);
+    make(&f, "Pod", "default", POD(""));
+    CU_ASSERT_EQUAL(
+        change(&f, "Pod", "default", "p", BH_SIM_STATUS, "status.nominatedNodeName", "n1"), 0);
+    CU_ASSERT_EQUAL(bh_sim_bind(f.s, "default", "p", NULL, "n1", NULL, NULL, &f.e), 0);
+    EQ(field(&f, get(&f, "pods", "default", "p"), "status.nominatedNodeName"), "");
+    CU_ASSERT_EQUAL(
+        change(&f, "Pod", "default", "p", BH_SIM_STATUS, "status.nominatedNodeName", "n1"), 422);
+    EQ(causes(&f), "status.nominatedNodeName: Forbidden: may not be set on pods that are already "
+                   "bound to a node");
+    CU_ASSERT_EQUAL(
+        change(&f, "Pod", "default", "p", BH_SIM_STATUS, "status.nominatedNodeName", "\"\""), 0);
+    CU_ASSERT_EQUAL(change(&f, "Pod", "default", "p", BH_SIM_STATUS, "status.phase", "Running"), 0);
+    fixture_fini(&f);
+}
+
 /* Any shape of tree must come out as stored or refused, never crash. */
 static void test_hostile(void)
 {
@@ -552,4 +573,5 @@ BH_TESTS("simulator/admission/pods", {"a pod is given upstream's defaults", test
          {"an update changes images and adds tolerations, nothing else", test_update},
          {"a limit range fills in and refuses", test_limit_range},
          {"a bound pod carries its node's zone", test_binding},
+         {"a nomination that comes after the binding is refused", test_late_nomination},
          {"odd shapes are stored or refused, never fatal", test_hostile})
