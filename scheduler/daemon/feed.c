@@ -26,6 +26,7 @@ static void on_rebuilt(void *arg)
     struct bh_sched_daemon *d = arg;
 
     bh_queue_wake_all(d->queue, bh_sched_now(d));
+    d->sweep_due = true; /* a pod that was bound and deleted while nothing was to be read */
     bh_log_info("Snapshot attached", bh_kv_u("nodes", bh_engine_node_count(d->engine)),
                 bh_kv_u("pods", bh_engine_pod_count(d->engine)));
 }

@@ -1080,6 +1080,30 @@ static void test_a_new_watcher_confirms_keeps_and_forgets_assumed_pods(void)
     teardown(&f);
 }
 
+/* Shared memory was full for a while, or the scheduler did not run: the log of the time between is
+ * lost, and the watch told of the binding only. */
+static void test_an_assumed_pod_that_the_snapshot_read_anew_lacks_is_forgotten(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "gone", "1");
+    answer(&f.b[0], await(&f, &f.b[0], BIND, "gone"), DONE, NULL);
+    SPIN(&f, bind_of(&f, "u-gone")->kept);
+    end_pod(&f, "gone", BOUND);
+    SPIN(&f, place(&f, "gone") == BH_Q_NONE);
+    add_pod(&f, "waits", "1");
+    SPIN(&f, place(&f, "waits") == BH_Q_UNSCHEDULABLE);
+    for (int i = 0; i < 4000; i++) {
+        snap_pod(&f, "busy", "1m", "n1", "");
+        bh_snap_del_pod(f.snap, "u-busy", strlen("u-busy"));
+    }
+    SPIN(&f, place(&f, "waits") == BH_Q_BINDING);
+    teardown(&f);
+}
+
 static void test_hostile_changes_are_skipped(void)
 {
     struct fixture f;
@@ -1186,4 +1210,6 @@ BH_TESTS(
     {"a batch that is not the first is a gap too", test_a_batch_that_is_not_the_first_is_a_gap_too},
     {"a new watcher confirms, keeps and forgets assumed pods",
      test_a_new_watcher_confirms_keeps_and_forgets_assumed_pods},
+    {"an assumed pod that the snapshot, read anew, lacks is forgotten",
+     test_an_assumed_pod_that_the_snapshot_read_anew_lacks_is_forgotten},
     {"hostile changes are skipped", test_hostile_changes_are_skipped})
