@@ -64,6 +64,7 @@ class Checker:
         self.events = []         # (rv, uid, message) of Scheduled events
         self.member_gone = {}    # (namespace, group) -> boot_ns: of a member that was deleted or ended
         self.removed_high = []   # (boot_ns, priority) of pods that stopped waiting
+        self.alone = []          # (rv, boot_ns, pod, node, text): bound without a friend that is here
         self.line = None
 
     # ---- helpers
@@ -211,8 +212,11 @@ class Checker:
             self.counts["unjudged"] += 1
             return
         why = c.disliked(pod, node)
-        if why:
-            self.judge("apart", f"{name} on {where}: {why}", changed or ("friend" in why and (self.lately(self.shape_changed) or self.overtaken(pod))))
+        self.join(pod, node)
+        if why and "friend" in why and not changed and not self.lately(self.shape_changed) and not self.overtaken(pod):
+            self.alone.append((self.line["rv"], self.line["boot_ns"], pod, node, f"{name} on {where}: {why}"))
+        elif why:
+            self.judge("apart", f"{name} on {where}: {why}", changed or "friend" in why)
         why = c.lopsided(pod, node)
         if why:
             self.judge("spread", f"{name} on {where}: {why}", self.lately(self.shape_changed))
@@ -256,6 +260,13 @@ class Checker:
             c.put_pod(p)
         if len(placed) == missing:
             self.fail("stuck", f"{bound} of gang {group[1]} have a node, and {missing} more would fit together")
+    def join(self, pod, node):
+        """Is it the friend that others were put next to, whose bindings were faster?"""
+        for one in self.alone[:]:
+            if all(m.labels(node).get(t["topologyKey"]) == m.labels(one[3]).get(t["topologyKey"]) and m.term_matches(t, one[2], pod)
+                   for t in m.terms(one[2], "podAffinity")) and self.lately(one[1]):
+                self.alone.remove(one)
+                self.counts["excused"] += 1
 
     def overtaken(self, pod):
         """The first of its friends when it was decided: those that stand were bound just now, their bindings may have been faster."""
@@ -399,6 +410,7 @@ class Checker:
             said, node = ASSIGNED.match(text), self.bound.get(about)
             if not said or node != said.group(1):
                 self.found.append((rv, "event", f"\"{text}\", but the pod was bound to {node}"))
+        self.found += [(rv, "apart", text) for rv, _, _, _, text in self.alone]
         self.line = {"rv": self.last_rv or 0}
         if unfinished:
             return self.found
