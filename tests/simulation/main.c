@@ -150,7 +150,7 @@ static void run_seed(const struct options *o, struct result *r)
 
 static char *heap;
 
-/* Page faults are dear: the heap stays as it is, and each child gets its pages at once. */
+/* Page faults are dear: the heap stays as it is, and what a child adds comes in large pages. */
 static char *heap_start(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, 16 << 20);
@@ -163,6 +163,7 @@ static void touch_heap(void)
 {
     const uintptr_t page = 4096, from = ((uintptr_t)heap & -page), to = (uintptr_t)sbrk(0) & -page;
 
+    (void)madvise((void *)from, to - from, MADV_HUGEPAGE);
     (void)madvise((void *)from, to - from, MADV_POPULATE_WRITE); /* an old kernel has none */
 }
 

@@ -36,6 +36,7 @@
 /* A wait may end so much later than asked for: polling is rare in made-up time. */
 #define LATE_MAX       (20 * MS)
 #define LATE_MAX_PEACE (160 * MS)
+#define CAUGHT_UP_NS   (12 * SECOND) /* what a stopped process has missed is seen to, and written */
 
 struct world world = {.now_ns = BOOT_NS};
 static jmp_buf outside;
@@ -330,6 +331,7 @@ void process_stop(struct process *p, uint64_t ns)
     if (ns > 15 * SECOND)
         reach(stopped_past_lease);
     p->stopped = true;
+    world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + ns + CAUGHT_UP_NS);
     at(world.now_ns + ns, on_continue, w);
     p->serial++; /* nothing else wakes it */
     if (p->in_publication)
@@ -399,7 +401,7 @@ void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, co
             continue;
         world.reached[known[i].what]++;
         if (known[i].what == R_former_binder_silent || known[i].what == R_bind_adopted)
-            world.doubt_until_ns = world.now_ns + DOUBT_NS;
+            world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + DOUBT_NS);
     }
     if (strncmp(msg, "A pending pod was lost", 22) == 0)
         fail("%s: %s", world.running ? world.running->name : "?", msg);
@@ -680,7 +682,7 @@ int __wrap_bh_reserve_file(int fd, uint64_t bytes)
     else
         reach(disk_full);
     if (!shared) /* what is on the wire is not written down */
-        world.doubt_until_ns = world.now_ns + DOUBT_NS;
+        world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + DOUBT_NS);
     return -ENOSPC;
 }
 
