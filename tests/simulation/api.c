@@ -643,11 +643,13 @@ static void leave(struct bh_api_req *r)
     r->sent = true;
     LIST_INSERT_HEAD(&exchanges, x, link);
     x->listed = true;
+    const uint64_t held = x->binds && !world.peace ? plan_binding(x->of->host) : 0;
     p = bh_malloc(sizeof(*p));
     *p = (struct parcel){x, make_call(r), bh_strdup(r->call.path),
                          r->call.body_n ? bh_memdup(r->call.body, r->call.body_n) : NULL,
                          r->call.body_n};
-    at(world.now_ns + way(x), on_request, p);
+    const uint64_t under_way = way(x);
+    at(world.now_ns + BH_MAX(held, under_way), on_request, p);
     if (r->deadline_ns)
         at(r->deadline_ns, on_deadline, x);
     if (r->call.idle_timeout_ns)

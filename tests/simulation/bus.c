@@ -221,18 +221,18 @@ void bus_process_gone(struct process *p)
     }
 }
 
-void bus_cut_one(void)
+void bus_cut_one(const struct process *p)
 {
     struct sim_bus *b;
     unsigned n = 0, which;
 
     LIST_FOREACH(b, &buses, link)
-        n += b->line != NULL;
+        n += b->line && (!p || b->of == p);
     if (!n)
         return;
     which = (unsigned)draw(DRAW_NET, n);
     LIST_FOREACH(b, &buses, link)
-        if (b->line && which-- == 0) {
+        if (b->line && (!p || b->of == p) && which-- == 0) {
             say("cut %s of %s", b->endpoint + strlen("ipc://"), b->of->name);
             cut(b->line, chance(DRAW_NET, 50));
             return;

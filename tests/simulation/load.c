@@ -143,7 +143,7 @@ static void remove_node(void)
     struct bh_sim_objs l;
     char name[16], gpu[24];
 
-    if (load.n_nodes + 2 <= load.usual)
+    if (load.n_nodes == 1 || load.n_nodes + 2 <= load.usual)
         return;
     snprintf(name, sizeof(name), "n%u", i);
     snprintf(gpu, sizeof(gpu), "n%u-gpu", i);
@@ -268,14 +268,18 @@ static void take_out(char list[][12], unsigned *n, unsigned i, char name[static 
     memmove(list[i], list[i + 1], (--*n - i) * 12);
 }
 
-/* Half of the names were somebody else's before, as a StatefulSet's are. */
-static void add_pod(void)
+static enum shape some_shape(void)
 {
     static const uint8_t often[] = {PLAIN, PLAIN, PLAIN, SELECTOR, TOLERANT, PORT,  APART,  SPREAD,
                                     EVEN,  THING, MADE,  MADE,     SINGLE,   LOCAL, DEVICE, LOW,
                                     LOW,   BIG,   HIGH,  HIGH,     GATED,    HUGE_, NEAR};
+    return often[draw(DRAW_LOAD, sizeof(often))];
+}
+
+/* Half of the names were somebody else's before, as a StatefulSet's are. */
+static void add_pod(enum shape k)
+{
     static const unsigned milli[] = {50, 100, 200, 500};
-    const enum shape k = often[draw(DRAW_LOAD, sizeof(often))];
     const unsigned g = (unsigned)draw(DRAW_LOAD, GROUPS);
     unsigned cpu = milli[draw(DRAW_LOAD, 4)];
     char name[12], more[512], port[80] = "", app[16];
@@ -338,7 +342,7 @@ void load_step(void)
         ungate();
     else if (r < 348)
         for (unsigned i = 0; i < load.max_pods / 4; i++)
-            add_pod();
+            add_pod(some_shape());
     else if (r < 362)
         change_node(chance(DRAW_LOAD, 33) ? "{\"unschedulable\":true}"
                                           : "{\"unschedulable\":null}");
@@ -350,7 +354,13 @@ void load_step(void)
     else if (r < 390)
         swap_node();
     else
-        add_pod();
+        add_pod(some_shape());
+}
+
+void load_rivals(void)
+{
+    for (uint64_t n = 1 + draw(DRAW_BINDING, 4); n; n--)
+        add_pod(HIGH);
 }
 
 /* ---- the cluster ----------------------------------------------------------------------------- */
@@ -368,6 +378,10 @@ void load_build(void)
     load.usual = (unsigned)draw_between(DRAW_LOAD, 3, 8);
     load.max_pods = (unsigned)draw_between(DRAW_LOAD, 6, 26);
     load.slots = (unsigned)draw_between(DRAW_LOAD, 3, 12);
+    if (plan_binds() && chance(DRAW_BINDING, 50)) { /* little room */
+        load.usual = (unsigned)draw_between(DRAW_BINDING, 1, 3);
+        load.slots = (unsigned)draw_between(DRAW_BINDING, 2, 4);
+    }
     if (plan_pods >= 0)
         load.max_pods = (unsigned)plan_pods;
     create("resource.k8s.io", "v1", "deviceclasses", "",

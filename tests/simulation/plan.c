@@ -29,13 +29,15 @@ enum fault { /* bits of --without; order is --help's */
              F_RELOAD,
              F_RESTART,
              F_LEASE,
-             F_COUNT
+             F_COUNT,
+             F_BINDING = F_COUNT /* has times of its own */
 };
 unsigned plan_skip;
 uint64_t plan_seconds, plan_first, plan_last = UINT64_MAX;
 static struct {
     bool on[F_COUNT];
     uint64_t end_ns, gap_ns, load_gap_ns, n_faults;
+    bool binding, strike; /* strike: as soon as a binding is on the wire */
 } plan;
 
 static struct process *somebody(void)
@@ -222,11 +224,16 @@ static void do_restart(void)
     process_kill(&processes[0]);
 }
 
+static void do_bus(void)
+{
+    bus_cut_one(NULL);
+}
+
 static void do_fault(void)
 {
     static void (*const doers[])(void) = {
-        do_kill, do_stop,    do_net,  do_server, bus_cut_one, do_cut_off,     do_clock,
-        do_term, do_binders, do_full, do_reload, do_restart,  load_take_lease};
+        do_kill, do_stop,    do_net,  do_server, do_bus,     do_cut_off,     do_clock,
+        do_term, do_binders, do_full, do_reload, do_restart, load_take_lease};
     const uint64_t nth = ++plan.n_faults;
 
     draw_for(DRAW_FAULT, nth);
@@ -245,6 +252,61 @@ static void on_fault(void *arg)
     at(world.now_ns + draw_between(DRAW_PLAN, FAULT_GAP_MIN, plan.gap_ns), on_fault, NULL);
 }
 
+/* ---- behind a binding ------------------------------------------------------------------------ */
+
+static void on_strike(void *arg)
+{
+    (void)arg;
+    if (world.now_ns >= plan.end_ns)
+        return;
+    plan.strike = true;
+    at(world.now_ns + draw_between(DRAW_BINDING, SECOND, 5 * SECOND), on_strike, NULL);
+}
+
+static void kill_for_a_moment(struct process *p)
+{
+    process_kill(p);
+    process_start(p, draw_between(DRAW_BINDING, 20 * MS, 200 * MS));
+}
+
+/* Who decided does not know any more, or has to ask again, while the binding is on the wire. Who
+ * takes the room, if nobody knows of the binding? */
+static void on_binding_out(void *arg)
+{
+    struct host *h = arg;
+    struct process *scheduler = find_process(P_SCHEDULER, h, 0);
+    const uint64_t how = draw(DRAW_BINDING, 5);
+
+    if (world.peace)
+        return;
+    reach(struck_behind_a_binding);
+    in_server(load_rivals);
+    if (how == 3)
+        kill_for_a_moment(find_process(P_WATCHER, h, 0));
+    else if (how == 4)
+        bus_cut_one(scheduler);
+    else
+        kill_for_a_moment(scheduler);
+    for (unsigned i = 0; how == 0 && i < world.n_binders; i++)
+        process_kill(find_process(P_BINDER, h, (int)i));
+}
+
+uint64_t plan_binding(struct host *h)
+{
+    if (!plan.strike)
+        return 0;
+    plan.strike = false;
+    at(world.now_ns + draw(DRAW_BINDING, 10 * MS), on_binding_out, h);
+    return draw_between(DRAW_BINDING, 200 * MS, LATENCY_MAX);
+}
+
+bool plan_binds(void)
+{
+    return plan.binding;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
 static void on_load(void *arg)
 {
     (void)arg;
@@ -258,6 +320,7 @@ void plan_draw(void)
 {
     for (int f = 0; f < F_COUNT; f++)
         plan.on[f] = chance(DRAW_PLAN, f == F_KILL || f == F_STOP ? 60 : 40);
+    plan.binding = !(plan_skip >> F_BINDING & 1) && chance(DRAW_BINDING, 50);
     plan.gap_ns = draw_between(DRAW_PLAN, SECOND / 2, 3 * SECOND);
     plan.load_gap_ns = draw_between(DRAW_PLAN, 60 * MS, 500 * MS);
 }
@@ -269,12 +332,25 @@ void plan_run(void)
     plan.end_ns = world.now_ns + (plan_seconds ? plan_seconds : seconds) * SECOND;
     at(world.now_ns + draw(DRAW_PLAN, 4 * SECOND), on_fault, NULL);
     on_load(NULL);
+    if (plan.binding)
+        at(world.now_ns + draw(DRAW_BINDING, 4 * SECOND), on_strike, NULL);
     run_until(plan.end_ns, NULL);
 }
 
 uint64_t plan_faults(void)
 {
     return plan.n_faults;
+}
+
+void plan_stop_leader(void)
+{
+    struct process *p = world.leader ? find_process(P_SCHEDULER, world.leader, 0) : NULL;
+
+    if (!p || !p->alive || p->stopped)
+        return;
+    reach(stopped_leader_in_peace);
+    process_stop(p, STOPPED_LEADER_NS);
+    in_server(load_rivals);
 }
 
 void plan_peace(void)

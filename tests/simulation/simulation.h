@@ -29,15 +29,16 @@
 #include "common/api/kubeconfig.h"
 #include "common/base/base.h"
 
-#define MS          UINT64_C(1000000)
-#define SECOND      UINT64_C(1000000000)
-#define MAX_HOSTS   3
-#define MAX_BINDERS 3
-#define MAX_STEPS   400 /* a fault falls on one of so many steps */
-#define FOREVER     UINT64_MAX
-#define DOUBT_NS    (48 * SECOND) /* so long a bind counts as on the wire whose binder is silent */
-#define SHM_NAMES   "shared-memory" /* files in world.dir */
-#define HISTORY     "history.jsonl"
+#define MS                UINT64_C(1000000)
+#define SECOND            UINT64_C(1000000000)
+#define MAX_HOSTS         3
+#define MAX_BINDERS       3
+#define MAX_STEPS         400 /* a fault falls on one of so many steps */
+#define FOREVER           UINT64_MAX
+#define DOUBT_NS          (48 * SECOND) /* so long a bind counts as on the wire whose binder is silent */
+#define STOPPED_LEADER_NS (90 * SECOND)
+#define SHM_NAMES         "shared-memory" /* files in world.dir */
+#define HISTORY           "history.jsonl"
 /* Places that seeds must reach. The second kind: lines that the product's log has of them. */
 #define REACHED_LIST                                                                               \
     X(restart_watcher)                                                                             \
@@ -70,7 +71,9 @@
     X(shared_memory_full)                                                                          \
     X(disk_full)                                                                                   \
     X(configuration_reloaded)                                                                      \
-    X(server_restarted)
+    X(server_restarted)                                                                            \
+    X(struck_behind_a_binding)                                                                     \
+    X(stopped_leader_in_peace)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -110,6 +113,7 @@ enum stream { /* of random numbers: a draw in one does not shift the others */
               DRAW_ENTROPY,
               DRAW_FAULT, /* begins anew with each fault */
               DRAW_RESTART,
+              DRAW_BINDING, /* all that belongs to strikes behind a binding */
               DRAW_COUNT
 };
 
@@ -160,7 +164,8 @@ struct world {
     struct host host[MAX_HOSTS];
     unsigned n_hosts, n_binders, history_events;
     bool peace, verbose;
-    bool down; /* everything ends */
+    struct host *leader; /* who took the lease last */
+    bool down;           /* everything ends */
     uint64_t reached[R_COUNT], n_steps, n_events, trace;
     uint64_t binder_wrote_ns;   /* a request of a binder's that writes came in last */
     uint64_t doubt_until_ns;    /* something is waited for that nobody sees */
@@ -200,7 +205,7 @@ void process_hup(struct process *p);               /* as SIGHUP */
 
 /* ---- bus.c, api.c: when a process ends ------------------------------------------------------- */
 void bus_process_gone(struct process *p);
-void bus_cut_one(void); /* one connection, drawn */
+void bus_cut_one(const struct process *p); /* one connection of its own, or of all: drawn */
 void api_process_gone(struct process *p);
 void api_host_cut(struct host *h);
 bool api_watches_stand(void); /* as many on each host as there ever were */
@@ -234,6 +239,7 @@ struct process *find_process(enum kind kind, struct host *h, int index);
 /* ---- load.c ---------------------------------------------------------------------------------- */
 void load_build(void);
 void load_step(void);
+void load_rivals(void);     /* some pods that go first */
 void load_take_lease(void); /* by somebody who has nothing to do with us */
 /* A text for what is not decided yet; NULL = everything is. */
 const char *load_undecided(void);
@@ -242,6 +248,11 @@ const char *load_undecided(void);
 void plan_draw(void);
 void plan_run(void); /* events for the time of unrest */
 void plan_peace(void);
+bool plan_binds(void); /* are there strikes behind bindings, and what goes with them? */
+/* A leader's scheduler is stopped: the next one has to decide. */
+void plan_stop_leader(void);
+/* A binding leaves: 0, or for how long the network holds it at least. */
+uint64_t plan_binding(struct host *h);
 uint64_t plan_faults(void);            /* how many there were */
 extern unsigned plan_skip;             /* bits of faults that are left out */
 extern uint64_t plan_first, plan_last; /* of the others only those, by number */

@@ -376,6 +376,7 @@ static void see_lease(const char *msg)
             if (world.host[i].leads && &world.host[i] != h)
                 reach(leader_unaware_of_next);
         h->leads = true;
+        world.leader = h;
     } else if (strcmp(msg, "The lease was taken away") == 0 ||
                strcmp(msg, "Released the lease") == 0) {
         h->leads = false;
