@@ -46,6 +46,8 @@ enum cel_kind {
     CEL_SEMVER,
     CEL_IP,
     CEL_CIDR,
+    CEL_URL,
+    CEL_FORMAT, /* i: which one */
     CEL_TYPE,
     CEL_OPTIONAL,
     CEL_TIMESTAMP, /* i: nanoseconds since 1970 */
@@ -86,6 +88,10 @@ struct cel_net {
     uint8_t n;        /* 4 or 16 */
     uint8_t bits;     /* of a CIDR's prefix */
 };
+struct cel_url {
+    const char *text;                         /* whole, in one form: equal URLs have equal texts */
+    const char *scheme, *host, *path, *query; /* path: escaped */
+};
 struct cel_value {
     uint32_t kind; /* enum cel_kind */
     uint32_t n;    /* bytes of a string, items of a list, 1 for a present optional */
@@ -100,6 +106,7 @@ struct cel_value {
         const bh_nano *q;
         const struct cel_semver *v;
         const struct cel_net *net;
+        const struct cel_url *url;
         const struct cel_value *opt;
         const struct bh_cel_device *dev;
     };
@@ -269,6 +276,7 @@ struct cel_parser {
     int rc;
     unsigned nesting;
     unsigned n_vars;
+    unsigned in_format; /* calls of format() around this place: their lists may be mixed */
     struct {
         struct bh_str name;
         const struct cel_type *type;
@@ -282,6 +290,8 @@ uint32_t bh_cel_fail(struct cel_parser *ps, size_t pos, const char *fmt, ...) BH
 /* Finds the node's static type from those of its operands; false = failed. */
 bool bh_cel_check(struct cel_parser *ps, struct cel_node *n);
 bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str name, bool member);
+/* Does a literal list fit the literal text that is formatted with it? */
+bool bh_cel_check_format(struct cel_parser *ps, const struct cel_node *call);
 extern const char *const bh_cel_op_name[]; /* of the operators, "_+_" */
 /* What iterating over a value of this type yields; NULL = it cannot be iterated over. For two
  * variables *ret_first is the type of the index or key. */
@@ -295,6 +305,9 @@ struct cel_value bh_cel_no_overload(struct cel_eval *e, const char *name,
                                     const struct cel_value *arg, unsigned n);
 struct cel_value bh_cel_take_text(struct cel_eval *e, struct bh_buf *b); /* and frees it */
 const char *bh_cel_kind_name(uint32_t kind);                             /* as type() prints it */
+struct cel_value bh_cel_type_name(const struct cel_value *type);
+/* With quotes and the escapes of CEL, or of Go's %q: those of what cannot be printed, too. */
+void bh_cel_add_quoted(struct bh_buf *b, struct bh_str s, bool go);
 /* Equality never fails: values of different kinds differ. Charges for what it walks over. */
 bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b);
 /* Is comparing the two an error? */
@@ -376,7 +389,8 @@ cel_fn bh_cel_size_fn, bh_cel_int, bh_cel_uint, bh_cel_double, bh_cel_string, bh
 /* strings.c */
 cel_fn bh_cel_contains, bh_cel_starts_with, bh_cel_ends_with, bh_cel_map_ascii, bh_cel_trim,
     bh_cel_char_at, bh_cel_index_of, bh_cel_last_index_of, bh_cel_substring, bh_cel_split,
-    bh_cel_replace, bh_cel_join, bh_cel_quote, bh_cel_matches, bh_cel_find, bh_cel_find_all;
+    bh_cel_replace, bh_cel_join, bh_cel_quote, bh_cel_format, bh_cel_matches, bh_cel_find,
+    bh_cel_find_all;
 /* lists.c */
 cel_fn bh_cel_sets, bh_cel_includes, bh_cel_is_sorted, bh_cel_sum, bh_cel_extreme,
     bh_cel_list_index_of, bh_cel_optional_of, bh_cel_optional_none, bh_cel_optional_non_zero,
@@ -398,6 +412,17 @@ enum {
     NET_LINK_LOCAL_UNICAST,
     NET_GLOBAL_UNICAST
 };
+/* An IP address, perhaps with a zone; false with netip's reason. */
+bool bh_cel_parse_ip(const char *text, struct cel_net *ret, struct bh_buf *why);
+/* url.c */
+cel_fn bh_cel_url, bh_cel_url_part, bh_cel_url_query;
+enum { URL_SCHEME, URL_HOST, URL_HOSTNAME, URL_PORT, URL_PATH };
+/* False with Go's error in why. */
+bool bh_cel_parse_url(struct bh_arena *a, const struct cel_value *v, struct cel_url *ret,
+                      struct bh_buf *why);
+/* named.c */
+cel_fn bh_cel_format_of, bh_cel_format_named, bh_cel_validate;
+uint64_t bh_cel_validate_cost(int64_t format, size_t size);
 /* quantity.c */
 cel_fn bh_cel_quantity, bh_cel_quantity_sign, bh_cel_quantity_float, bh_cel_quantity_int,
     bh_cel_quantity_sum;

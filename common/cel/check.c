@@ -26,6 +26,8 @@ const struct cel_type bh_cel_types[CEL_DYN + 1] = {
     [CEL_IP] = {.kind = CEL_IP},
     [CEL_CIDR] = {.kind = CEL_CIDR},
     [CEL_SEMVER] = {.kind = CEL_SEMVER},
+    [CEL_URL] = {.kind = CEL_URL},
+    [CEL_FORMAT] = {.kind = CEL_FORMAT},
     [CEL_TYPE] = {.kind = CEL_TYPE},
     [CEL_OPTIONAL] = {.kind = CEL_OPTIONAL, .elem = &bh_cel_types[CEL_DYN]},
     [CEL_TIMESTAMP] = {.kind = CEL_TIMESTAMP},
@@ -53,6 +55,10 @@ static const struct cel_type capacity_type = {
     .kind = CEL_MAP, .elem = &capacity_map, .key = STRING};
 static const struct cel_type string_list = {.kind = CEL_LIST, .elem = STRING};
 static const struct cel_type int_list = {.kind = CEL_LIST, .elem = INT};
+static const struct cel_type query_type = {.kind = CEL_MAP, .elem = &string_list, .key = STRING};
+static const struct cel_type errors_type = {.kind = CEL_OPTIONAL, .elem = &string_list};
+static const struct cel_type format_type = {.kind = CEL_OPTIONAL,
+                                            .elem = &bh_cel_types[CEL_FORMAT]};
 
 static const struct cel_type *type_of(struct bh_arena *a, enum cel_kind kind,
                                       const struct cel_type *elem, const struct cel_type *key)
@@ -92,10 +98,17 @@ const char *bh_cel_type_text(struct cel_parser *ps, const struct cel_type *t)
     return bh_arena_strdup(&ps->p->arena, bh_buf_str(&b));
 }
 
-/* May values of the two types be equal? */
+/* May values of the two types be equal? Null is compared with what upstream has as messages. */
 static bool compatible(const struct cel_type *a, const struct cel_type *b)
 {
+    const uint32_t nullable = 1u << CEL_NULL | 1u << CEL_QUANTITY | 1u << CEL_SEMVER |
+                              1u << CEL_IP | 1u << CEL_CIDR | 1u << CEL_URL | 1u << CEL_FORMAT |
+                              1u << CEL_OPTIONAL | 1u << CEL_TIMESTAMP | 1u << CEL_DURATION |
+                              1u << CEL_OBJECT;
+
     while (a->kind != CEL_DYN && b->kind != CEL_DYN) {
+        if (a->kind == CEL_NULL || b->kind == CEL_NULL)
+            return cel_in(a->kind, nullable) && cel_in(b->kind, nullable);
         if (a->kind != b->kind || a->schema != b->schema || (a->key && !compatible(a->key, b->key)))
             return false;
         if (!a->elem)
@@ -360,6 +373,10 @@ static const struct cel_type *common_type(struct cel_parser *ps, const struct ce
 
     for (uint32_t i = first + step; i < n->n_args; i += step) {
         const struct cel_type *other = arg_type(ps, n, i);
+        if (!same_type(t, other) && ps->in_format) {
+            t = DYN;
+            break;
+        }
         if (!same_type(t, other)) {
             bh_cel_fail(ps, ps->p->node[ps->p->arg[n->first + i]].pos,
                         "expected type '%s' but found '%s'", bh_cel_type_text(ps, t),
@@ -475,6 +492,12 @@ static const struct cel_type *result_type(struct cel_parser *ps, const struct ce
         return first->elem ? first->elem : DYN;
     case 'o': /* an optional of it */
         return type_of(&ps->p->arena, CEL_OPTIONAL, first, NULL);
+    case 'Q': /* what a URL asks */
+        return &query_type;
+    case 'V': /* perhaps errors */
+        return &errors_type;
+    case 'P': /* perhaps a named format */
+        return &format_type;
     case 'O': /* an optional of a type not known */
         return &no_value;
     default:

@@ -138,9 +138,13 @@ struct cel_value bh_cel_string(struct cel_eval *e, const struct cel_value *arg)
         bh_buf_addf(&b, "%llu", (unsigned long long)arg->u);
         break;
     case CEL_TIMESTAMP: {
-        char text[32];
+        int64_t ns = arg->i % 1000000000 + (arg->i % 1000000000 < 0 ? 1000000000 : 0);
+        char text[32], part[16];
         bh_time_format_ns(text, arg->i);
-        bh_buf_adds(&b, text);
+        int n = snprintf(part, sizeof(part), ".%09lld", (long long)ns);
+        while (n && (part[n - 1] == '0' || part[n - 1] == '.'))
+            n--;
+        bh_buf_addf(&b, "%.*s%.*sZ", (int)strlen(text) - 1, text, n, part);
         break;
     }
     case CEL_DURATION:

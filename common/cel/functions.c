@@ -5,7 +5,7 @@
  * Letters of operands: b bool, i int, u uint, d double, s string, y bytes, t type, q quantity, v
  * semver, L list, l list of strings, g list of numbers, h list of what has an order (H: which is
  * not looked at again while evaluating), M map, o optional, * anything, p IP address, c CIDR, k time,
- * a span of time; B, n,
+ * a span of time, U URL, N named format; B, n,
  * x and z are any of several scalars. Operands behind a ? may be missing. Letters of results: the
  * same, and those of check.c's result_type(). The letter behind the result is the price, see
  * call_cost(). or() and orValue() are found here, but made by alternative().
@@ -70,6 +70,32 @@ const struct cel_func bh_cel_funcs[] = {
     {"trim", true, "s", 's', 't', bh_cel_trim, 0},
     {"join", true, "l?s", 's', 'j', bh_cel_join, 0},
     {"strings.quote", false, "s", 's', 't', bh_cel_quote, 0},
+    {"format", true, "sL", 's', 't', bh_cel_format, 0},
+
+    {"url", false, "s", 'U', 't', bh_cel_url, 0},
+    {"isURL", false, "s", 'b', '1', bh_cel_url, CEL_TEST},
+    {"getScheme", true, "U", 's', '1', bh_cel_url_part, URL_SCHEME},
+    {"getHost", true, "U", 's', '1', bh_cel_url_part, URL_HOST},
+    {"getHostname", true, "U", 's', '1', bh_cel_url_part, URL_HOSTNAME},
+    {"getPort", true, "U", 's', '1', bh_cel_url_part, URL_PORT},
+    {"getEscapedPath", true, "U", 's', '1', bh_cel_url_part, URL_PATH},
+    {"getQuery", true, "U", 'Q', '1', bh_cel_url_query, 0},
+
+    {"format.named", false, "s", 'P', '1', bh_cel_format_named, 0},
+    {"format.dns1123Label", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.dns1123Subdomain", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.dns1035Label", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.qualifiedName", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.dns1123LabelPrefix", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.dns1123SubdomainPrefix", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.dns1035LabelPrefix", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.labelValue", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.uri", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.uuid", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.byte", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.date", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"format.datetime", false, "", 'N', '1', bh_cel_format_of, 0},
+    {"validate", true, "Ns", 'V', 'v', bh_cel_validate, 0},
 
     {"sets.contains", false, "LL", 'b', 's', bh_cel_sets, 0},
     {"sets.equivalent", false, "LL", 'b', 'S', bh_cel_sets, 1},
@@ -162,11 +188,12 @@ bool bh_cel_func_accepts(char letter, uint32_t kind)
 
 uint32_t bh_cel_letter_kind(char letter)
 {
-    static const char letters[] = "biudsytqvLlghHMopcka";
+    static const char letters[] = "biudsytqvLlghHMopckaUN";
     static const uint8_t kinds[] = {
-        CEL_BOOL,     CEL_INT,      CEL_UINT, CEL_DOUBLE, CEL_STRING,    CEL_BYTES,   CEL_TYPE,
-        CEL_QUANTITY, CEL_SEMVER,   CEL_LIST, CEL_LIST,   CEL_LIST,      CEL_LIST,    CEL_LIST,
-        CEL_MAP,      CEL_OPTIONAL, CEL_IP,   CEL_CIDR,   CEL_TIMESTAMP, CEL_DURATION};
+        CEL_BOOL,      CEL_INT,      CEL_UINT,   CEL_DOUBLE,   CEL_STRING, CEL_BYTES,
+        CEL_TYPE,      CEL_QUANTITY, CEL_SEMVER, CEL_LIST,     CEL_LIST,   CEL_LIST,
+        CEL_LIST,      CEL_LIST,     CEL_MAP,    CEL_OPTIONAL, CEL_IP,     CEL_CIDR,
+        CEL_TIMESTAMP, CEL_DURATION, CEL_URL,    CEL_FORMAT};
     const char *at = letter ? strchr(letters, letter) : NULL;
 
     return at ? kinds[at - letters] : CEL_DYN;
@@ -298,6 +325,8 @@ static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, ch
     case 'd': /* upstream knows what sorting costs when it knows what is sorted */
         t = e->prog->node[e->prog->arg[n->first]].type;
         return !t->elem || t->elem->kind == CEL_DYN ? 1 : bh_cel_self_compare_cost(&arg[0]);
+    case 'v':
+        return arg[0].kind == CEL_FORMAT ? bh_cel_validate_cost(arg[0].i, (size_t)other) : 1;
     case 'n':
     case 'N':
         return cidr_cost(arg, rule == 'N',

@@ -255,29 +255,38 @@ struct cel_value bh_cel_net_string(struct cel_eval *e, const struct cel_value *v
 
 /* ---- addresses ---- */
 
+static const char *zone_of(const char *addr)
+{
+    return strchr(addr, ':') ? strchr(addr, '%') : NULL;
+}
+
+bool bh_cel_parse_ip(const char *text, struct cel_net *ret, struct bh_buf *why)
+{
+    const char *zone = zone_of(text);
+    char addr[128];
+
+    snprintf(addr, sizeof(addr), "%.*s", (int)(zone ? (size_t)(zone - text) : strlen(text)), text);
+    struct why w = parse_addr(addr, ret);
+    if (zone && !w.text && !zone[1])
+        w.text = "zone must be a non-empty string";
+    if (w.text)
+        why_text(why, text, w);
+    return !w.text;
+}
+
 struct cel_value bh_cel_ip(struct cel_eval *e, const struct cel_value *arg)
 {
+    struct bh_buf why BH_CLEANUP(bh_buf_fini) = {0};
     char text[128];
     struct cel_net n;
 
     if (!text_of(arg, text))
         return bh_cel_error(e, "IP Address parse error during conversion from string: "
                                "unable to parse IP");
-    char *zone = strchr(text, ':') ? strchr(text, '%') : NULL;
-    if (zone)
-        *zone = '\0';
-    struct why w = parse_addr(text, &n);
-    if (zone && !w.text && !zone[1])
-        w.text = "zone must be a non-empty string";
-    if (zone)
-        *zone = '%';
-    if (w.text) {
-        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-        why_text(&b, text, w);
+    if (!bh_cel_parse_ip(text, &n, &why))
         return bh_cel_error(e, "IP Address \"%s\" parse error during conversion from string: %s",
-                            text, bh_buf_str(&b));
-    }
-    if (zone)
+                            text, bh_buf_str(&why));
+    if (zone_of(text))
         return bh_cel_error(e, "IP address \"%s\" with zone value is not allowed", text);
     if (is_mapped(&n))
         return bh_cel_error(e, "IPv4-mapped IPv6 address \"%s\" is not allowed", text);

@@ -415,6 +415,9 @@ static uint32_t replace_by_value(struct cel_parser *ps, uint32_t at, bool error_
     struct cel_value v = bh_cel_eval(&e, at);
     struct cel_node *n = &ps->p->node[at];
 
+    if (v.kind == CEL_ERROR && (n->type->kind == CEL_TIMESTAMP || n->type->kind == CEL_DURATION))
+        return bh_cel_fail(ps, ps->p->node[ps->p->arg[n->first]].pos, "invalid %s argument",
+                           n->call.func->name);
     if (v.kind == CEL_ERROR && error_fails) {
         ps->rc = bh_err_set(ps->err, -EINVAL, "program instantiation failed: %s", v.s);
         return CEL_NONE;
@@ -437,8 +440,8 @@ static uint32_t add_literal(struct cel_parser *ps, struct cel_node *n, const str
 /* Conversions of a constant. */
 static bool is_conversion(struct bh_str name)
 {
-    static const char *const names[] = {"int",  "uint",  "double", "string",
-                                        "bool", "bytes", "dyn",    "type"};
+    static const char *const names[] = {"int",   "uint", "double", "string",    "bool",
+                                        "bytes", "dyn",  "type",   "timestamp", "duration"};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(names); i++)
         if (bh_str_eqc(name, names[i]))
@@ -454,6 +457,8 @@ static uint32_t call(struct cel_parser *ps, struct bh_str name, uint32_t receive
     struct cel_node n = new_node(OP_CALL, pos);
     uint32_t args[CEL_ARGS_MAX], n_args = 0;
 
+    bool is_format = receiver != CEL_NONE && bh_str_eqc(name, "format");
+    ps->in_format += is_format;
     if (receiver != CEL_NONE)
         args[n_args++] = receiver;
     for (bool more = !at(ps, ')'); ps->rc == 0 && more; more = accept(ps, ',')) {
@@ -462,9 +467,12 @@ static uint32_t call(struct cel_parser *ps, struct bh_str name, uint32_t receive
                                (int)BH_MIN(name.n, (size_t)64), name.p);
         args[n_args++] = expr(ps);
     }
+    ps->in_format -= is_format;
     if (ps->rc != 0 || !expect(ps, ')'))
         return CEL_NONE;
     if (!set_args(ps, &n, args, n_args) || !bh_cel_check_call(ps, &n, name, receiver != CEL_NONE))
+        return CEL_NONE;
+    if (is_format && !bh_cel_check_format(ps, &n))
         return CEL_NONE;
     uint32_t at = put_node(ps, &n);
     if (receiver == CEL_NONE && n_args == 1 && is_conversion(name) && all_const(ps, args, 1))
@@ -524,7 +532,8 @@ static uint32_t named(struct cel_parser *ps)
     /* cel.bind(), optional.of(), sets.contains() ...: a dotted name that is called. */
     if (at(ps, '.') && find_var(ps, name) < 0 &&
         (bh_str_eqc(name, "cel") || bh_str_eqc(name, "optional") || bh_str_eqc(name, "sets") ||
-         bh_str_eqc(name, "lists") || bh_str_eqc(name, "strings") || bh_str_eqc(name, "ip"))) {
+         bh_str_eqc(name, "lists") || bh_str_eqc(name, "strings") || bh_str_eqc(name, "ip") ||
+         bh_str_eqc(name, "format"))) {
         next(ps);
         struct bh_str inner = token_text(ps);
         bool ident = ps->lex.tok == TOK_IDENT;

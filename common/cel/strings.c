@@ -4,8 +4,7 @@
  *
  * Positions count code points. The price is paid by the caller; copies are work, which is limited
  * before the copy is made.
- * Upstream: cel-go/ext/strings.go (version 2), k8s.io/apiserver/pkg/cel/library/regex.go;
- * differences: format is undeclared.
+ * Upstream: cel-go/ext/strings.go (version 2), k8s.io/apiserver/pkg/cel/library/regex.go.
  */
 #include "common/cel/cel_int.h"
 
@@ -248,26 +247,52 @@ struct cel_value bh_cel_trim(struct cel_eval *e BH_UNUSED, const struct cel_valu
 }
 
 /* A literal of CEL with this value. */
-struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
+/* Neither controls nor blanks, invisible characters, private use. */
+static bool is_printable(uint32_t c)
+{
+    static const uint32_t hidden[][2] = {{0, 0x1f},          {0x7f, 0xa0},         {0xad, 0xad},
+                                         {0x1680, 0x1680},   {0x2000, 0x200f},     {0x2028, 0x202f},
+                                         {0x205f, 0x206f},   {0x3000, 0x3000},     {0xe000, 0xf8ff},
+                                         {0xfeff, 0xfeff},   {0xfff0, 0xfffb},     {0xfffe, 0xffff},
+                                         {0xe0000, 0xe00ff}, {0xf0000, UINT32_MAX}};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(hidden); i++)
+        if (c >= hidden[i][0] && c <= hidden[i][1])
+            return false;
+    return true;
+}
+
+void bh_cel_add_quoted(struct bh_buf *b, struct bh_str s, bool go)
 {
     static const char from[] = "\a\b\f\n\r\t\v\\\"", to[] = "abfnrtv\\\"";
-    struct bh_buf b = {0};
     size_t w;
+
+    bh_buf_addc(b, '"');
+    for (size_t i = 0; i < s.n; i += w) {
+        uint32_t c = bh_utf8_get(s.p + i, s.n - i, &w);
+        const char *known = c && c < 0x80 ? strchr(from, (int)c) : NULL;
+        bool broken = c == BH_UTF8_BAD && w == 1;
+        if (known)
+            bh_buf_addf(b, "\\%c", to[known - from]);
+        else if (go && (broken || (c < 0x80 && !is_printable(c))))
+            bh_buf_addf(b, "\\x%02x", (unsigned char)s.p[i]);
+        else if (go && !is_printable(c))
+            bh_buf_addf(b, c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
+        else if (broken)
+            bh_buf_adds(b, "\xef\xbf\xbd");
+        else
+            bh_buf_add(b, s.p + i, w);
+    }
+    bh_buf_addc(b, '"');
+}
+
+struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct bh_buf b = {0};
 
     if (!bh_cel_work(e, 1 + arg->n / 16))
         return *arg;
-    bh_buf_addc(&b, '"');
-    for (size_t i = 0; i < arg->n; i += w) {
-        uint32_t c = bh_utf8_get(arg->s + i, arg->n - i, &w);
-        const char *known = c && c < 0x80 ? strchr(from, (int)c) : NULL;
-        if (known)
-            bh_buf_addf(&b, "\\%c", to[known - from]);
-        else if (c == 0xfffd && w == 1)
-            bh_buf_adds(&b, "\xef\xbf\xbd");
-        else
-            bh_buf_add(&b, arg->s + i, w);
-    }
-    bh_buf_addc(&b, '"');
+    bh_cel_add_quoted(&b, str(arg), false);
     return bh_cel_take_text(e, &b);
 }
 

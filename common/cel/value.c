@@ -45,6 +45,8 @@ const char *bh_cel_kind_name(uint32_t kind)
         [CEL_TYPE] = "type",
         [CEL_IP] = "net.IP",
         [CEL_CIDR] = "net.CIDR",
+        [CEL_URL] = "kubernetes.URL",
+        [CEL_FORMAT] = "kubernetes.NamedFormat",
         [CEL_QUANTITY] = "kubernetes.Quantity",
         [CEL_DYN] = "dyn",
         [CEL_SEMVER] = "kubernetes.Semver",
@@ -56,6 +58,13 @@ const char *bh_cel_kind_name(uint32_t kind)
         [CEL_OPTIONAL] = "optional_type",
     };
     return name[kind];
+}
+
+struct cel_value bh_cel_type_name(const struct cel_value *type)
+{
+    const char *name = bh_cel_kind_name((uint32_t)type->i);
+
+    return cel_str(name, strlen(name));
 }
 
 struct cel_value bh_cel_no_overload(struct cel_eval *e, const char *name,
@@ -92,7 +101,7 @@ bool bh_cel_no_equality(const struct cel_value *a, const struct cel_value *b)
 {
     return a->kind != b->kind && b->kind != CEL_NULL &&
            (a->kind == CEL_QUANTITY || a->kind == CEL_SEMVER || a->kind == CEL_IP ||
-            a->kind == CEL_CIDR);
+            a->kind == CEL_CIDR || a->kind == CEL_URL || a->kind == CEL_FORMAT);
 }
 
 static bool equal_maps(struct cel_eval *e, const struct cel_map *a, const struct cel_map *b)
@@ -135,7 +144,10 @@ bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct ce
         return *a->q == *b->q;
     case CEL_SEMVER:
         return bh_cel_semver_compare(a->v, b->v) == 0;
+    case CEL_URL:
+        return bh_cel_work(e, strlen(a->url->text) / 100) && bh_streq(a->url->text, b->url->text);
     case CEL_TYPE:
+    case CEL_FORMAT:
     case CEL_TIMESTAMP:
     case CEL_DURATION:
         return a->i == b->i;

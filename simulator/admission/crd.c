@@ -118,7 +118,7 @@ static void check_version(struct bh_sim_write *w, const char *at, const struct b
     else
         bh_crd_check_schema(w->arena, schema, schema_at, w->error);
     if (!w->error->n_causes) /* types of expressions come from a schema that is in order */
-        bh_crd_rules_free(bh_crd_rules_new(schema, schema_at, w->error, w->warnings));
+        bh_crd_rules_free(bh_crd_rules_new(schema, schema_at, w->error));
 }
 
 /* Names end up in paths and documents: letters, digits and dashes only. */

@@ -7,8 +7,7 @@
  *             The schema itself is borrowed.
  * Upstream:   apiextensions-apiserver/pkg/apiserver/schema/cel, pkg/apis/apiextensions/validation;
  *             differences: costs are not estimated when a definition is written, they count when a
- *             rule runs; a rule that asks for a function which common/cel does not have (format,
- *             url ...) is kept with a warning and never asked.
+ *             rule runs.
  */
 #include "simulator/crd/crd.h"
 
@@ -27,7 +26,7 @@ struct program {
 };
 struct rule {
     const struct bh_json *v;
-    struct bh_cel_program *cel, *message; /* NULL: not to be asked; has none */
+    struct bh_cel_program *cel, *message; /* NULL: did not compile; has none */
 };
 struct node {
     const struct bh_json *schema;
@@ -48,25 +47,9 @@ struct bh_crd_rules {
 struct compiler {
     struct bh_crd_rules *r;
     struct bh_sim_error *e; /* NULL: the definition has been judged before */
-    struct bh_buf *warnings;
     const char
         *uncorrelated; /* the nearest list above whose elements are not found again; NULL: none */
 };
-
-/* What upstream has and common/cel has not; quoted, as the checker's message names it. */
-static bool is_ours_to_lack(const char *why)
-{
-    static const char *const names[] = {"format", "url", "isURL", "jsonpatch.escapeKey",
-                                        "mul",    "div", "divInt"};
-    char text[64];
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
-        snprintf(text, sizeof(text), "undeclared reference to '%s", names[i]);
-        if (strstr(why, text))
-            return true;
-    }
-    return false;
-}
 
 static struct bh_cel_program *compile(struct compiler *c, const struct bh_json *schema,
                                       const char *text, unsigned flags, const char *at,
@@ -82,8 +65,6 @@ static struct bh_cel_program *compile(struct compiler *c, const struct bh_json *
         struct program *p = bh_arena_new(a, struct program);
         *p = (struct program){cel, c->r->programs};
         c->r->programs = p;
-    } else if (c->warnings && is_ours_to_lack(err.msg)) {
-        bh_buf_addf(c->warnings, "%s.%s is not enforced here: %s\n", at, member, err.msg);
     } else if (c->e) {
         bool of_message = strncmp(err.msg, "compilation failed", 18) == 0 && flags & BH_CEL_MESSAGE;
         bh_sim_field_error(c->e, bh_arena_printf(a, "%s.%s", at, member), "Invalid value",
@@ -229,10 +210,10 @@ static struct node *compile_node(struct compiler *c, const struct bh_json *rules
 }
 
 struct bh_crd_rules *bh_crd_rules_new(const struct bh_json *schema, const char *at,
-                                      struct bh_sim_error *e, struct bh_buf *warnings)
+                                      struct bh_sim_error *e)
 {
     struct bh_crd_rules *r = bh_calloc(1, sizeof(*r));
-    struct compiler c = {.r = r, .e = e, .warnings = warnings};
+    struct compiler c = {.r = r, .e = e};
 
     bh_arena_init(&r->arena, 0);
     r->root = compile_node(&c, schema, schema, true, at, 0);
