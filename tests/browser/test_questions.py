@@ -149,6 +149,23 @@ def a_decision_explained(page: Page):
     page.wait_text('default/late')
     check('a new decision appears by itself', True)
     page.shot('decisions-light')
+    what_is_kept(page)
+
+
+def what_is_kept(page: Page):
+    """The badge says what the server says of the newest decisions: here everything, under load (tests/unit) less."""
+    badge = "const e = document.querySelector('#main .vt-count .tag'); return e && e.innerText === arguments[0] && e.title"
+    check('a few pods: every node is kept, and said', api('/berth/v1/decisions?limit=1')['recording']['keeps'] == 'full'
+          and 'every node is kept' in page.wait('the badge', badge, 'keeps: full'))
+    page.js("""const real = window.fetch; window.unkept = () => { window.fetch = real; };
+               window.fetch = async (...a) => { const r = await real(...a); if (!String(a[0]).includes('berth/v1/decisions?')) return r;
+                 const j = await r.json(); return Response.json({...j, recording: {...j.recording, keeps: window.keeps}}); };""")
+    for keeps, says in (('sample', 'of the others a summary'), ('summary', 'no nodes')):
+        page.js('window.keeps = arguments[0]', keeps)
+        page.go('#/queue')
+        page.go('#/decisions')
+        check(f'{keeps}: so says the badge', says in page.wait('the badge', badge, f'keeps: {keeps}'))
+    page.js('window.unkept()')
 
 
 def other_questions(page: Page):
