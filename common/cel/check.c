@@ -609,5 +609,5 @@ bool bh_cel_check(struct cel_parser *ps, struct cel_node *n)
         n->type = arg_type(ps, n, 1);
     if (n->type)
         return true;
-    return n->op < BH_ARRAY_LEN(check) ? check[n->op](ps, n) : check_macro(ps, n);
+    return n->op < BH_ARRAY_LEN(check) && check[n->op] ? check[n->op](ps, n) : check_macro(ps, n);
 }

@@ -350,17 +350,18 @@ static bool format(struct format *f, struct bh_str pattern, uint32_t n_items, ui
 struct cel_value bh_cel_format(struct cel_eval *e, const struct cel_value *arg)
 {
     struct format f = {.e = e, .list = &arg[1]};
-    struct bh_buf why BH_CLEANUP(bh_buf_fini) = {0};
+    struct cel_value v;
     uint32_t used;
 
     bool good = bh_cel_work(e, 1 + arg->n / 16) &&
                 format(&f, (struct bh_str){arg->s, arg->n}, arg[1].n, &used);
-    why = f.why;
-    if (!good && why.n) {
+    if (!good && f.why.n) {
+        v = bh_cel_error(e, "%s", bh_buf_str(&f.why));
         bh_buf_fini(&f.out);
-        return bh_cel_error(e, "%s", bh_buf_str(&why));
-    }
-    return bh_cel_take_text(e, &f.out);
+    } else
+        v = bh_cel_take_text(e, &f.out);
+    bh_buf_fini(&f.why);
+    return v;
 }
 
 bool bh_cel_check_format(struct cel_parser *ps, const struct cel_node *call)
@@ -368,7 +369,6 @@ bool bh_cel_check_format(struct cel_parser *ps, const struct cel_node *call)
     const uint32_t *arg = &ps->p->arg[call->first];
     const struct cel_node *text = &ps->p->node[arg[0]], *items = &ps->p->node[arg[1]];
     struct format f = {.ps = ps, .items = items, .why_pos = call->pos};
-    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0}, why BH_CLEANUP(bh_buf_fini) = {0};
     uint32_t used;
 
     if (text->op != OP_CONST || text->type->kind != CEL_STRING || items->type->kind != CEL_LIST ||
@@ -378,9 +378,9 @@ bool bh_cel_check_format(struct cel_parser *ps, const struct cel_node *call)
     if (good && items->n_args > used)
         good = fail(&f, "too many arguments supplied to string.format (expected %u, got %u)", used,
                     items->n_args);
-    out = f.out;
-    why = f.why;
     if (!good)
-        bh_cel_fail(ps, f.why_pos, "%s", bh_buf_str(&why));
+        bh_cel_fail(ps, f.why_pos, "%s", bh_buf_str(&f.why));
+    bh_buf_fini(&f.out);
+    bh_buf_fini(&f.why);
     return good;
 }
