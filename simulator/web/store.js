@@ -332,26 +332,32 @@ export function restart() {
   if (extra.kinds.size) extra.later(true);
 }
 export const startStore = () => core.open();
-// A browser opens six connections to a server, for all tabs together. Tabs that nobody sees give theirs back after a while
-// and go on from their revision when they are looked at again.
+// A browser opens six connections to a server, for all tabs together. Tabs that nobody sees give theirs back after a while,
+// a page that was left does so at once: the browser may keep it for the way back, with its timers stopped. Looked at again,
+// they begin anew.
 let paused = false, hiding = 0;
+function pause() {
+  paused = true;
+  for (const s of [core, extra]) {
+    s.generation++;
+    clearTimeout(s.timer);
+    if (s.abort) s.abort.abort();
+  }
+}
+function resume() {
+  clearTimeout(hiding);
+  if (!paused) return;
+  paused = false;
+  setState('loading');
+  restart();
+}
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hiding);
-  if (document.hidden) {
-    hiding = setTimeout(() => {
-      paused = true;
-      for (const s of [core, extra]) {
-        s.generation++;
-        clearTimeout(s.timer);
-        if (s.abort) s.abort.abort();
-      }
-    }, 20000);
-  } else if (paused) {
-    paused = false;
-    setState('loading');
-    restart();
-  }
+  if (document.hidden) hiding = setTimeout(pause, 20000);
+  else resume();
 });
+addEventListener('pagehide', pause);
+addEventListener('pageshow', resume);
 addEventListener('online', () => {
   if (store.state === 'lost') {
     core.later();

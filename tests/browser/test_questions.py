@@ -361,6 +361,21 @@ def saved_as_reports(page: Page):
     api('/api/v1/namespaces/default/pods/never', 'DELETE')
 
 
+def a_page_that_was_left(page: Page):
+    """The browser may keep it for the way back: holding its stream, six of them would leave no connection for the seventh."""
+    live = "return document.querySelector('.live')?.dataset.state === 'live'"
+    page.open('#/pods')
+    page.wait('live', live)
+    page.js("""const real = AbortController.prototype.abort;
+               AbortController.prototype.abort = function (...a) { sessionStorage.setItem('gave-back', '1'); return real.apply(this, a); };
+               sessionStorage.removeItem('gave-back')""")
+    page.d.get('about:blank')
+    page.d.back()
+    page.wait('live again', live)
+    page.wait_text('default')
+    check('a page that is left gives its stream back, and goes on when it is shown again', page.js("return sessionStorage.getItem('gave-back') === '1'"))
+
+
 WEIGHT = "const i = document.querySelector('input[aria-label=\"weight of ' + arguments[0] + '\"]'); i.value = arguments[1]; i.dispatchEvent(new Event('input')); return i.value"
 
 
@@ -438,4 +453,4 @@ def the_server_dies(page: Page):
 
 
 if __name__ == '__main__':
-    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, saved_as_reports, weights_move_pods, time_and_runs, hostile_texts, in_the_dark, replay, the_server_dies)
+    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, saved_as_reports, a_page_that_was_left, weights_move_pods, time_and_runs, hostile_texts, in_the_dark, replay, the_server_dies)
