@@ -299,12 +299,22 @@ static void tell_group(struct bh_queue *q, const struct entry *e, int64_t now_ns
         bh_queue_event(q, &ev, now_ns);
 }
 
+/* Pods that come together are one after the other, as by a clock that moves in between: equals would be
+ * popped in any order, and of two gangs with room for one the later one would go. */
+static int64_t time_of_add(struct bh_queue *q, int64_t now_ns)
+{
+    if (now_ns != q->last_add_ns)
+        q->n_adds = 0;
+    q->last_add_ns = now_ns;
+    return now_ns + q->n_adds++;
+}
+
 static void add(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_rec *pod,
                 bh_shape_id shape, const char *resource_version, int64_t now_ns)
 {
     s = s ? bh_pod_hold(s) : bh_pods_hold(&q->pods, bh_rec_text(pod, pod->uid));
     struct entry *e = (struct entry *)s->room;
-    *e = (struct entry){.pub = {.pod = s, .timestamp_ns = now_ns},
+    *e = (struct entry){.pub = {.pod = s, .timestamp_ns = time_of_add(q, now_ns)},
                         .heap_index = BH_HEAP_NONE,
                         .gating_plugin = BH_QUEUE_NO_PLUGIN};
     s->queued = &e->pub;

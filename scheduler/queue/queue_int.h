@@ -88,6 +88,7 @@ struct bh_queue {
     uint64_t sync_generation;
     bool syncing;
     int64_t next_flush_ns;
+    int64_t last_add_ns, n_adds; /* so many pods have come at that time */
     void (*incoming)(void *arg, const char *queue, const char *event);
     void *incoming_arg;
     struct rejected *rejected;

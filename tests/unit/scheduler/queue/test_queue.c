@@ -144,6 +144,20 @@ static void test_priority_first_then_age(void)
     teardown(&f);
 }
 
+/* As by a clock that moves while they come. */
+static void test_pods_that_come_together_go_in_turn(void)
+{
+    static const char *const names[] = {"red-1", "blue-1", "red-2", "blue-2", "red-3", "blue-3"};
+    struct fixture f;
+
+    setup(&f);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++)
+        add(&f, names[i], 0, T0);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++)
+        CU_ASSERT_STRING_EQUAL(pop(&f, T0), names[i]);
+    teardown(&f);
+}
+
 static void test_a_rejected_pod_waits_for_an_event_that_helps(void)
 {
     struct fixture f;
@@ -753,6 +767,7 @@ static void test_members_return_with_backoff(void)
 
 BH_TESTS(
     "scheduler/queue", {"priority first, then age", test_priority_first_then_age},
+    {"pods that come together go in turn", test_pods_that_come_together_go_in_turn},
     {"a rejected pod waits for an event that helps",
      test_a_rejected_pod_waits_for_an_event_that_helps},
     {"backoff doubles and is truncated to seconds",
