@@ -62,7 +62,7 @@ static void points(struct page *p, const struct bh_profile_config *profile)
             if (k)
                 bh_grid_cell(&p->grid, 0, "%s", "");
             bh_grid_cell(&p->grid, 0, "%s", profile->points[pt][k].name);
-            if (pt == BH_POINT_SCORE)
+            if (profile->points[pt][k].weight)
                 bh_grid_cell(&p->grid, BH_CELL_RIGHT, "%d", profile->points[pt][k].weight);
             bh_grid_row(&p->grid);
         }

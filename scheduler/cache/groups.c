@@ -129,6 +129,6 @@ bool bh_group_policy(const struct bh_objects *o, const char *ns, const char *nam
                                     .min_count = (uint32_t)g.min_count,
                                     .whole = g.whole,
                                     .priority = g.priority,
-                                    .placed = g.topology_key != NULL};
+                                    .topology_key = g.topology_key};
     return true;
 }

@@ -67,7 +67,7 @@ struct bh_group_policy {
     uint32_t min_count;
     bool whole;       /* disruption takes all of its pods or none */
     int32_t priority; /* in preemption by group and of it */
-    bool placed;      /* it has topology constraints */
+    const char *topology_key; /* NULL: members may be anywhere */
 };
 bool bh_group_policy(const struct bh_objects *o, const char *ns, const char *name,
                      struct bh_group_policy *ret);

@@ -28,12 +28,14 @@ enum bh_point {
     BH_POINT_PRE_BIND,
     BH_POINT_BIND,
     BH_POINT_POST_BIND,
+    BH_POINT_PLACEMENT_GENERATE, /* of groups of pods, not of one */
+    BH_POINT_PLACEMENT_SCORE,
     BH_POINT_COUNT
 };
 const char *bh_sched_point_name(enum bh_point p); /* as in the file: "preFilter" */
 struct bh_plugin_ref { /* one enabled plugin at one point, after MultiPoint expansion */
     const char *name;
-    int32_t weight; /* score: resolved, never 0 */
+    int32_t weight; /* score, placementScore: resolved, never 0 */
 };
 struct bh_profile_config {
     const char *scheduler_name;

@@ -73,13 +73,8 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
                         struct bh_json *tree);
 
 /* ---- defaults.c ---- */
-/* The extension points of the file. The last three are no points of the engine. */
-enum {
-    BH_POINT_PLACEMENT_GENERATE = BH_POINT_COUNT,
-    BH_POINT_PLACEMENT_SCORE,
-    BH_POINT_MULTI,
-    BH_POINT_KEYS
-};
+/* The extension points of the file. The last one is no point of the engine. */
+enum { BH_POINT_MULTI = BH_POINT_COUNT, BH_POINT_KEYS };
 extern const char *const bh_point_names[BH_POINT_KEYS]; /* "preFilter" */
 #define BH_DEFAULTS_MAX 32u
 /* The default plugins of the file's version at one point, in order; ends with a NULL name. */

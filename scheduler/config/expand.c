@@ -26,10 +26,7 @@ static const unsigned point_order[] = {
 
 static bool implements(const struct bh_plugin *p, unsigned point)
 {
-    if (point < BH_POINT_COUNT)
-        return bh_plugin_points(p) & BH_POINT_BIT(point);
-    /* Berth does not place pod groups; upstream's Fit scores placements. */
-    return point == BH_POINT_PLACEMENT_SCORE && bh_streq(p->name, "NodeResourcesFit");
+    return bh_plugin_points(p) & BH_POINT_BIT(point);
 }
 
 bool bh_config_needed(const struct bh_json *plugins, const char *plugin)
@@ -82,14 +79,13 @@ static int check_explicit(struct bh_config_ctx *x, const struct bh_profile_confi
 
 static void put(struct bh_profile_config *p, unsigned point, const struct bh_json *e)
 {
+    const bool weighed = point == BH_POINT_SCORE || point == BH_POINT_PLACEMENT_SCORE;
     int32_t weight = (int32_t)bh_json_get_i64(e, "weight", 0);
 
-    if (point >= BH_POINT_COUNT)
-        return;
-    if (point == BH_POINT_SCORE && !weight)
+    if (weighed && !weight)
         weight = 1;
-    p->points[point][p->n_points[point]++] = (struct bh_plugin_ref){
-        .name = bh_json_get_text(e, "name"), .weight = point == BH_POINT_SCORE ? weight : 0};
+    p->points[point][p->n_points[point]++] =
+        (struct bh_plugin_ref){.name = bh_json_get_text(e, "name"), .weight = weighed ? weight : 0};
 }
 
 /* The point's own entries that take the place of multiPoint's, multiPoint's others, the rest. */
@@ -100,9 +96,8 @@ static int spread(struct bh_config_ctx *x, struct bh_profile_config *p, const st
     const struct bh_json *from = bh_config_named(off, "*") ? NULL : multi;
     const char *iface = interface_of(x->a, point);
 
-    if (point < BH_POINT_COUNT)
-        p->points[point] = bh_arena_new_array(x->a, struct bh_plugin_ref,
-                                              bh_config_len(from) + bh_config_len(on) + 1);
+    p->points[point] =
+        bh_arena_new_array(x->a, struct bh_plugin_ref, bh_config_len(from) + bh_config_len(on) + 1);
     bh_json_each(e, on) {
         const char *name = bh_json_get_text(e, "name");
         if (bh_config_named(from, name) && !bh_config_named(off, name))
@@ -176,6 +171,11 @@ int bh_config_expand(struct bh_config_ctx *x, struct bh_profile_config *p,
     if (!p->n_points[BH_POINT_BIND])
         return fail(x, p, bh_json_get(plugins, "bind"),
                     "at least one bind plugin is needed for profile with scheduler name \"%s\"",
+                    p->scheduler_name);
+    if (p->n_points[BH_POINT_PLACEMENT_GENERATE] > 1)
+        return fail(x, p, bh_json_get(plugins, "placementGenerate"),
+                    "at most one placement generate plugin is allowed for profile with scheduler "
+                    "name \"%s\"",
                     p->scheduler_name);
     rc = check_weights(x, p, plugins, BH_POINT_SCORE, "score plugins");
     if (rc >= 0)

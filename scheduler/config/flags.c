@@ -77,8 +77,21 @@ static void add_plugin(struct bh_sched_config *c, struct bh_profile_config *p,
         const uint32_t n = p->n_points[pt];
         p->points[pt] = bh_arena_more(&c->arena, p->points[pt], n * sizeof *p->points[pt],
                                       (n + 1) * sizeof *p->points[pt]);
-        p->points[pt][p->n_points[pt]++] = (struct bh_plugin_ref){.name = name};
+        p->points[pt][p->n_points[pt]++] =
+            (struct bh_plugin_ref){.name = name, .weight = pt == BH_POINT_PLACEMENT_SCORE};
     }
+}
+
+/* A plugin that upstream's default profile has with its gate only. */
+static void follow_gate(struct bh_sched_config *c, const struct bh_kube_flags *f, const char *gate,
+                        const char *plugin)
+{
+    const struct bh_json *profiles = bh_json_get(c->tree, "profiles");
+
+    if (!bh_kube_flags_gate(f, gate))
+        drop_plugin(c, plugin);
+    for (uint32_t i = 0; i < c->n_profiles && bh_kube_flags_gate(f, gate); i++)
+        add_plugin(c, &c->profiles[i], bh_json_get(bh_json_at(profiles, i), "plugins"), plugin);
 }
 
 void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f)
@@ -116,12 +129,9 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
         drop_plugin(c, "NodeDeclaredFeatures");
     if (!bh_kube_flags_gate(f, "DynamicResourceAllocation"))
         drop_plugin(c, "DynamicResources");
-    if (!bh_kube_flags_gate(f, "GangScheduling"))
-        drop_plugin(c, "GangScheduling");
-    for (uint32_t i = 0; i < c->n_profiles && bh_kube_flags_gate(f, "GangScheduling"); i++)
-        add_plugin(c, &c->profiles[i],
-                   bh_json_get(bh_json_at(bh_json_get(tree, "profiles"), i), "plugins"),
-                   "GangScheduling");
+    follow_gate(c, f, "GangScheduling", "GangScheduling");
+    follow_gate(c, f, "TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator");
+    follow_gate(c, f, "TopologyAwareWorkloadScheduling", "PodGroupPodsCount");
 }
 
 /* Of every engine of the process; constant once made. */

@@ -84,7 +84,7 @@ static void list_scores(struct bh_engine *e, const struct bh_reference *r, bool 
 static void explain(struct bh_engine *e, const struct bh_reference *r, bool sorted,
                     struct bh_decision *d)
 {
-    d->n_nodes = e->cache.n_nodes;
+    d->n_nodes = bh_candidates(e);
     d->absent = r->pf.nodes.all || r->pf.status ? NULL : r->absent;
     d->pre_filter = r->pf.status;
     if (d->absent) {
@@ -166,7 +166,7 @@ static const char *fit_message(struct bh_engine *e, const struct bh_reference *r
     if (r->fit_message)
         return r->fit_message;
     const struct bh_status *const *statuses = bh_extend_statuses(e, r, &n);
-    return bh_fit_error(&e->arena, e->cache.n_nodes, statuses, n, r->absent, pre);
+    return bh_fit_error(&e->arena, bh_candidates(e), statuses, n, r->absent, pre);
 }
 
 const struct bh_decision *bh_decide(struct bh_engine *e, struct bh_reference *r, uint32_t chosen,

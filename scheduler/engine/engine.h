@@ -236,6 +236,15 @@ struct bh_group_result {
     /* Gate WorkloadAwarePreemption: those that are to go for the group, from wherever they are. */
     const struct bh_victim *victims;
     uint32_t n_victims;
+    /* Gate TopologyAwareWorkloadScheduling: where the group was tried, in this order. */
+    const struct bh_placement_try {
+        const char *name; /* of the topology domain; "" = all nodes */
+        uint32_t nodes, placed;
+        bool fits, waiting, chosen;
+        int64_t score;    /* where more than one fits */
+        const char *lack; /* what the first member without a node says; "" = all have one */
+    } * placements;
+    uint32_t n_placements;
 };
 /* Tries all of them on top of each other. With SUCCESS those that have a node and do not preempt are
  * left assumed and reserved; else all is as before. Results live until the next decision. */

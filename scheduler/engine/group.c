@@ -72,8 +72,9 @@ static void take_back(struct bh_engine *e, struct bh_group_try *m)
 }
 
 /* On its node, or on the one that was promised to it, as the others shall see it. */
-static void assume(struct bh_engine *e, struct bh_group_try *m, struct bh_arena *a)
+void bh_group_lay(struct bh_engine *e, struct bh_group_try *m)
 {
+    struct bh_arena *a = &e->group_arena;
     static const char *const reason = "pod is in the cache, so can't be assumed";
     static const struct bh_status failed = {.code = BH_ERROR, .n_reasons = 1, .reasons = &reason};
     const struct bh_str uid = bh_rec_text(m->pod.pod, m->pod.pod->uid);
@@ -111,19 +112,19 @@ static bool try_member(struct bh_engine *e, struct bh_group_try *m, unsigned fla
     if (keep(&e->group_arena, d, &m->decision))
         bh_arena_rewind(&e->arena, mark);
     if (m->node != BH_SYM_NONE)
-        assume(e, m, &e->group_arena);
+        bh_group_lay(e, m);
     return m->node != BH_SYM_NONE || bh_streq(m->decision.reason, "Unschedulable");
 }
 
-void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n)
+void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n, bool all)
 {
-    while (n-- > 0)
-        if (v[n].assumed)
-            take_back(e, &v[n]);
+    for (uint32_t i = n; i-- > 0;)
+        if (v[i].assumed && (all || v[i].preempts))
+            take_back(e, &v[i]);
 }
 
-void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
-                      int64_t now_ns, struct bh_group_result *ret)
+void bh_group_run(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
+                  int64_t now_ns, struct bh_group_result *ret)
 {
     bool preempts = false;
     uint32_t i;
@@ -146,9 +147,13 @@ void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, u
             .message = bh_arena_printf(&e->group_arena,
                                        "failed to schedule other pod from a pod group: %s",
                                        v[i].decision.message)};
-    for (i = n; i-- > 0;)
-        if (v[i].assumed && (ret->code != BH_SUCCESS || v[i].preempts))
-            take_back(e, &v[i]);
+}
+
+void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
+                      int64_t now_ns, struct bh_group_result *ret)
+{
+    bh_group_run(e, v, n, flags, now_ns, ret);
+    bh_group_take_back(e, v, n, ret->code != BH_SUCCESS);
 }
 
 void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint32_t n,
@@ -157,7 +162,8 @@ void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint3
     bh_arena_reset(&e->arena);
     bh_arena_reset(&e->group_arena);
     e->in_group = true;
-    bh_group_try_all(e, v, n, flags, now_ns, ret);
+    if (!e->placements || !bh_group_place(e, v, n, flags, now_ns, ret))
+        bh_group_try_all(e, v, n, flags, now_ns, ret);
     if (ret->code == BH_UNSCHEDULABLE && !(flags & BH_NO_PREEMPTION) &&
         bh_sched_config_gate(e->opt.config, "WorkloadAwarePreemption"))
         bh_group_preempt(e, v, n, now_ns, ret);

@@ -48,7 +48,7 @@ static bool fits_anew(void *arg, struct bh_pod_info *const *pods BH_UNUSED, uint
     } else {
         fits = fits_first(t);
     }
-    bh_group_take_back(t->e, t->v, t->n);
+    bh_group_take_back(t->e, t->v, t->n, true);
     return fits;
 }
 
@@ -87,7 +87,7 @@ static void leave(void *arg)
 {
     struct trial *t = arg;
 
-    bh_group_take_back(t->e, t->v, t->n);
+    bh_group_take_back(t->e, t->v, t->n, true);
 }
 
 static bool looks_around(const struct bh_engine *e, const struct bh_group_try *v, uint32_t n)
@@ -120,7 +120,7 @@ static bool has_preemption(struct bh_engine *e, const struct bh_group_try *m)
 static const char *why_not(struct bh_engine *e, const struct bh_group_try *v, uint32_t n,
                            const struct bh_group_policy *p)
 {
-    if (p->placed)
+    if (p->topology_key)
         return "workload aware preemption is not supported for pod groups with scheduling "
                "constraints";
     for (uint32_t i = 0; i < n; i++)

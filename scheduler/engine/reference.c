@@ -45,7 +45,7 @@ uint32_t bh_promised_row(const struct bh_engine *e, const struct bh_pod_info *po
     if (name == BH_SYM_NONE)
         name = pod->rec->nominated_node;
     const struct bh_node_info *ni = name ? bh_cache_node(&e->cache, name) : NULL;
-    return ni ? ni->row : BH_ROW_NONE;
+    return ni && bh_is_within(e, ni->row) ? ni->row : BH_ROW_NONE;
 }
 
 /* The promised node first: if it fits it is taken as it is. An error there is not the cycle's. */
@@ -92,7 +92,7 @@ static uint32_t *candidate_rows(struct bh_engine *e, const struct bh_reference *
     } else {
         n = bh_live_rows(&e->cache, rows);
     }
-    *ret_n = n;
+    *ret_n = bh_keep_within(e, rows, n);
     return rows;
 }
 
@@ -114,7 +114,7 @@ static void search_sampled(struct search *s)
     /* The promised node's rejection counts as well, wherever it stands. */
     for (uint32_t row = 0; row < r->n_rows; row++)
         processed += r->by_row[row] && bh_status_rejected(r->by_row[row]);
-    e->next_start = (e->next_start + r->n_feasible + processed) % e->cache.n_nodes;
+    e->next_start = (e->next_start + r->n_feasible + processed) % bh_candidates(e);
 }
 
 /* Feasible nodes into r; false when PreFilter ended it. */

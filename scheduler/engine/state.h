@@ -9,7 +9,7 @@
  * extender.c   what HTTP extenders change in a cycle
  * observe.c    how long it took, for an observer
  * group_victims.c  whom to evict for a group
- * engine.c, group.c, objects.c, prebind.c, lookup.c   the calls of engine.h
+ * engine.c, group.c, placement.c, objects.c, prebind.c, lookup.c   the calls of engine.h
  *
  * Private to scheduler/engine and scheduler/engine/fast. This header knows nothing of how the fast
  * path keeps its results: of them it holds the pointers only.
@@ -99,6 +99,9 @@ struct bh_engine {
     struct bh_arena aside;       /* PreEnqueue, Reserve ...: the last status handed out */
     struct bh_arena group_arena; /* results of a group's members */
     bool in_group;               /* the cycle's arena is the group's to reset */
+    bool placements;             /* gate TopologyAwareWorkloadScheduling */
+    const uint64_t *within;      /* bit by row: the only candidates; NULL = every node */
+    uint32_t n_within;
     struct bh_rand rand;
     struct bh_decision decision;
     struct bh_engine_stats stats;
@@ -142,7 +145,6 @@ const struct bh_decision *bh_verify_decide(struct bh_engine *e, struct bh_profil
 /* Of a group: all members on top of each other; those that stay are assumed. */
 void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
                       int64_t now_ns, struct bh_group_result *ret);
-void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n); /* all of them */
 /* It does not fit: whom to evict, as far as that helps. */
 void bh_group_preempt(struct bh_engine *e, const struct bh_group_try *v, uint32_t n, int64_t now_ns,
                       struct bh_group_result *ret);
@@ -167,6 +169,38 @@ const char *bh_extend_rejector(const struct bh_reference *r); /* pseudo plugin, 
 /* r->by_row, and behind it the statuses of names that are no nodes. */
 const struct bh_status *const *bh_extend_statuses(struct bh_engine *e, const struct bh_reference *r,
                                                   uint32_t *ret_n);
+/* ---- placements (placement.c) ---------------------------------------------------------------- */
+/* A group's members may be on some of the nodes only: the others are no candidates. What plugins see
+ * of the cluster (spread, affinity) is all of it. */
+static inline uint32_t bh_candidates(const struct bh_engine *e)
+{
+    return e->within ? e->n_within : e->cache.n_nodes;
+}
+static inline bool bh_is_within(const struct bh_engine *e, uint32_t row)
+{
+    return !e->within || (e->within[row >> 6] >> (row & 63) & 1);
+}
+static inline uint32_t bh_keep_within(const struct bh_engine *e, uint32_t *rows, uint32_t n)
+{
+    uint32_t m = 0;
+
+    if (!e->within)
+        return n;
+    for (uint32_t i = 0; i < n; i++)
+        if (bh_is_within(e, rows[i]))
+            rows[m++] = rows[i];
+    return m;
+}
+/* The placement algorithm around bh_group_run. false: no profile is responsible. */
+bool bh_group_place(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
+                    int64_t now_ns, struct bh_group_result *ret);
+/* The default algorithm; whoever has room is left assumed (group.c). */
+void bh_group_run(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
+                  int64_t now_ns, struct bh_group_result *ret);
+/* All of them, or only those that have to preempt. */
+void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n, bool all);
+/* Assume, Reserve and Permit on m->node. */
+void bh_group_lay(struct bh_engine *e, struct bh_group_try *m);
 /* ---- observer (observe.c) -------------------------------------------------------------------- */
 /* Of a fast cycle: n nodes have changed and are looked at. See observe.h. */
 static inline void bh_watch_rows(struct bh_engine *e, uint32_t n)

@@ -87,7 +87,7 @@ static void compare_other_shape(struct bh_engine *e, const struct bh_reference *
     struct bh_pod_info other = *pod;
     struct bh_fast once, kept;
 
-    if (!sc || bh_promised_row(e, pod) != BH_ROW_NONE)
+    if (!sc || e->within || bh_promised_row(e, pod) != BH_ROW_NONE)
         return;
     struct bh_profile *p = &e->profile[sc->profile];
     other.shape_id = sc->shape;

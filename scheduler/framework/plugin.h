@@ -261,6 +261,16 @@ struct bh_overlay_ops {
     bool (*scores)(struct bh_call *c);
 };
 
+/* Nodes on which a whole group may be placed. */
+struct bh_placement {
+    const char *name;     /* of its topology domain; "" = all nodes */
+    const uint32_t *rows; /* ascending */
+    uint32_t n;
+    /* For PlacementScore: the members that would go there, those that have to preempt as well. */
+    const struct bh_pod_info *proposed;
+    uint32_t n_proposed;
+};
+
 extern const struct bh_event_reg bh_no_events[];
 struct bh_plugin {
     uint32_t abi, size;
@@ -327,6 +337,15 @@ struct bh_plugin {
      * the watch has shown it on its node. A pod that was reserved sees at least one of the two, unless
      * the scheduler is killed. */
     void (*post_bind)(struct bh_call *c, bh_sym node);
+
+    /* ---- a group as a whole: c->pod is one of its members ---- */
+    /* The placements to try, in their order, in c->arena. None: the group goes nowhere. */
+    const struct bh_status *(*placement_generate)(struct bh_call *c, struct bh_placement **ret,
+                                                  uint32_t *ret_n);
+    const struct bh_status *(*placement_score)(struct bh_call *c, const struct bh_placement *p,
+                                               int64_t *ret);
+    /* In place over the scores of all placements that fit; NULL: they are final. */
+    const struct bh_status *(*placement_normalize)(struct bh_call *c, int64_t *scores, uint32_t n);
 
     /* ---- batch forms: rows are live nodes ---- */
     /* Keeps the rows that pass, in order; returns how many. */

@@ -33,6 +33,8 @@ const struct bh_plugin *const bh_plugins[] = {
     &bh_plugin_cinder_limits,
     &bh_plugin_selector_spread,
     &bh_plugin_gang_scheduling,
+    &bh_plugin_topology_placement_generator,
+    &bh_plugin_pod_group_pods_count,
     NULL,
 };
 
@@ -86,7 +88,9 @@ uint32_t bh_plugin_points(const struct bh_plugin *p)
                                       [BH_POINT_PERMIT] = p->permit,
                                       [BH_POINT_PRE_BIND] = p->pre_bind,
                                       [BH_POINT_BIND] = p->bind,
-                                      [BH_POINT_POST_BIND] = p->post_bind};
+                                      [BH_POINT_POST_BIND] = p->post_bind,
+                                      [BH_POINT_PLACEMENT_GENERATE] = p->placement_generate,
+                                      [BH_POINT_PLACEMENT_SCORE] = p->placement_score};
     uint32_t bits = 0;
 
     for (unsigned i = 0; i < BH_POINT_COUNT; i++)

@@ -14,8 +14,9 @@ extern const struct bh_plugin bh_plugin_scheduling_gates, bh_plugin_priority_sor
     bh_plugin_pod_topology_spread, bh_plugin_inter_pod_affinity, bh_plugin_dynamic_resources,
     bh_plugin_default_preemption, bh_plugin_balanced_allocation, bh_plugin_image_locality,
     bh_plugin_default_binder, bh_plugin_node_declared_features;
-/* With its gate (scheduler/config/flags.c). */
-extern const struct bh_plugin bh_plugin_gang_scheduling;
+/* With their gates (scheduler/config/flags.c). */
+extern const struct bh_plugin bh_plugin_gang_scheduling, bh_plugin_topology_placement_generator,
+    bh_plugin_pod_group_pods_count;
 /* Off by default: what upstream had and dropped. */
 extern const struct bh_plugin bh_plugin_ebs_limits, bh_plugin_gce_pd_limits,
     bh_plugin_azure_disk_limits, bh_plugin_cinder_limits, bh_plugin_selector_spread;

@@ -240,6 +240,7 @@ static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_n
     uint32_t n =
         nodes->all ? bh_live_rows(&e->cache, e->rows) : bh_fast_narrowed(&e->cache, nodes, e->rows);
 
+    n = bh_keep_within(e, e->rows, n);
     *ret = (struct bh_fast){.rows = e->rows, .evaluated = n};
     bh_watch_rows(e, n);
     bh_watch_phase(e, BH_WATCH_FILTER);
@@ -687,6 +688,8 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
     shared.shape_id = bh_shapes_kept(&e->cache.shapes, pod->shape_id);
     shared.shape = bh_shapes_rec(&e->cache.shapes, shared.shape_id);
     reserve_scratch(e);
+    if (e->within) /* what is kept is normalised over all nodes */
+        return !tracked && run_once_for(e, p, pod, by.idle, now_ns, ret);
     e->no_cells = mode == BH_FAST_SCAN;
     if (tracked && mode == BH_FAST_AUTO)
         mode = BH_FAST_KEEP; /* counting once costs no less than beginning to keep counts */

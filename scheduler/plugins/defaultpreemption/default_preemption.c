@@ -10,11 +10,34 @@
 #include "scheduler/preemption/preemption.h"
 #include "scheduler/plugins/registry.h"
 
+BH_STATUS_CONST(no_group, BH_UNSCHEDULABLE, "DefaultPreemption",
+                "preemption: pod group for pod not found");
+BH_STATUS_CONST(placed_as_group, BH_UNSCHEDULABLE, "DefaultPreemption",
+                "preemption: not eligible due to placement-based pod group scheduling limitation");
+
+/* Victims of one pod say nothing about a group that has to be in one domain. */
+static const struct bh_status *as_member(const struct bh_call *c)
+{
+    const bh_sym group = c->pod->rec->group;
+    struct bh_group_policy p;
+
+    if (!c->cache->groups.on || group == BH_SYM_NONE)
+        return NULL;
+    if (!bh_group_policy(c->objects, bh_sym_text(c->tab, c->pod->shape->namespace_),
+                         bh_sym_text(c->tab, group), &p))
+        return &no_group;
+    return p.topology_key ? &placed_as_group : NULL;
+}
+
 static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret)
 {
-    const struct bh_status *s = bh_preempt(c, c->args, d, ret);
+    const struct bh_preemption_args *a = c->args;
+    const struct bh_status *s = a->placements ? as_member(c) : NULL;
 
+    if (s)
+        return s;
+    s = bh_preempt(c, a, d, ret);
     if (!s)
         return NULL;
     return bh_status_new(c->arena, s->code, "DefaultPreemption", "preemption: %s",
@@ -65,6 +88,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     a->min_candidates_percentage = bh_json_get_i64(args, "minCandidateNodesPercentage", 10);
     a->min_candidates_absolute = bh_json_get_i64(args, "minCandidateNodesAbsolute", 100);
     a->by_group = bh_sched_config_gate(env->config, "WorkloadAwarePreemption");
+    a->placements = bh_sched_config_gate(env->config, "TopologyAwareWorkloadScheduling");
     *ret = a;
     return 0;
 }

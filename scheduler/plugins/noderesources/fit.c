@@ -219,6 +219,39 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
     }
 }
 
+/* ---- PlacementScore ---- */
+
+/* How full its nodes are together, with the group: the fuller, the less is broken up. */
+static const struct bh_status *placement_score(struct bh_call *c, const struct bh_placement *p,
+                                               int64_t *ret)
+{
+    struct bh_fit_args most = *(const struct bh_fit_args *)c->args;
+    struct bh_res_view all = {0}, one;
+
+    most.strategy = BH_FIT_MOST;
+    for (uint32_t i = 0; i < most.resources.n; i++) {
+        const struct bh_res_list only = {.v = {most.resources.v[i]}, .n = 1};
+        struct bh_res_figures sum = {.weight = only.v[0].weight};
+        for (uint32_t k = 0; k < p->n_proposed; k++) {
+            struct bh_call member = {.arena = c->arena, .pod = &p->proposed[k]};
+            sum.requested = bh_add_sat(
+                sum.requested, *bh_res_requests(&member, &only, &p->proposed[k].shape->score));
+        }
+        for (uint32_t k = 0; k < p->n; k++) {
+            bh_res_view_node(&one, &only, &sum.requested, c->cache->rows[p->rows[k]], true, NULL);
+            if (one.n) {
+                sum.alloc = bh_add_sat(sum.alloc, one.v[0].alloc);
+                sum.used = bh_add_sat(sum.used, one.v[0].used);
+            }
+        }
+        sum.requested = bh_add_sat(sum.requested, sum.used);
+        if (sum.alloc)
+            all.v[all.n++] = sum;
+    }
+    *ret = bh_fit_score(&most, &all);
+    return NULL;
+}
+
 static uint64_t epoch(struct bh_call *c)
 {
     const struct bh_fit_args *a = c->args;
@@ -242,5 +275,6 @@ const struct bh_plugin bh_plugin_fit = {
     .pre_score = pre_score,
     .score = score,
     .score_rows = score_rows,
+    .placement_score = placement_score,
     .epoch = epoch,
 };

@@ -114,6 +114,11 @@ static void test_expansion_errors(void)
          CREATING "plugin \"ImageLocality\" already registered as \"ScorePlugin\"", 3},
         {SET("placementGenerate", "{name: NodePorts}"),
          CREATING "plugin \"NodePorts\" does not extend PlacementGeneratePlugin plugin", 3},
+        {SET("placementGenerate",
+             "{name: TopologyPlacementGenerator}, {name: TopologyPlacementGenerator}"),
+         CREATING "plugin \"TopologyPlacementGenerator\" already registered as "
+                  "\"PlacementGeneratePlugin\"",
+         3},
         {SET("placementScore", "{name: Foo}"),
          CREATING "PlacementScorePlugin \"Foo\" does not exist", 3},
         {HEAD "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",

@@ -124,8 +124,25 @@ static void test_gang_scheduling(void)
     bh_buf_fini(&b);
     done();
     CU_ASSERT_PTR_NULL(bh_sched_gate_instead("GangScheduling"));
-    CU_ASSERT_PTR_NOT_NULL(bh_sched_gate_instead("TopologyAwareWorkloadScheduling"));
+    CU_ASSERT_PTR_NOT_NULL(bh_sched_gate_instead("DRAWorkloadResourceClaims"));
     CU_ASSERT_PTR_NULL(bh_sched_gate_instead("WorkloadAwarePreemption"));
+}
+
+static void test_placements(void)
+{
+    LOAD(GANGS);
+    CU_ASSERT(!runs("TopologyPlacementGenerator") && !runs("PodGroupPodsCount"));
+    CU_ASSERT_STRING_EQUAL(last_at(BH_POINT_PLACEMENT_SCORE), "NodeResourcesFit");
+    done();
+    LOAD(GANGS ",TopologyAwareWorkloadScheduling=true");
+    const struct bh_profile_config *p = &c->profiles[0];
+    CU_ASSERT_STRING_EQUAL(last_at(BH_POINT_PLACEMENT_GENERATE), "TopologyPlacementGenerator");
+    CU_ASSERT_STRING_EQUAL(last_at(BH_POINT_PLACEMENT_SCORE), "PodGroupPodsCount");
+    CU_ASSERT_EQUAL(p->n_points[BH_POINT_PLACEMENT_SCORE], 2);
+    CU_ASSERT(p->points[BH_POINT_PLACEMENT_SCORE][0].weight == 1 &&
+              p->points[BH_POINT_PLACEMENT_SCORE][1].weight == 1);
+    done();
+    CU_ASSERT_PTR_NULL(bh_sched_gate_instead("TopologyAwareWorkloadScheduling"));
 }
 
 static void test_gang_scheduling_by_file(void)
@@ -153,4 +170,5 @@ BH_TESTS("scheduler/config/flags",
          {"flags stand in the configuration that is shown and written", test_flags_are_shown},
          {"plugins whose gate is off leave the profiles", test_gates},
          {"GangScheduling comes with its gate", test_gang_scheduling},
+         {"placements come with their gate", test_placements},
          {"a file may keep GangScheduling out", test_gang_scheduling_by_file})

@@ -779,6 +779,181 @@ static void test_members_that_look_around(void)
         FX_STR(victims(&g), "a b");
         teardown(&g);
     }
+/* ---- placements: gate TopologyAwareWorkloadScheduling ------------------------------------------- */
+
+#define PLACED                                                                                     \
+    "--feature-gates=GenericWorkload=true,GangScheduling=true,"                                    \
+    "TopologyAwareWorkloadScheduling=true"
+#define BY_RACK "'gang':{'minCount':2}},'schedulingConstraints':{'topology':[{'key':'rack'}]"
+
+static void racked(struct gang *g, const char *name, const char *rack, const char *cpu)
+{
+    fx_node(&g->f, name, bh_arena_printf(&g->f.arena, "'cpu':'%s','memory':'8Gi','pods':'10'", cpu),
+            bh_arena_printf(&g->f.arena, "'rack':'%s'", rack), "", "");
+}
+
+static void expect_placement(const struct gang *g, uint32_t i, const char *name, uint32_t nodes,
+                             uint32_t placed, bool fits)
+{
+    CU_ASSERT_FATAL(i < g->r.n_placements);
+    FX_STR(g->r.placements[i].name, name);
+    FX_INT(g->r.placements[i].nodes, nodes);
+    FX_INT(g->r.placements[i].placed, placed);
+    CU_ASSERT(g->r.placements[i].fits == fits);
+}
+
+/* There is room for two in all, but in one rack only b has it. */
+static void test_one_domain(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    racked(&g, "n1", "a", "1");
+    racked(&g, "n2", "b", "1");
+    racked(&g, "n3", "b", "1");
+    node(&g, "n4", "4"); /* without the label: never */
+    put_group(&g, BY_RACK);
+    members(&g, 2, "1");
+    FX_INT(run(&g), 2);
+    FX_INT(g.r.code, BH_SUCCESS);
+    FX_STR(fx_text(&g.f, g.try[0].node), "n2");
+    FX_STR(fx_text(&g.f, g.try[1].node), "n3");
+    FX_INT(g.r.n_placements, 2);
+    expect_placement(&g, 0, "a", 1, 1, false);
+    expect_placement(&g, 1, "b", 2, 2, true);
+    CU_ASSERT(g.r.placements[1].chosen && !g.r.placements[0].chosen);
+    FX_STR(g.r.placements[0].lack,
+           "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+           "preemption: not eligible due to placement-based pod group scheduling limitation");
+    GROUP_IS(&g, 0, 2, 0);
+    teardown(&g);
+}
+
+static void test_no_domain_has_room(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    racked(&g, "n1", "a", "1");
+    racked(&g, "n2", "b", "1");
+    put_group(&g, BY_RACK);
+    members(&g, 2, "1");
+    FX_INT(run(&g), 0);
+    FX_STR(g.r.message, "0/2 placements are available, first placement status: pod group is "
+                        "unschedulable");
+    FX_STR(fx_text(&g.f, g.try[0].node), "n1"); /* the first trial's */
+    CU_ASSERT(g.try[1].decision.kind == BH_NO_FIT);
+    GROUP_IS(&g, 2, 0, 0);
+    teardown(&g);
+}
+
+static void test_no_domain(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    node(&g, "n1", "4");
+    put_group(&g, BY_RACK);
+    members(&g, 2, "1");
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_UNSCHEDULABLE);
+    FX_STR(g.r.message, "no feasible placements found");
+    FX_STR(g.try[1].decision.message, "no feasible placements found");
+    FX_STR(g.try[1].decision.reason, "Unschedulable");
+    FX_STR(g.try[1].decision.unschedulable_plugins[0], "TopologyPlacementGenerator");
+    teardown(&g);
+}
+
+/* One on a node says where the others have to be. */
+static void test_fixed_domain(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    racked(&g, "n1", "a", "4");
+    racked(&g, "n2", "b", "2");
+    put_group(&g, BY_RACK);
+    occupy(&g, "bound", "n2", "1", "'schedulingGroup':{'podGroupName':'g'}");
+    members(&g, 1, "1");
+    FX_INT(run(&g), 1);
+    FX_INT(g.r.n_placements, 1);
+    FX_STR(fx_text(&g.f, g.try[0].node), "n2");
+    teardown(&g);
+}
+
+static void test_two_domains(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    racked(&g, "n1", "a", "4");
+    racked(&g, "n2", "b", "2");
+    put_group(&g, BY_RACK);
+    occupy(&g, "one", "n2", "1", "'schedulingGroup':{'podGroupName':'g'}");
+    occupy(&g, "two", "n1", "1", "'schedulingGroup':{'podGroupName':'g'}");
+    members(&g, 1, "1");
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.code, BH_ERROR);
+    CU_ASSERT_PTR_NOT_NULL(strstr(g.r.message,
+                                  "cannot determine domain for already scheduled pods: "
+                                  "more than 1 domain found for pod group: a, b"));
+    teardown(&g);
+}
+
+/* PodGroupPodsCount: c takes three of the gang of two, b two, of three. */
+static void test_more_members_are_better(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    racked(&g, "n1", "b", "2");
+    racked(&g, "n2", "c", "2");
+    racked(&g, "n3", "c", "2");
+    put_group(&g, BY_RACK);
+    members(&g, 3, "1");
+    FX_INT(run(&g), 3);
+    expect_placement(&g, 0, "b", 1, 2, true);
+    expect_placement(&g, 1, "c", 2, 3, true);
+    CU_ASSERT(g.r.placements[1].chosen);
+    /* 2 * 100 / 3, and cpu 2 of 2; all of them, and 3 of 4. Memory: 400Mi and 600Mi asked for. */
+    FX_INT(g.r.placements[0].score, 66 + (100 + 4) / 2);
+    FX_INT(g.r.placements[1].score, 100 + (75 + 3) / 2);
+    teardown(&g);
+}
+
+/* NodeResourcesFit: of two that take all, the one that is fuller then. */
+static void test_fuller_is_better(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    racked(&g, "n1", "a", "8");
+    racked(&g, "n2", "b", "4");
+    put_group(&g, BY_RACK);
+    members(&g, 2, "1");
+    FX_INT(run(&g), 2);
+    FX_STR(fx_text(&g.f, g.try[0].node), "n2");
+    teardown(&g);
+}
+
+/* Without a constraint there is one placement: all nodes; its text is the placements'. */
+static void test_unconstrained(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    node(&g, "n1", "1");
+    node(&g, "n2", "1");
+    gang_of(&g, 3);
+    members(&g, 3, "1");
+    FX_INT(run(&g), 0);
+    FX_INT(g.r.n_placements, 1);
+    FX_STR(g.r.message, "0/1 placements are available, first placement status: pod group is "
+                        "unschedulable");
+    CU_ASSERT_PTR_NULL(strstr(g.try[2].decision.message, "placement-based"));
+    node(&g, "n3", "1");
+    FX_INT(run(&g), 3);
+    teardown(&g);
 }
 
 BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership},
@@ -805,4 +980,12 @@ BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership}
          {"by group: who is more important", test_importance}, {"by group: budgets", test_budgets},
          {"by group: own members are not excluded", test_own_members},
          {"by group: when it is not tried", test_not_tried},
-         {"by group: members that look around", test_members_that_look_around})
+         {"by group: members that look around", test_members_that_look_around},
+         {"placements: the domain that has room for all", test_one_domain},
+         {"placements: none has", test_no_domain_has_room},
+         {"placements: no node has the label", test_no_domain},
+         {"placements: members on nodes fix the domain", test_fixed_domain},
+         {"placements: members on nodes of two domains", test_two_domains},
+         {"placements: more members are better", test_more_members_are_better},
+         {"placements: the fuller domain is better", test_fuller_is_better},
+         {"placements: a group without a constraint", test_unconstrained})
