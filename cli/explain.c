@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/explain.c - `berth explain pod/NAME`: why here, why not there, on a running system
+ * cli/explain.c - `berth explain pod/NAME` and podgroup/NAME: why here, why not there, on a running
+ * system
  *
  * Everything is computed in this process, in an engine of its own (observer.h), with the
  * configuration that the running scheduler says is in force (ask.h).
@@ -32,6 +33,8 @@ struct session {
     bool asking; /* a scheduler answers */
     bool draws;  /* ... and decides by lot among the best */
     struct bh_sched_config *config;
+    struct bh_feature_gates gates; /* the scheduler's */
+    bool group;                    /* pod.name is a PodGroup's */
     struct bh_observer observer;
     struct bh_whatif *what_if;
     struct bh_explain_pod pod;
@@ -107,14 +110,16 @@ static int ask_about_pod(struct session *s, struct bh_err *err)
 
 /* ---- the pod --------------------------------------------------------------------------------- */
 
-/* pod/NAME, NAME or NAMESPACE/NAME. A namespace called "pod" needs -n. */
+/* pod/NAME, podgroup/NAME, NAME or NAMESPACE/NAME. A namespace called "pod" needs -n. */
 static int split_name(struct bh_arena *arena, const struct arguments *a, struct bh_explain_pod *pod,
-                      struct bh_err *err)
+                      bool *ret_group, struct bh_err *err)
 {
     char *slash, *front = NULL, *copy;
 
     if (a->rest.n != 1)
-        return bh_err_set(err, -EINVAL, "say which pod: berth explain pod/NAME [-n NAMESPACE]");
+        return bh_err_set(err, -EINVAL,
+                          "say which pod or group: berth explain pod/NAME or podgroup/NAME "
+                          "[-n NAMESPACE]");
     pod->name = copy = bh_arena_strdup(arena, a->rest.v[0]);
     slash = strchr(copy, '/');
     if (slash) {
@@ -122,7 +127,9 @@ static int split_name(struct bh_arena *arena, const struct arguments *a, struct 
         front = copy;
         pod->name = slash + 1;
     }
-    if (front && (bh_streq(front, "pod") || bh_streq(front, "pods") || bh_streq(front, "po")))
+    *ret_group = front && (bh_streq(front, "podgroup") || bh_streq(front, "podgroups"));
+    if (*ret_group ||
+        (front && (bh_streq(front, "pod") || bh_streq(front, "pods") || bh_streq(front, "po"))))
         front = NULL;
     if (front && a->ns && !bh_streq(front, a->ns))
         return bh_err_set(err, -EINVAL, "\"%s\" is in namespace \"%s\", --namespace says \"%s\"",
@@ -219,28 +226,52 @@ static int what_if(struct session *s, struct bh_json *doc, const struct bh_json 
     return bh_explain_only_node(after, s->a->node, err);
 }
 
+/* Members of groups that wait, bindings on their way, and room that preemption promised to others. */
+static int take_in_queue(struct session *s, struct bh_err *err)
+{
+    struct bh_engine *e = s->observer.w.engine;
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&s->observer.pending, &it));) {
+        const struct bh_observed_pod *p = m->value;
+        const struct bh_pending pending = {.pod = p->pod, .shape = p->shape};
+        bh_engine_waits(e, &pending, true);
+        if (p->pod->nominated_node != BH_SYM_NONE)
+            bh_engine_nominate(e, &pending, p->pod->nominated_node);
+    }
+    return !s->asking ? 0
+                      : bh_ask_queue(&s->ask, NULL,
+                                     1u << BERTH__QUEUE_PLACE__QUEUE_BINDING |
+                                         1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT,
+                                     on_binding, s, err);
+}
+
+static int explain_group(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
+{
+    if (!bh_sched_config_gate(s->config, "GenericWorkload"))
+        return bh_err_set(err, -EINVAL,
+                          "the scheduler looks at no groups: its feature gate GenericWorkload is "
+                          "off");
+    int rc = take_in_queue(s, err);
+    if (rc == 0)
+        rc = bh_explain_group(&s->arena, &s->observer, s->pod.ns, s->pod.name, ret_doc, err);
+    for (unsigned i = 0; rc == 0 && i < s->facts.n_notes; i++)
+        bh_json_push(bh_json_list_at(&s->arena, *ret_doc, "notes"),
+                     bh_json_new_cstr(&s->arena, s->notes[i]));
+    return rc;
+}
+
 static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
 {
     int rc = find_pod(s, err);
 
     if (rc == 0)
         rc = ask_about_pod(s, err);
-    if (rc == 0 && s->asking)
-        rc = bh_ask_queue(&s->ask, NULL,
-                          1u << BERTH__QUEUE_PLACE__QUEUE_BINDING |
-                              1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT,
-                          on_binding, s, err);
+    if (rc == 0)
+        rc = take_in_queue(s, err);
     if (rc < 0)
         return rc;
     take_off(s);
-    /* Room that preemption promised to others. */
-    struct bh_map_entry *m;
-    for (size_t it = 0; (m = bh_map_next(&s->observer.pending, &it));) {
-        const struct bh_observed_pod *p = m->value;
-        struct bh_pending pending = {.pod = p->pod, .shape = p->shape};
-        if (p->pod->nominated_node != BH_SYM_NONE)
-            bh_engine_nominate(s->observer.w.engine, &pending, p->pod->nominated_node);
-    }
     struct bh_json *explanation = decide(s);
     /* What is shown as chosen is the first by name; the scheduler may draw another one of the
      * best. */
@@ -274,8 +305,8 @@ static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
         s->facts.configuration = s->a->config;
     if (rc == 0)
         rc = s->asking && !s->a->config
-                 ? bh_observer_config(&s->ask, &s->arena, &s->config, &s->facts.configuration,
-                                      &s->draws, err)
+                 ? bh_observer_config(&s->ask, &s->arena, &s->gates, &s->config,
+                                      &s->facts.configuration, &s->draws, err)
                  : bh_sched_config_load(s->a->config, &s->config, err);
     if (rc == 0 && s->config->n_extenders) {
         note(s, "extenders are configured; they are not asked here and may reject nodes or add to "
@@ -288,11 +319,18 @@ static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
         rc = bh_observer_open(&s->observer, s->dir, s->config, err);
     if (rc < 0)
         return rc;
-    bh_observer_want(&s->observer, s->pod.ns, s->pod.name);
+    if (s->group) {
+        s->observer.group_ns = s->pod.ns;
+        s->observer.group = s->pod.name;
+    } else {
+        bh_observer_want(&s->observer, s->pod.ns, s->pod.name);
+    }
     if (s->what_if)
         bh_whatif_want(s->what_if, &s->observer);
     rc = bh_observer_read(&s->observer, s->dir, err);
-    return rc < 0 ? rc : explain(s, ret_doc, err);
+    if (rc < 0)
+        return rc;
+    return s->group ? explain_group(s, ret_doc, err) : explain(s, ret_doc, err);
 }
 
 /* ---- command --------------------------------------------------------------------------------- */
@@ -323,13 +361,19 @@ int bh_cmd_explain(int argc, char **argv)
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a.rest, &err);
     if (rc == 0)
         rc = bh_form_parse(a.output, &a.form, &err);
-    rc = rc != 0 ? rc : split_name(&s.arena, &a, &s.pod, &err);
+    rc = rc != 0 ? rc : split_name(&s.arena, &a, &s.pod, &s.group, &err);
+    if (rc == 0 && s.group && (a.node || a.what_if.n || a.no_preemption))
+        rc = bh_err_set(&err, -EINVAL,
+                        "--node, --what-if and --no-preemption are about a pod, not about a group");
     if (rc < 0) {
         status = bh_cli_usage(WHO, rc, &err);
     } else if (rc == 0 && run(&s, &doc, &err) < 0) {
         status = bh_cli_fail(WHO, &err);
     } else if (rc == 0) {
-        bh_explain_print(&out, doc, a.form, a.node != NULL, bh_colour_wanted(STDOUT_FILENO));
+        if (s.group)
+            bh_explain_print_group(&out, doc, a.form, bh_colour_wanted(STDOUT_FILENO));
+        else
+            bh_explain_print(&out, doc, a.form, a.node != NULL, bh_colour_wanted(STDOUT_FILENO));
         status = bh_cli_print(WHO, &out);
     }
     if (s.pod.rec)

@@ -4,6 +4,7 @@
  *
  * explain.c            the command: where everything comes from, the order of things
  * explain_document.c   what is known about the pod around its decision, as document and as text
+ * explain_group.c      podgroup/NAME: the trial of a whole group
  * explain_whatif.c     changes from files, and the difference that they make
  *
  * The document (-o json, -o yaml), around the explanation of scheduler/explain/explain.h:
@@ -56,6 +57,21 @@ void bh_explain_print_fixes(struct bh_buf *out, const struct bh_json *fixes, boo
 /* The document as text. */
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
                       bool one_node, bool colour);
+
+/* ---- explain_group.c -------------------------------------------------------------------------
+ * kind "PodGroupExplanation", apiVersion "berth/v1"
+ *   group         {namespace, name, policy: "Gang" or "Basic", minCount, topologyKey}
+ *   members       {known, onNodes, waiting: int}; onNodes: those on their way as well
+ *   result        "Fits", "Preempts", "Unschedulable", "Gated", "Error", "Scheduled", "Empty"
+ *   message       why
+ *   placements[]  {name, nodes, placed: int, fits, chosen: bool, score, lack}, of a group with topology
+ *   pods[]        of those that wait {name, state, node, message}
+ *   fixesFor      the member that `fixes` is about, with the others where they have room
+ */
+int bh_explain_group(struct bh_arena *a, struct bh_observer *o, const char *ns, const char *name,
+                     struct bh_json **ret_doc, struct bh_err *err);
+void bh_explain_print_group(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
+                            bool colour);
 
 /* ---- explain_whatif.c ------------------------------------------------------------------------ */
 struct bh_whatif; /* objects read from files, in order */

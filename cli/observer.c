@@ -100,6 +100,13 @@ static char *as_json(const K8s__Pod *pod)
     return bh_buf_take(&b);
 }
 
+static bool of_group(const struct bh_observer *o, const struct bh_pod_rec *pod)
+{
+    return o->group && pod->group != BH_SYM_NONE &&
+           bh_streq(bh_sym_text(bh_engine_symtab(o->w.engine), pod->group), o->group) &&
+           bh_str_eqc(bh_rec_text(pod, pod->namespace_), o->group_ns);
+}
+
 static void on_pending(void *arg, const struct bh_intake_pod *in)
 {
     struct bh_observer *o = arg;
@@ -118,7 +125,8 @@ static void on_pending(void *arg, const struct bh_intake_pod *in)
     free(p->message);
     p->reason = p->message = NULL;
     if (wanted(o, bh_rec_text(in->pod, in->pod->namespace_).p,
-               bh_rec_text(in->pod, in->pod->name).p)) {
+               bh_rec_text(in->pod, in->pod->name).p) ||
+        of_group(o, in->pod)) {
         free(p->object);
         p->object = as_json(object);
     }
@@ -150,8 +158,23 @@ static void forget_pending(void *arg)
 
 /* ---- the scheduler's configuration ----------------------------------------------------------- */
 
-int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_sched_config **ret,
-                       const char **ret_from, bool *ret_draws, struct bh_err *err)
+/* "A=true,B=false" */
+static int take_gates(struct bh_arena *a, const char *text, struct bh_feature_gates *gates,
+                      struct bh_err *err)
+{
+    const struct bh_opt_list none = {0};
+    struct bh_opt_list list = {.v = bh_arena_new_array(a, const char *, BH_FEATURE_GATES_MAX)};
+    char *rest = bh_arena_strdup(a, text), *one;
+
+    while ((one = strsep(&rest, ",")) && list.n < BH_FEATURE_GATES_MAX)
+        list.v[list.n++] = one;
+    bh_feature_gates_init(gates);
+    return bh_feature_gates_set(gates, &list, &none, &none, err);
+}
+
+int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_feature_gates *gates,
+                       struct bh_sched_config **ret, const char **ret_from, bool *ret_draws,
+                       struct bh_err *err)
 {
     const Berth__ControlReply *r;
     struct bh_json *doc = NULL;
@@ -171,6 +194,10 @@ int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_sched_c
             if (e->type == BH_JSON_OBJECT)
                 (void)bh_json_unset(e, "tlsConfig");
         rc = bh_sched_config_new(doc, ret, err);
+    }
+    if (rc == 0 && c->feature_gates && *c->feature_gates) {
+        rc = take_gates(a, c->feature_gates, gates, err);
+        (*ret)->gates = rc == 0 ? gates : NULL;
     }
     return rc < 0 ? bh_err_prefix(err, rc,
                                   "the scheduler's configuration, which --config could replace")

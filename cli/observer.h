@@ -36,12 +36,15 @@ struct bh_observer {
     char *hints[BH_OBSERVER_HINTS];
     unsigned n_hints;
     uint64_t pods_in_namespace;
+    const char *group_ns, *group; /* its pending members are wanted; NULL: none */
 };
 /* What the scheduler says that it decides with; its extenders' files, which only it may read, are left
- * out. *ret_from: the file, in the arena, or "defaults"; *ret_draws: by lot among the best. */
+ * out. gates: room for its feature gates, as long as the configuration is used. *ret_from: the file, in
+ * the arena, or "defaults"; *ret_draws: by lot among the best. */
 struct bh_ask;
-int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_sched_config **ret,
-                       const char **ret_from, bool *ret_draws, struct bh_err *err);
+int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_feature_gates *gates,
+                       struct bh_sched_config **ret, const char **ret_from, bool *ret_draws,
+                       struct bh_err *err);
 int bh_observer_open(struct bh_observer *o, const char *runtime_dir,
                      const struct bh_sched_config *config, struct bh_err *err);
 void bh_observer_close(struct bh_observer *o); /* a zeroed one too */

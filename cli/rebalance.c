@@ -37,6 +37,7 @@ struct session {
     struct bh_rebalance_options o;
     struct bh_progress progress;
     struct bh_ask ask;
+    struct bh_feature_gates gates; /* config points to them */
     struct bh_sched_config *config;
     struct bh_observer observer;
     struct bh_trial *trial;
@@ -54,7 +55,9 @@ static int read_running(struct session *s, struct bh_err *err)
 
     if (rc == 0 && !s->a->config) {
         rc = bh_ask_open(&s->ask, dir, err);
-        rc = rc < 0 ? rc : bh_observer_config(&s->ask, &s->arena, &s->config, &from, &draws, err);
+        rc = rc < 0 ? rc
+                    : bh_observer_config(&s->ask, &s->arena, &s->gates, &s->config, &from, &draws,
+                                         err);
     } else if (rc == 0) {
         rc = bh_sched_config_load(s->a->config, &s->config, err);
     }

@@ -229,6 +229,23 @@ static bool on_pod(void *arg, const struct bh_queued_pod *p, enum bh_queue_place
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
+static void add_gate(void *arg, const struct bh_feature_state *g)
+{
+    struct bh_buf *b = arg;
+
+    if (g->differs)
+        bh_buf_addf(b, "%s%s=%s", b->n ? "," : "", g->name, g->enabled ? "true" : "false");
+}
+
+static char *feature_gates(struct bh_control *c)
+{
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    if (c->d->o.config->gates)
+        bh_feature_gates_each(c->d->o.config->gates, add_gate, &b);
+    return bh_arena_strdup(&c->arena, bh_buf_str(&b));
+}
+
 static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     r->id = q->id;
@@ -242,6 +259,7 @@ static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__
         m->path = bh_arena_strdup(&c->arena, c->d->o.config_path ? c->d->o.config_path : "");
         m->in_force = c->config_text;
         m->in_force_json = c->config_json;
+        m->feature_gates = feature_gates(c);
         m->has_tie_break_first = true;
         m->tie_break_first = c->d->o.tie_break == BH_TIE_FIRST;
         r->config = m;

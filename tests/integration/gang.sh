@@ -112,20 +112,22 @@ node() {
     printf 'apiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "1", memory: 1Gi, pods: "9"}, conditions: [{type: Ready, status: "True"}]}\n' "$1" |
         kubectl create -f -
 }
-worker() {
-    printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulingGroup: {podGroupName: trio}, containers: [{name: c, image: i, resources: {requests: {cpu: 800m}}}]}\n' "$1" |
+worker() { # NAME [GROUP]
+    printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulingGroup: {podGroupName: %s}, containers: [{name: c, image: i, resources: {requests: {cpu: 800m}}}]}\n' "$1" "${2:-trio}" |
         kubectl create -f -
 }
 says() { # PATTERN COMMAND...
     local out
     out=$("${@:2}") && grep -qE -- "$1" <<<"$out" || { echo "wanted: $1"; echo "got: $out"; return 1; }
 }
+explain() { "$BERTH_BIN/berth" explain --runtime-dir "$run" "$@"; }
 queue() { "$BERTH_BIN/berth" queue --runtime-dir "$run"; }
 bound() { kubectl get pods t1 t2 t3 --ignore-not-found -o 'jsonpath={.items[*].spec.nodeName}' | wc -w; }
 check "a gang of three" create trio $OLD '{schedulingPolicy: {gang: {minCount: 3}}}'
 for n in n1 n2; do check "node $n" node $n; done
 for p in t1 t2; do check "pod $p" worker $p; done
 eventually "they wait for the third" 20 says 't2 +gated .*trio: 0 of 3 scheduled, 1 missing +GangScheduling' queue
+expect "explain: the group is not complete" 'Result: +Gated: waiting for minCount pods from a gang' explain podgroup/trio
 check "pod t3" worker t3
 eventually "room for two: nobody goes" 20 is Unschedulable column trio 4
 check "really nobody" is 0 bound
@@ -133,8 +135,31 @@ eventually "queue: what of it is scheduled" 20 says 't1 .*trio: 0 of 3 scheduled
 expect "explain names the group" 'Group: +trio, 0 of 3 scheduled' "$BERTH_BIN/berth" explain pod/t1 --runtime-dir "$run"
 expect "the event of one that has room" 'pod group is unschedulable, waiting for minCount pods from a gang to be scheduled' \
     kubectl get events --field-selector involvedObject.name=t1
+expect "explain: why the group waits" 'Result: +Unschedulable: .*pod group is unschedulable' explain podgroup/trio
+expect "... who has room" 't1 +has room +n[12]' explain podgroup/trio
+expect "... who has not" 't3 +no room +- +0/2 nodes are available: 2 Insufficient cpu' explain podgroup/trio
+expect "... what would help" 'For t3, with the others where they have room:' explain podgroup/trio
+expect "... a node more; no eviction of other members" ';one more node like n1, without taints$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '[.fixes.fixes[] | select(.fits) | .text] | join(\";\")'"
+expect "... as a document" '^t3 no room$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '.pods[2] | .name + \" \" + .state'"
+check "no such group" fails 'there is no PodGroup "nobody" in namespace "default"' explain podgroup/nobody
+check "what is about pods only" fails 'are about a pod, not about a group' explain podgroup/trio --node n1
 check "a third node" node n3
 eventually "all three go" 40 is 3 bound
 eventually "and the group says so" 20 is Scheduled column trio 4
+expect "explain: nobody of it waits" 'Result: +Scheduled: no pod of it waits' explain podgroup/trio
 scheduler_metrics() { curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"; }
 check "metrics: groups by result" says 'scheduler_podgroup_schedule_attempts_total\{profile="default-scheduler",result="scheduled"\} 1$' scheduler_metrics
+
+# ---- placed: two that have to be in one rack ----
+racked() { node "$1" && kubectl label node "$1" "rack=$2"; } # NODE RACK
+check "a gang in one rack" create pair $OLD '{schedulingPolicy: {gang: {minCount: 2}}, schedulingConstraints: {topology: [{key: rack}]}}'
+check "a node in rack a" racked n4 a
+check "a node in rack b" racked n5 b
+for p in r1 r2; do check "pod $p" worker $p pair; done
+eventually "no rack has room for two" 20 is Unschedulable column pair 4
+says_placements() { says '0/2 placements are available, first placement status: pod group is unschedulable' kubectl get podgroup pair -o 'jsonpath={.status.conditions[*].message}'; }
+eventually "the condition says so" 20 says_placements
+expect "explain: rack by rack" '^a +1 +1 +- +does not fit: 0/1 nodes are available: 1 Insufficient cpu' explain podgroup/pair
+check "another node in rack b" racked n6 b
+racks() { kubectl get pods r1 r2 -o 'jsonpath={.items[*].spec.nodeName}' | tr ' ' '\n' | sort | tr '\n' ' '; }
+eventually "there both go" 40 is 'n5 n6 ' racks
