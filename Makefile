@@ -15,6 +15,7 @@
 #   SOAK_SECONDS    for soak                                 (1200)
 #   FAULT_SECONDS, FAULT_SEED   for faults                   (360, drawn)
 #   SEED, COUNT   for wasm-differential, mutants
+#   DIR       folder of guests for wasm-guests
 #   RUNS      for doublebook, with FAULT_SEED                (400)
 #   PROPERTY_ROUNDS, PROPERTY_FRESH   rounds of the property test in `check`   (1000, 500)
 #
@@ -42,7 +43,7 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 COMMON := common/control common/feed common/bus common/api common/snapshot common/cel common/k8s common/flags common/data common/http common/wasm common/regex common/base
 LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench
 # scheduler is one library out of several folders.
-SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework native config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
+SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework native wasm config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
 SUBDIRS_bench     := perf scale
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
 PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth
@@ -153,7 +154,7 @@ $(BUILD)/share/berth/web/%: simulator/scenario/%
 
 # ---- plugins out of tree ------------------------------------------------------------------------
 # plugins/<name>/*.c is one shared object, built with the public header alone, as a stranger would.
-PLUGINS := $(patsubst plugins/%/,$(BUILD)/plugins/%.so,$(filter-out plugins/include/,$(wildcard plugins/*/)))
+PLUGINS := $(patsubst plugins/%/,$(BUILD)/plugins/%.so,$(filter-out plugins/include/ plugins/wasm/,$(wildcard plugins/*/)))
 PLUGIN_CC = $(CC) -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -shared -Wl,-z,relro,-z,now,-z,defs -Iplugins/include
 define PLUGIN_RULE
 $(BUILD)/plugins/$(1).so: $(wildcard plugins/$(1)/*.c) plugins/include/berth/plugin.h
@@ -168,11 +169,20 @@ $(BUILD)/tests/plugins/%.so: tests/plugins/%.c plugins/include/berth/plugin.h
 	@mkdir -p $(dir $@)
 	$(Q)$(PLUGIN_CC) -o $@ $<
 
+# plugins/wasm/*.c are guests, each a file of its own; where there is no clang with a linker for them, they are left out.
+WASM_CC := $(shell command -v clang-14 clang | head -n1)
+WASM_LD := $(shell command -v wasm-ld-14 wasm-ld | head -n1)
+GUESTS  := $(if $(and $(WASM_CC),$(WASM_LD)),$(patsubst %.c,$(BUILD)/%.wasm,$(wildcard plugins/wasm/*.c tests/guests/*.c)))
+$(BUILD)/%.wasm: %.c plugins/wasm/guest.h
+	$(call say,GUEST,$@)
+	@mkdir -p $(dir $@)
+	$(Q)$(WASM_CC) --target=wasm32 -O2 -Wall -Wextra -Werror -nostdlib -ffreestanding -mbulk-memory -I. -fuse-ld=$(WASM_LD) -Wl,--no-entry,--strip-debug -o $@ $<
+
 $(BUILD)/include/berth/plugin.h: plugins/include/berth/plugin.h
 	@mkdir -p $(dir $@)
 	$(Q)cp $< $@
 
-all: $(BUILD_PROGRAMS) $(PLUGINS) $(BUILD)/include/berth/plugin.h $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
+all: $(BUILD_PROGRAMS) $(PLUGINS) $(GUESTS) $(BUILD)/include/berth/plugin.h $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
 
 # ---- unit tests: tests/unit/<folder>/test_x.c links the folder's library and what it may use ------
 
@@ -191,7 +201,7 @@ $(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(1) $(BUILD)/obj/tests/unit/h
 endef
 $(foreach t,$(UNIT_SRC),$(eval $(call UNIT_RULE,$(t))))
 
-unit-tests: $(UNIT_BIN) $(PLUGINS) $(BUILD)/tests/plugins/strange.so ## build the unit tests
+unit-tests: $(UNIT_BIN) $(PLUGINS) $(GUESTS) $(BUILD)/tests/plugins/strange.so ## build the unit tests
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tests -name '*.d' 2>/dev/null)
 include tools/targets.mk

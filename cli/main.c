@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 #include "scheduler/native/native.h"
+#include "scheduler/wasm/guest.h"
 
 static int version(int argc, char **argv)
 {
@@ -47,6 +48,7 @@ static void tell_plugin(const char *line)
 int main(int argc, char **argv)
 {
     bh_native_start(&(struct bh_native_options){0}, tell_plugin);
+    bh_guest_start();
     if (argc > 1 && bh_streq(argv[1], "--version"))
         return version(argc, argv);
     return bh_cli_dispatch(

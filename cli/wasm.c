@@ -7,7 +7,7 @@
 #include <limits.h>
 
 #include "cli/cli.h"
-#include "common/wasm/wasm.h"
+#include "scheduler/wasm/guest.h"
 
 #define WHO_CHECK "berth wasm check"
 #define WHO_RUN   "berth wasm run"
@@ -26,16 +26,6 @@ static int load(const char *path, struct bh_wasm_module **ret, size_t *ret_bytes
 }
 
 /* ---- check ------------------------------------------------------------------------------------- */
-/* What a scheduler calls, with its type. */
-static const struct hook {
-    const char *name, *type;
-} hooks[] = {
-    {"enqueue", ":"},         {"prefilter", ":i"},  {"addpod", ":i"},   {"removepod", ":i"},
-    {"filter", ":i"},         {"postfilter", ":I"}, {"prescore", ":i"}, {"score", ":I"},
-    {"normalizescore", ":i"}, {"reserve", ":i"},    {"unreserve", ":"}, {"permit", ":I"},
-    {"prebind", ":i"},        {"bind", ":i"},       {"postbind", ":"},
-};
-
 static void add_items(const struct bh_wasm_module *m, struct bh_buf *b, const char *title,
                       const struct bh_wasm_item *v, size_t n)
 {
@@ -60,16 +50,14 @@ static bool add_hooks(const struct bh_wasm_module *m, struct bh_buf *b)
     bool right = true;
 
     bh_buf_adds(b, "  hooks     ");
-    for (size_t i = 0; i < BH_ARRAY_LEN(hooks); i++) {
-        int rc = bh_wasm_find(m, hooks[i].name, hooks[i].type, &func, &type);
+    for (size_t i = 0; i < BH_GUEST_HOOKS; i++) {
+        const struct bh_guest_export *e = &bh_guest_exports[i];
+        int rc = bh_wasm_find(m, e->name, e->type, &func, &type);
         if (rc == -ENOENT)
             continue;
-        bh_buf_addf(b, "%s%s", between, hooks[i].name);
+        bh_buf_addf(b, "%s%s", between, e->name);
         if (rc < 0)
-            bh_buf_addf(b, " (wrong signature, should be () -> (%s))",
-                        bh_streq(hooks[i].type, ":") ? ""
-                        : hooks[i].type[1] == 'i'    ? "i32"
-                                                     : "i64");
+            bh_buf_addf(b, " (wrong signature, should be %s)", bh_guest_signature(e->type));
         between = ", ";
         right = right && rc == 0;
     }

@@ -6,6 +6,7 @@
 #include "common/base/loop.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/native/native.h"
+#include "scheduler/wasm/guest.h"
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -130,6 +131,7 @@ static int work(const struct options *o)
     int code;
 
     bh_native_start(&o->plugins, tell_plugin);
+    bh_guest_start();
     if (!*to) {
         int rc = bh_runtime_dir(o->runtime, dir, &err);
         rc = rc < 0 ? rc : bh_native_guard(dir, o->plugin_timeout, &err);

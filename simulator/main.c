@@ -9,6 +9,7 @@
 #include "common/flags/feature_gates.h"
 #include "scheduler/decisions/recorder.h"
 #include "scheduler/native/native.h"
+#include "scheduler/wasm/guest.h"
 #include "simulator/console/observe.h"
 #include "simulator/server/kubeconfig_out.h"
 #include "simulator/server/server.h"
@@ -312,6 +313,7 @@ int main(int argc, char **argv)
     bh_log_init("berth-simulator", (int)d.args.verbosity,
                 bh_streq(d.args.log_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
     bh_native_start(&(struct bh_native_options){0}, tell_plugin);
+    bh_guest_start();
     uv_loop_init(&d.loop);
     rc = start(&d, &err);
     if (rc < 0)

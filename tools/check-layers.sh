@@ -34,6 +34,7 @@ scheduler/config: common
 scheduler/extender: common proto scheduler/config
 scheduler/framework: common proto scheduler/cache scheduler/config
 scheduler/native: common plugins/include scheduler/cache scheduler/framework
+scheduler/wasm: common scheduler/cache scheduler/extender scheduler/framework
 scheduler/preemption: common proto scheduler/cache scheduler/framework scheduler/extender
 scheduler/plugins: common proto scheduler/cache scheduler/framework
 scheduler/plugins/*: common proto scheduler/cache scheduler/framework scheduler/plugins/*.h
@@ -56,7 +57,7 @@ scheduler/queue: common proto scheduler/engine/*.h
 scheduler/explain: common proto scheduler/engine/*.h
 scheduler/decisions: common proto scheduler/engine/*.h scheduler/explain
 scheduler/daemon: common proto scheduler/native scheduler/engine/*.h scheduler/queue scheduler/config scheduler/decisions scheduler/explain
-scheduler: common proto scheduler/daemon scheduler/native
+scheduler: common proto scheduler/daemon scheduler/native scheduler/wasm
 simulator/http: common/http common/base
 simulator/server: common proto simulator/http
 simulator/schema: common proto simulator/server

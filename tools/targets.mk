@@ -114,6 +114,10 @@ wasm-differential: ## random WebAssembly modules, here and in node or wabt: make
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
 	@python3 tests/wasm/differential.py --bin $(BUILD)/bin --count $(or $(COUNT),200) $(if $(SEED),--seed $(SEED))
 
+wasm-guests: ## a folder of foreign guests, each in a small cluster: make wasm-guests DIR=/path
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
+	@python3 tests/wasm/guests.py --bin $(BUILD)/bin $(DIR)
+
 doublebook: ## kills while bindings are on the wire: is a node booked twice? make doublebook RUNS=400
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@python3 tests/faults/doublebook.py --bin $(BUILD)/bin --runs $(or $(RUNS),400) $(if $(FAULT_SEED),--seed $(FAULT_SEED))
@@ -237,4 +241,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all wasm-differential simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
+.PHONY: all wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE

@@ -66,6 +66,10 @@ int bh_json_to_wire(const ProtobufCMessageDescriptor *d, const struct bh_json *v
 struct bh_json *bh_pb_to_json(struct bh_arena *a, const ProtobufCMessage *m);
 /* message -> bare bytes */
 void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m);
+/* Makes what is value-typed upstream present where it is not, as Kubernetes' own marshaller writes
+ * it: empty texts, zeros, empty structs. Readers that do without a check for absent fields need it.
+ * false: the arena's limit. */
+bool bh_pb_fill(struct bh_arena *a, ProtobufCMessage *m);
 /* A copy with everything in it; NULL when the arena's limit was hit. */
 ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m);
 

@@ -141,6 +141,32 @@ static void warn_version(struct bh_config_ctx *x, const struct bh_json *tree)
                            d->name, x->version_text);
 }
 
+/* Plugins that are guests have a name only here, and are looked for before names are looked up. */
+static int declare_guests(struct bh_config_ctx *x, struct bh_sched_config *c,
+                          const struct bh_json *tree)
+{
+    if (!bh_plugin_declare_guest)
+        return 0;
+    bh_json_each(profile, bh_json_get(tree, "profiles")) {
+        bh_json_each(e, bh_json_get(profile, "pluginConfig")) {
+            const struct bh_json *args = bh_config_present(e, "args");
+            const char *name = bh_json_get_text(e, "name");
+            struct bh_err err = {0};
+            if (!bh_json_get(args, "guestURL") ||
+                !bh_config_needed(bh_json_get(profile, "plugins"), name))
+                continue;
+            int needs = bh_plugin_declare_guest(name, args, &err);
+            if (needs < 0)
+                return bh_config_fail(x, args,
+                                      "initializing profiles: creating profile for scheduler name "
+                                      "%s: initializing plugin \"%s\": %s",
+                                      bh_json_get_text(profile, "schedulerName"), name, err.msg);
+            c->whole_objects |= (unsigned)needs;
+        }
+    }
+    return 0;
+}
+
 static int from_tree(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_json *tree)
 {
     struct bh_field_errors errs = {.a = x->a};
@@ -153,6 +179,8 @@ static int from_tree(struct bh_config_ctx *x, struct bh_sched_config *c, struct 
         source = v1;
     }
     if (rc < 0)
+        return rc;
+    if ((rc = declare_guests(x, c, source)) < 0)
         return rc;
     warn_version(x, source);
     v1 = bh_config_complete(x, source);

@@ -84,6 +84,7 @@ struct bh_sched_config {
     uint32_t n_profiles;
     struct bh_extender_config *extenders;
     uint32_t n_extenders;
+    unsigned whole_objects; /* that plugins want to see, enum bh_ext_need */
     uint32_t n_warnings;
     const char **warnings;      /* "line 3: ..." */
     const struct bh_json *tree; /* what is in force, as a v1 tree with sorted members */

@@ -18,6 +18,7 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
 {
     const struct bh_sched_config *c = e->opt.config;
     const struct bh_plugin_env env = {.tab = e->tab,
+                                      .ext = &e->ext,
                                       .cache = &e->cache,
                                       .objects = &e->objects,
                                       .reserved = &e->reserved,

@@ -80,6 +80,7 @@ struct bh_ext_object {
     size_t n;
     char *text; /* JSON, NULL = not made yet */
     size_t text_n;
+    struct bh_buf whole; /* as an API server packs it; empty = not made yet */
     uint64_t interest; /* pods */
     uint64_t feed;     /* when it was last put */
 };
@@ -92,6 +93,7 @@ struct bh_ext {
     void *waiting_arg;
     bool in_wait, abandon, closing;
     unsigned needs;
+    bool whole;                    /* plugins see objects as messages */
     bool any_managed;              /* some extender is interested in some pods only */
     struct bh_ext_call_list calls; /* under way, binds too */
     struct bh_ext_bind_list bound; /* over, and the owner has not been told */

@@ -168,13 +168,15 @@ int bh_ext_new(const struct bh_sched_config *c, bool (*waiting)(void *arg), void
                struct bh_ext **ret, struct bh_err *err)
 {
     *ret = NULL;
-    if (c->n_extenders == 0)
+    if (c->n_extenders == 0 && !c->whole_objects)
         return 0;
     if (c->n_extenders > BH_EXT_MAX)
         return bh_err_set(err, -EINVAL, "couldn't build extenders: there are %u, more than %u",
                           c->n_extenders, BH_EXT_MAX);
     struct bh_ext *x = bh_calloc(1, sizeof *x);
-    x->v = bh_calloc(c->n_extenders, sizeof *x->v);
+    x->v = bh_calloc(c->n_extenders + 1, sizeof *x->v);
+    x->needs = c->whole_objects;
+    x->whole = x->needs != 0;
     x->waiting = waiting;
     x->waiting_arg = arg;
     LIST_INIT(&x->calls);

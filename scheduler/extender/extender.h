@@ -71,6 +71,10 @@ unsigned bh_ext_needs(const struct bh_ext *x);
 /* The newest object, bare protobuf message; copied. NULL: it is gone. */
 void bh_ext_put_node(struct bh_ext *x, const char *name, const void *object, size_t n);
 void bh_ext_put_pod(struct bh_ext *x, struct bh_str uid, const void *object, size_t n);
+/* The object as an API server packs it (bh_pb_fill), made once a version. NULL: it is not known.
+ * Until the next change of it. Only with config->whole_objects. */
+const void *bh_ext_whole_node(struct bh_ext *x, const char *name, size_t *ret_n);
+const void *bh_ext_whole_pod(struct bh_ext *x, struct bh_str uid, size_t *ret_n);
 bool bh_ext_knows_node(const struct bh_ext *x, const char *name);
 /* Everything is told anew: what is not put between the two is dropped. */
 void bh_ext_objects_begin(struct bh_ext *x);

@@ -21,6 +21,7 @@ static void drop(struct bh_ext_object *o)
         return;
     free(o->bytes);
     free(o->text);
+    bh_buf_fini(&o->whole);
     free(o);
 }
 
@@ -131,7 +132,8 @@ bool bh_ext_add_node(struct bh_ext *x, struct bh_buf *out, const char *name)
         }
         o->text_n = text.n;
         o->text = bh_buf_take(&text);
-        free(bh_take_ptr(o->bytes));
+        if (!x->whole)
+            free(bh_take_ptr(o->bytes));
     }
     bh_buf_add(out, o->text, o->text_n);
     return true;
@@ -150,4 +152,33 @@ bool bh_ext_add_pod(struct bh_ext *x, struct bh_buf *out, struct bh_str uid, con
             return false;
     }
     return write_json(x, out, &p->base);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static const void *whole(struct bh_ext *x, struct bh_ext_object *o,
+                         const ProtobufCMessageDescriptor *d, size_t *ret_n)
+{
+    ProtobufCMessage *m;
+
+    if (!o || !x->whole)
+        return NULL;
+    if (!o->whole.n) {
+        m = (ProtobufCMessage *)(uintptr_t)unpack(x, o, d);
+        if (!m || !bh_pb_fill(&x->decode, m))
+            return NULL;
+        bh_pb_pack(&o->whole, m);
+    }
+    *ret_n = o->whole.n;
+    return o->whole.p;
+}
+
+const void *bh_ext_whole_node(struct bh_ext *x, const char *name, size_t *ret_n)
+{
+    return whole(x, bh_map_get(&x->nodes, name, strlen(name)), &k8s__node__descriptor, ret_n);
+}
+
+const void *bh_ext_whole_pod(struct bh_ext *x, struct bh_str uid, size_t *ret_n)
+{
+    return whole(x, bh_map_get(&x->pods, uid.p, uid.n), &k8s__pod__descriptor, ret_n);
 }

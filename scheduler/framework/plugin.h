@@ -68,6 +68,7 @@ enum bh_plugin_flags {
 struct bh_plugin;
 struct bh_framework;
 struct bh_cycle;
+struct bh_ext;
 
 /* What a constructor may use; valid as long as the instance. */
 struct bh_plugin_env {
@@ -78,6 +79,7 @@ struct bh_plugin_env {
     struct bh_objects *objects;           /* only Reserve and Unreserve change them (assume) */
     struct bh_reservations *reserved;     /* NULL: Reserve takes nothing */
     struct bh_waiting_pods *waiting;      /* those at Permit; NULL: no plugin lets them wait */
+    struct bh_ext *const *ext; /* keeps whole objects, as config->whole_objects says; may be NULL */
     const struct bh_sched_config *config; /* for bh_sched_config_gate; NULL = defaults */
     bool verify; /* what is kept is compared with what is worked out anew; a difference aborts */
 };
@@ -378,6 +380,11 @@ const struct bh_plugin *bh_plugin_find(const char *name); /* NULL: not registere
 /* Asked for names that are in neither list; NULL: nobody is. What it answers stays. Set before there
  * are threads. */
 extern const struct bh_plugin *(*bh_plugin_find_more)(const char *name);
+/* Told of each entry of pluginConfig with args.guestURL whose plugin is enabled, before names are
+ * looked up: makes it known to bh_plugin_find(). What it needs of whole objects, enum bh_ext_need;
+ * negative errno. NULL: there are no guests. Set before there are threads. */
+extern int (*bh_plugin_declare_guest)(const char *name, const struct bh_json *args,
+                                      struct bh_err *err);
 uint32_t bh_plugin_points(const struct bh_plugin *p); /* BH_POINT_BIT()s of its callbacks */
 /* For a filter_rows that cannot tell for all rows at once: asks p's filter for each (engine). */
 uint32_t bh_filter_one_by_one(struct bh_call *c, const struct bh_plugin *p, uint32_t *rows,

@@ -446,5 +446,6 @@ void bh_native_start(const struct bh_native_options *o, void (*tell_line)(const 
     if (o->policy)
         setenv("BERTH_PLUGIN_POLICY", o->policy, 1);
     all.tell = tell_line ? tell_line : all.tell;
-    bh_plugin_find_more = find;
+    if (!bh_plugin_find_more) /* else it asks us */
+        bh_plugin_find_more = find;
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/wasm/guest.h - plugins that are WebAssembly guests
+ *
+ * The guests of kube-scheduler-wasm-extension, unmodified: a name in pluginConfig whose args have a
+ * guestURL. The guest is read, checked and asked for its events when the configuration is read; its
+ * instances come and go with the engine.
+ *
+ * Owns:    guests and their descriptors, for the life of the process.
+ * Errors:  the original's texts ("wasm: guestURL is required").
+ * Runs in: the look-up in any thread, under a lock; hooks in the engine's.
+ */
+#ifndef BH_GUEST_H
+#define BH_GUEST_H
+
+#include "common/wasm/wasm.h"
+#include "scheduler/framework/plugin.h"
+
+enum bh_guest_hook {
+    BH_GUEST_ENQUEUE,
+    BH_GUEST_PREFILTER,
+    BH_GUEST_ADDPOD,
+    BH_GUEST_REMOVEPOD,
+    BH_GUEST_FILTER,
+    BH_GUEST_POSTFILTER,
+    BH_GUEST_PRESCORE,
+    BH_GUEST_SCORE,
+    BH_GUEST_NORMALIZESCORE,
+    BH_GUEST_RESERVE,
+    BH_GUEST_UNRESERVE,
+    BH_GUEST_PERMIT,
+    BH_GUEST_PREBIND,
+    BH_GUEST_BIND,
+    BH_GUEST_POSTBIND,
+    BH_GUEST_HOOKS
+};
+/* What a scheduler calls: the export's name and its type, as in wasm.h. */
+struct bh_guest_export {
+    const char *name, *type;
+};
+extern const struct bh_guest_export bh_guest_exports[BH_GUEST_HOOKS];
+/* "() -> (i32)" */
+const char *bh_guest_signature(const char *type);
+
+/* From now on configurations may name guests. Before there are threads. */
+void bh_guest_start(void);
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/wasm/guest_int.h - what the files of this room share
+ */
+#ifndef BH_GUEST_INT_H
+#define BH_GUEST_INT_H
+
+#include "common/base/buf.h"
+#include "common/base/map.h"
+#include "scheduler/extender/extender.h"
+#include "scheduler/framework/framework.h"
+#include "scheduler/wasm/guest.h"
+
+#define BH_GUEST_BIT(hook) (1u << (hook))
+
+/* ---- load.c: from args to a module ----------------------------------------------------------- */
+
+/* A guest by its plugin's name. */
+struct bh_guest_plugin {
+    struct bh_guest_plugin *next;
+    struct bh_plugin d; /* what the framework sees */
+    char *name;
+    struct bh_wasm_module *m;
+    char *bytes; /* of the file: is it still the same? */
+    size_t n_bytes;
+    uint32_t func[BH_GUEST_HOOKS];
+    uint32_t hooks; /* bits of those it exports */
+    unsigned needs; /* of whole objects, enum bh_ext_need */
+};
+/* args as the original's plugin configuration, and what else there is to set. */
+struct bh_guest_args {
+    const char *url, *config; /* config: NULL = "" */
+    int32_t severity;
+    const char **argv;
+    uint32_t argc;
+    int64_t timeout_ns; /* of a hook */
+};
+/* -EINVAL: "failed to decode into X PluginConfig: ...". Texts are those of args, lists in a. */
+int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_json *args,
+                       struct bh_guest_args *ret, struct bh_err *err);
+
+/* ---- plugin.c: hooks as the framework's callbacks -------------------------------------------- */
+
+/* Fills the descriptor; events is owned by it. */
+void bh_guest_describe(struct bh_guest_plugin *p, const struct bh_event_reg *events);
+/* What the guest registers for: asked once, with these args. Free it. */
+int bh_guest_events(const struct bh_guest_plugin *p, const struct bh_guest_args *args,
+                    struct bh_event_reg **ret, struct bh_err *err);
+
+/* ---- instance.c: who runs a pod's hooks ------------------------------------------------------- */
+
+/* A plugin of one profile. */
+struct bh_guest {
+    const struct bh_guest_plugin *of;
+    struct bh_guest_args args;
+    struct bh_plugin_env env;
+    struct bh_guest_run *cycle; /* runs the hooks of the pod that was decided last */
+    struct bh_guest_run *free;  /* have no pod */
+    struct bh_map bound;        /* by the pod's uid: its binding cycle is still to come */
+    bh_sym *scored;             /* nodes since PreScore, as normalizescore is going to see them */
+    uint32_t n_scored, cap_scored;
+};
+/* One instance of the module. */
+struct bh_guest_run {
+    struct bh_guest_run *next; /* of the free ones */
+    struct bh_guest *g;
+    struct bh_wasm *w;
+    struct bh_buf uid; /* of the pod whose hooks it runs */
+    struct bh_buf out; /* what the hook wrote to stdout and stderr */
+    bool exited;       /* proc_exit() */
+    uint32_t exit_code;
+    /* ---- of the hook that is running: what it may ask for ---- */
+    struct bh_call *c; /* NULL: no pod */
+    bh_sym node;
+    const struct bh_pod_info *target;
+    const uint32_t *rows; /* PreScore's */
+    uint32_t n_rows;
+    const int64_t *scores; /* of g->scored */
+    const struct bh_diagnosis *why;
+    /* ---- ... and what it answered ---- */
+    struct bh_buf reason, node_names, nominated, events;
+    struct bh_arena arena; /* of the scores below */
+    struct bh_json *normalized;
+    uint64_t value;
+};
+/* The instance that is to run the pod's hook; `begin`: of its first one. NULL: *ret_why. */
+struct bh_guest_run *bh_guest_of(struct bh_call *c, bool begin, const struct bh_status **ret_why);
+/* Without a pod. */
+int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_err *err);
+void bh_guest_run_free(struct bh_guest_run *r); /* NULL allowed */
+/* Its fields of what the hook may ask for are set, and are cleared. NULL: it returned; else the text
+ * of the trap, in a, and r is gone. */
+const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a);
+/* From now on it is that pod's alone. */
+void bh_guest_keep(struct bh_guest_run *r);
+void bh_guest_release(struct bh_guest *g, struct bh_str uid);
+void bh_guest_fini(struct bh_guest *g);
+
+/* ---- host.c, wasi.c: what guests may import --------------------------------------------------- */
+extern const struct bh_wasm_host bh_guest_host[], bh_guest_wasi[];
+extern const size_t bh_guest_n_host, bh_guest_n_wasi;
+#endif

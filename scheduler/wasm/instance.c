@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/wasm/instance.c - instances of a guest, and which of them runs a pod's hooks
+ *
+ * A guest keeps a cycle's state in itself, from prefilter on. So one instance runs the hooks of the
+ * pod that is being decided, and those of a pod whose node is chosen stay with the instance that
+ * chose it until the pod is bound or has given up. One that trapped is thrown away: the next hook of
+ * the pod finds a new one, which is told of the pod by its prefilter.
+ *
+ * Runs in: the engine's thread.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include "scheduler/wasm/guest_int.h"
+
+static struct bh_wasm_host *hosts;
+
+static void join_hosts(void)
+{
+    hosts = bh_calloc(bh_guest_n_host + bh_guest_n_wasi, sizeof *hosts);
+    memcpy(hosts, bh_guest_host, bh_guest_n_host * sizeof *hosts);
+    memcpy(hosts + bh_guest_n_host, bh_guest_wasi, bh_guest_n_wasi * sizeof *hosts);
+}
+
+void bh_guest_run_free(struct bh_guest_run *r)
+{
+    if (!r)
+        return;
+    struct bh_buf *all[] = {&r->uid,        &r->out,       &r->reason,
+                            &r->node_names, &r->nominated, &r->events};
+    for (unsigned i = 0; i < BH_ARRAY_LEN(all); i++)
+        bh_buf_fini(all[i]);
+    bh_arena_fini(&r->arena);
+    bh_wasm_free(r->w);
+    free(r);
+}
+
+/* What it wrote before it trapped comes first. */
+static void add_error(const struct bh_guest_run *r, struct bh_buf *b)
+{
+    if (r->out.n) {
+        bh_buf_add(b, r->out.p, r->out.n);
+        bh_buf_addc(b, '\n');
+    }
+}
+
+/* Runs what is to run before the first hook. */
+static int begin(struct bh_guest_run *r, struct bh_err *err)
+{
+    const struct bh_wasm_module *m = r->g->of->m;
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
+    const char *name = "start";
+    uint64_t v[1] = {0};
+    uint32_t func;
+    enum bh_wasm_trap trap = bh_wasm_start(r->w);
+
+    if (trap == BH_WASM_DONE && (bh_wasm_find(m, name = "_start", ":", &func, NULL) == 0 ||
+                                 bh_wasm_find(m, name = "_initialize", ":", &func, NULL) == 0))
+        trap = bh_wasm_call(r->w, func, v);
+    if (trap != BH_WASM_DONE) {
+        add_error(r, &text);
+        bh_buf_addf(&text, "module[1] function[%s] failed: ", name);
+        bh_wasm_add_trap(r->w, &text);
+        return bh_err_set(err, -EFAULT, "%s", bh_buf_str(&text));
+    }
+    bh_buf_reset(&r->out);
+    return 0;
+}
+
+int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_err *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct bh_wasm_limits limits = BH_WASM_LIMITS;
+    struct bh_guest_run *r = bh_calloc(1, sizeof *r);
+
+    pthread_once(&once, join_hosts);
+    r->g = g;
+    bh_arena_init(&r->arena, (size_t)16 << 20);
+    limits.call_ns = (uint64_t)g->args.timeout_ns;
+    int rc =
+        bh_wasm_new(g->of->m, hosts, bh_guest_n_host + bh_guest_n_wasi, r, &limits, &r->w, err);
+    if (rc == 0)
+        rc = begin(r, err);
+    if (rc < 0) {
+        bh_guest_run_free(r);
+        return bh_err_prefix(err, rc, "failed to create a guest pool: wasm: instantiate error");
+    }
+    *ret = r;
+    return 0;
+}
+
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+static struct bh_str uid_of(const struct bh_call *c)
+{
+    return bh_rec_uid(c->pod->rec);
+}
+
+static void forget(struct bh_guest_run *r)
+{
+    struct bh_guest *g = r->g;
+
+    if (g->cycle == r)
+        g->cycle = NULL;
+    if (r->uid.n && bh_map_get(&g->bound, r->uid.p, r->uid.n) == r)
+        (void)bh_map_del(&g->bound, r->uid.p, r->uid.n);
+    bh_guest_run_free(r);
+}
+
+void bh_guest_keep(struct bh_guest_run *r)
+{
+    struct bh_guest *g = r->g;
+
+    if (g->cycle != r)
+        return;
+    g->cycle = NULL;
+    struct bh_guest_run *was = bh_map_put(&g->bound, r->uid.p, r->uid.n, r);
+    if (was != r)
+        bh_guest_run_free(was);
+}
+
+void bh_guest_release(struct bh_guest *g, struct bh_str uid)
+{
+    struct bh_guest_run *r = bh_map_del(&g->bound, uid.p, uid.n);
+
+    if (!r)
+        return;
+    r->next = g->free;
+    g->free = r;
+}
+
+void bh_guest_fini(struct bh_guest *g)
+{
+    struct bh_map_entry *e;
+
+    bh_guest_run_free(g->cycle);
+    for (struct bh_guest_run *r = g->free, *next; r; r = next) {
+        next = r->next;
+        bh_guest_run_free(r);
+    }
+    for (size_t it = 0; (e = bh_map_next(&g->bound, &it));)
+        bh_guest_run_free(e->value);
+    bh_map_fini(&g->bound);
+    free(g->scored);
+}
+
+/* The cycle's instance, for another pod from now on. */
+static struct bh_guest_run *take(struct bh_call *c, const struct bh_status **ret_why)
+{
+    struct bh_guest *g = (struct bh_guest *)(uintptr_t)c->args;
+    struct bh_str uid = uid_of(c);
+    struct bh_err err = {0};
+
+    if (!g->cycle && g->free) {
+        g->cycle = g->free;
+        g->free = g->free->next;
+    }
+    if (!g->cycle && bh_guest_run_new(g, &g->cycle, &err) < 0) {
+        *ret_why = bh_status_new(c->arena, BH_ERROR, g->of->name, "%s", err.msg);
+        return NULL;
+    }
+    bh_buf_reset(&g->cycle->uid);
+    bh_buf_add(&g->cycle->uid, uid.p, uid.n);
+    g->n_scored = 0;
+    return g->cycle;
+}
+
+struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_status **ret_why)
+{
+    struct bh_guest *g = (struct bh_guest *)(uintptr_t)c->args;
+    struct bh_str uid = uid_of(c);
+    struct bh_guest_run *r = bh_map_get(&g->bound, uid.p, uid.n);
+
+    if (first) { /* an earlier try of the pod is over */
+        bh_guest_release(g, uid);
+        return take(c, ret_why);
+    }
+    if (r)
+        return r;
+    if (g->cycle && bh_str_eq((struct bh_str){bh_buf_str(&g->cycle->uid), g->cycle->uid.n}, uid))
+        return g->cycle;
+    if (!(r = take(c, ret_why)) || !(g->of->hooks & BH_GUEST_BIT(BH_GUEST_PREFILTER)))
+        return r;
+    r->c = c;
+    const char *trap = bh_guest_call(r, BH_GUEST_PREFILTER, c->arena);
+    if (!trap)
+        return r;
+    *ret_why = bh_status_new(c->arena, BH_ERROR, g->of->name, "%s", trap);
+    return NULL;
+}
+
+/* ---- one hook -------------------------------------------------------------------------------- */
+
+const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a)
+{
+    struct bh_buf *answers[] = {&r->out, &r->reason, &r->node_names, &r->nominated, &r->events};
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(answers); i++)
+        bh_buf_reset(answers[i]);
+    bh_arena_reset(&r->arena);
+    r->normalized = NULL;
+    r->value = 0;
+    enum bh_wasm_trap trap = bh_wasm_call(r->w, r->g->of->func[hook], &r->value);
+    r->c = NULL;
+    r->node = BH_SYM_NONE;
+    r->target = NULL;
+    r->n_rows = 0;
+    r->scores = NULL;
+    r->why = NULL;
+    if (trap == BH_WASM_DONE)
+        return NULL;
+    bh_buf_addf(&text, "wasm: %s error: ", bh_guest_exports[hook].name);
+    add_error(r, &text);
+    bh_wasm_add_trap(r->w, &text);
+    forget(r);
+    return bh_arena_strndup(a, bh_buf_str(&text), text.n);
+}

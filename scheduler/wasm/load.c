@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/wasm/load.c - from pluginConfig's args to a guest that the framework finds by name
+ *
+ * Invariants: a name has one guest for the life of the process: descriptors are not changed under an
+ *             engine. Another file under the same name is refused.
+ * Upstream:   kube-scheduler-wasm-extension, scheduler/cmd/scheduler/config.go, plugin/{config,
+ *             url,vfs}.go.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+
+#include "common/base/opt.h"
+#include "scheduler/wasm/guest_int.h"
+
+#define MAIN_HOOKS                                                                                 \
+    (BH_GUEST_BIT(BH_GUEST_FILTER) | BH_GUEST_BIT(BH_GUEST_SCORE) |                                \
+     BH_GUEST_BIT(BH_GUEST_RESERVE) | BH_GUEST_BIT(BH_GUEST_UNRESERVE) |                           \
+     BH_GUEST_BIT(BH_GUEST_PERMIT) | BH_GUEST_BIT(BH_GUEST_BIND))
+
+const struct bh_guest_export bh_guest_exports[BH_GUEST_HOOKS] = {
+    {"enqueue", ":"},         {"prefilter", ":i"},  {"addpod", ":i"},   {"removepod", ":i"},
+    {"filter", ":i"},         {"postfilter", ":I"}, {"prescore", ":i"}, {"score", ":I"},
+    {"normalizescore", ":i"}, {"reserve", ":i"},    {"unreserve", ":"}, {"permit", ":I"},
+    {"prebind", ":i"},        {"bind", ":i"},       {"postbind", ":"},
+};
+
+const char *bh_guest_signature(const char *type)
+{
+    return bh_streq(type, ":") ? "() -> ()" : type[1] == 'i' ? "() -> (i32)" : "() -> (i64)";
+}
+
+static struct {
+    pthread_mutex_t lock;
+    struct bh_guest_plugin *first;
+    const struct bh_plugin *(*others)(const char *name);
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- args ------------------------------------------------------------------------------------ */
+
+static const char *go_type(const struct bh_json *v)
+{
+    switch (v->type) {
+    case BH_JSON_STRING:
+        return "string";
+    case BH_JSON_BOOL:
+        return "bool";
+    case BH_JSON_ARRAY:
+        return "array";
+    case BH_JSON_OBJECT:
+        return "object";
+    default:
+        return "number";
+    }
+}
+
+static int wrong_type(const char *name, const struct bh_json *v, const char *field,
+                      const char *wanted, struct bh_err *err)
+{
+    return bh_err_set(err, -EINVAL,
+                      "failed to decode into %s PluginConfig: json: cannot unmarshal %s into Go "
+                      "struct field PluginConfig.%s of type %s",
+                      name, go_type(v), field, wanted);
+}
+
+static int read_text(const char *name, const struct bh_json *args, const char *field,
+                     const char **ret, struct bh_err *err)
+{
+    const struct bh_json *v = bh_json_get(args, field);
+
+    if (!v || v->type == BH_JSON_NULL)
+        return 0;
+    *ret = bh_json_get_str(args, field);
+    return *ret ? 0 : wrong_type(name, v, field, "string", err);
+}
+
+static int read_argv(struct bh_arena *a, const char *name, const struct bh_json *v,
+                     struct bh_guest_args *ret, struct bh_err *err)
+{
+    if (!v || v->type == BH_JSON_NULL)
+        return 0;
+    if (v->type != BH_JSON_ARRAY)
+        return wrong_type(name, v, "Args", "[]string", err);
+    bh_json_each(e, v) {
+        if (e->type != BH_JSON_STRING)
+            return wrong_type(name, e, "Args", "string", err);
+        ret->argc++;
+    }
+    ret->argv = bh_arena_new_array(a, const char *, ret->argc + 1);
+    uint32_t i = 0;
+    bh_json_each(e, v)
+        ret->argv[i++] = e->s.p;
+    return 0;
+}
+
+int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_json *args,
+                       struct bh_guest_args *ret, struct bh_err *err)
+{
+    const struct bh_wasm_limits limits = BH_WASM_LIMITS;
+    const struct bh_json *severity = bh_json_get(args, "logSeverity"),
+                         *argv = bh_json_get(args, "args");
+    const char *timeout = NULL;
+    int64_t level = bh_json_get_i64(args, "logSeverity", INT64_MIN);
+
+    *ret = (struct bh_guest_args){.timeout_ns = (int64_t)limits.call_ns};
+    int rc = read_text(name, args, "guestURL", &ret->url, err);
+    if (rc == 0)
+        rc = read_text(name, args, "guestConfig", &ret->config, err);
+    if (rc == 0)
+        rc = read_text(name, args, "hookTimeout", &timeout, err);
+    if (rc == 0 && severity && severity->type != BH_JSON_NULL &&
+        (level < INT32_MIN || level > INT32_MAX))
+        rc = wrong_type(name, severity, "logSeverity", "int32", err);
+    if (rc == 0)
+        rc = read_argv(a, name, argv ? argv : bh_json_get(args, "Args"), ret, err);
+    if (rc == 0 && timeout &&
+        (bh_parse_duration_ns(timeout, &ret->timeout_ns) < 0 || ret->timeout_ns <= 0))
+        rc = bh_err_set(err, -EINVAL,
+                        "failed to decode into %s PluginConfig: hookTimeout \"%s\" is no duration "
+                        "above 0, as \"50ms\"",
+                        name, timeout);
+    ret->severity = level == INT64_MIN ? 0 : (int32_t)level;
+    return rc;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static int read_guest(const char *url, char **ret, size_t *ret_n, struct bh_err *err)
+{
+    const char *colon = strchr(url, ':');
+    int scheme = (int)(colon ? colon - url : 0);
+
+    if (!*url)
+        return bh_err_set(err, -EINVAL, "wasm: guestURL is required");
+    if (!colon)
+        return bh_err_set(err, -EINVAL, "wasm: error reading guestURL %s: invalid URL: %s", url,
+                          url);
+    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
+        return bh_err_set(err, -EOPNOTSUPP,
+                          "wasm: error reading guestURL %s: the scheduler has no network: download "
+                          "the guest and name the file, file://PATH",
+                          url);
+    if (strncmp(url, "file://", 7) != 0)
+        return bh_err_set(err, -EINVAL,
+                          "wasm: error reading guestURL %s: unsupported URL scheme: %.*s", url,
+                          scheme, url);
+    int rc = bh_read_file(url + 7, BH_WASM_BYTES_MAX, ret, ret_n);
+    if (rc == 0)
+        return 0;
+    char why[128];
+    snprintf(why, sizeof why, "%s", strerror(-rc)); /* as Go says it */
+    why[0] = (char)tolower((unsigned char)why[0]);
+    return bh_err_set(err, rc, "wasm: error reading guestURL %s: %s %s: %s", url,
+                      rc == -EISDIR ? "read" : "open", url + 7, why);
+}
+
+/* Which objects it can ask for. */
+static unsigned needs_of(const struct bh_wasm_module *m)
+{
+    static const struct {
+        const char *name;
+        unsigned needs;
+    } readers[] = {{"currentPod", BH_EXT_NEED_PENDING},
+                   {"handle.get_waiting_pod", BH_EXT_NEED_PENDING},
+                   {"targetPod", BH_EXT_NEED_PENDING | BH_EXT_NEED_ASSIGNED},
+                   {"node", BH_EXT_NEED_NODES},
+                   {"nodeList", BH_EXT_NEED_NODES}};
+    size_t n;
+    const struct bh_wasm_item *v = bh_wasm_imports(m, &n);
+    unsigned needs = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < BH_ARRAY_LEN(readers); k++)
+            if (bh_str_eq(v[i].name, bh_str_c(readers[k].name)))
+                needs |= readers[k].needs;
+    return needs;
+}
+
+static int find_hooks(struct bh_guest_plugin *p, struct bh_err *err)
+{
+    uint32_t none[2] = {0};
+    size_t n;
+    const struct bh_wasm_item *v = bh_wasm_exports(p->m, &n);
+
+    for (size_t i = 0; i < n; i++)
+        none[0] |= v[i].kind == BH_WASM_MEMORY && bh_str_eq(v[i].name, bh_str_c("memory"));
+    if (!none[0])
+        return bh_err_set(err, -EINVAL, "wasm: guest doesn't export memory[memory]");
+    for (unsigned h = 0; h < BH_GUEST_HOOKS; h++) {
+        const struct bh_guest_export *e = &bh_guest_exports[h];
+        int rc = bh_wasm_find(p->m, e->name, e->type, &p->func[h], NULL);
+        if (rc == -EPROTOTYPE)
+            return bh_err_set(err, -EINVAL,
+                              "wasm: guest exports the wrong signature for func[%s]. should be %s",
+                              e->name, bh_guest_signature(e->type));
+        if (rc == 0)
+            p->hooks |= BH_GUEST_BIT(h);
+    }
+    if (!p->hooks)
+        return bh_err_set(err, -EINVAL, "wasm: guest does not export any plugin functions");
+    if (!(p->hooks & MAIN_HOOKS) && p->hooks != BH_GUEST_BIT(BH_GUEST_PREFILTER))
+        return bh_err_set(err, -EINVAL,
+                          "wasm: filter, score, reserve, permit or bind must be exported");
+    return 0;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void drop(struct bh_guest_plugin *p)
+{
+    bh_wasm_unload(p->m);
+    free(p->bytes);
+    free(p->name);
+    free(p);
+}
+
+static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, struct bh_err *err)
+{
+    struct bh_event_reg *events = NULL;
+    int rc = bh_wasm_load(p->bytes, p->n_bytes, &p->m, err);
+
+    if (rc < 0)
+        return bh_err_prefix(err, rc, "wasm: error compiling guest");
+    if ((rc = find_hooks(p, err)) < 0)
+        return rc;
+    p->needs = needs_of(p->m);
+    if ((rc = bh_guest_events(p, args, &events, err)) < 0)
+        return rc;
+    bh_guest_describe(p, events);
+    return 0;
+}
+
+static struct bh_guest_plugin *known(const char *name)
+{
+    struct bh_guest_plugin *p = all.first;
+
+    while (p && !bh_streq(p->name, name))
+        p = p->next;
+    return p;
+}
+
+static int declare_locked(const char *name, const struct bh_guest_args *args, struct bh_err *err)
+{
+    struct bh_guest_plugin *p = known(name), *neu = bh_calloc(1, sizeof *neu);
+    int rc = read_guest(args->url ? args->url : "", &neu->bytes, &neu->n_bytes, err);
+
+    neu->name = bh_strdup(name);
+    if (rc == 0 && p &&
+        (p->n_bytes != neu->n_bytes || memcmp(p->bytes, neu->bytes, p->n_bytes) != 0))
+        rc = bh_err_set(err, -EBUSY,
+                        "wasm: %s is another guest than the one this process has loaded as %s: "
+                        "start it anew",
+                        args->url, name);
+    if (rc == 0 && !p)
+        rc = load(neu, args, err);
+    if (rc < 0 || p) {
+        drop(neu);
+        return rc < 0 ? rc : (int)p->needs;
+    }
+    neu->next = all.first;
+    all.first = neu;
+    return (int)neu->needs;
+}
+
+static int declare(const char *name, const struct bh_json *json, struct bh_err *err)
+{
+    struct bh_arena a = {0};
+    struct bh_guest_args args;
+
+    bh_arena_init(&a, 0);
+    int rc = bh_guest_args_read(&a, name, json, &args, err);
+    if (rc == 0) {
+        pthread_mutex_lock(&all.lock);
+        rc = declare_locked(name, &args, err);
+        pthread_mutex_unlock(&all.lock);
+    }
+    bh_arena_fini(&a);
+    return rc;
+}
+
+static const struct bh_plugin *find(const char *name)
+{
+    pthread_mutex_lock(&all.lock);
+    const struct bh_guest_plugin *p = known(name);
+    pthread_mutex_unlock(&all.lock);
+    return p ? &p->d : all.others ? all.others(name) : NULL;
+}
+
+void bh_guest_start(void)
+{
+    if (!all.others && bh_plugin_find_more != find)
+        all.others = bh_plugin_find_more;
+    bh_plugin_find_more = find;
+    bh_plugin_declare_guest = declare;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Guests in an engine: every hook, what its answers do, and every way in which it can go wrong. The
+ * guest is tests/guests/wish.c, which does what its configuration says.
+ */
+#include <unistd.h>
+
+#include "scheduler/wasm/guest_int.h"
+#include "tests/unit/scheduler/engine/fixture.h"
+
+#define TIME (INT64_C(1893456000) * 1000000000)
+
+static char url[512]; /* of the guest */
+static const char *wish_file(void)
+{
+    const char *build = getenv("BUILD");
+
+    snprintf(url, sizeof url, "file://%s%s", build && *build ? build : "build",
+             "/tests/guests/wish.wasm");
+    return url;
+}
+
+static bool absent(void)
+{
+    bool no = access(wish_file() + strlen("file://"), R_OK) != 0;
+
+    if (no)
+        bh_test_skip("the guest is not built: clang and wasm-ld are needed");
+    return no;
+}
+
+static const char *profile(struct bh_arena *a, const char *name, const char *args)
+{
+    return bh_arena_printf(a,
+                           "{'schedulerName':'default-scheduler','plugins':{'multiPoint':"
+                           "{'enabled':[{'name':'%s','weight':10}]},'bind':{'disabled':"
+                           "[{'name':'DefaultBinder'}]}},'pluginConfig':[{'name':'%s',"
+                           "'args':%s}]}",
+                           name, name, args);
+}
+
+static void put_pod_object(struct fx *f, const char *name, const char *node)
+{
+    bh_engine_put_raw_message(
+        f->e, BH_KIND_POD,
+        fx_message(f, &k8s__pod__descriptor,
+                   fx_json(f, bh_arena_printf(&f->arena,
+                                              "{'metadata':{'name':'%s','namespace':'default',"
+                                              "'uid':'uid-%s'},'spec':{'containers':[{'name':'c'}],"
+                                              "'nodeName':'%s'}}",
+                                              name, name, node))));
+}
+
+/* Three nodes, and the guest with what it is wished. A minute, so that no busy machine is a trap. */
+static void begin_with(struct fx *f, const char *wish, const char *timeout)
+{
+    static const char *const nodes[] = {"a", "b", "c"};
+    struct bh_arena a = {0};
+
+    bh_arena_init(&a, 0);
+    bh_guest_start();
+    const char *args = bh_arena_printf(
+        &a, "{'guestURL':'%s','guestConfig':'%s','hookTimeout':'%s'}", wish_file(), wish, timeout);
+    fx_init_with(f, profile(&a, "Wish", args),
+                 (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .verify = true});
+    bh_arena_fini(&a);
+    for (unsigned i = 0; i < 3; i++) {
+        fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
+        bh_engine_put_raw_message(
+            f->e, BH_KIND_NODE,
+            fx_message(
+                f, &k8s__node__descriptor,
+                fx_json(f, bh_arena_printf(&f->arena, "{'metadata':{'name':'%s'}}", nodes[i]))));
+    }
+}
+static void begin(struct fx *f, const char *wish)
+{
+    begin_with(f, wish, "1m");
+}
+
+static const struct bh_decision *decide(struct fx *f, const char *name)
+{
+    put_pod_object(f, name, "");
+    return fx_schedule(f, fx_pod(f, name, "'cpu':'10m'", ""));
+}
+
+#define HAS(have, want)                                                                            \
+    do {                                                                                           \
+        const char *h_ = (have), *w_ = (want);                                                     \
+        if (!h_ || !strstr(h_, w_))                                                                \
+            fprintf(stderr, "  line %d: have \"%s\"\n           want \"%s\"\n", __LINE__,          \
+                    h_ ? h_ : "(null)", w_);                                                       \
+        CU_ASSERT(h_ &&strstr(h_, w_));                                                            \
+    } while (0)
+
+/* ---- what it may do -------------------------------------------------------------------------- */
+
+static void test_decides(void)
+{
+    struct fx f;
+
+    if (absent())
+        return;
+    begin(&f, "filter=node");
+    for (unsigned k = 0; k < 2; k++) {
+        const struct bh_decision *d = decide(&f, "p");
+        FX_STR(fx_text(&f, d->node), "c"); /* a scores 0, b 1, c 2 */
+        FX_INT(fx_score(&f, d, "b", "Wish", true), 1);
+        FX_INT(fx_score(&f, d, "c", "Wish", false), 20);
+    }
+    CU_ASSERT(bh_engine_raw_needs(f.e) == (BH_EXT_NEED_PENDING | BH_EXT_NEED_NODES));
+    bh_engine_put_raw(f.e, BH_KIND_NODE, "c", NULL, 0);
+    const struct bh_decision *d = decide(&f, "q");
+    FX_STR(fx_text(&f, d->node), "b");
+    FX_STR(fx_verdict(&f, d, "c"), "Unschedulable: no such node");
+    fx_fini(&f);
+}
+
+static void test_answers(void)
+{
+    static const struct {
+        const char *wish, *node, *message;
+    } rows[] = {
+        {"only=b", "b", ""},
+        {"prefilter=2", "", "0/3 nodes are available: prefilter"},
+        {"prefilter=5", "c", ""},
+        {"prefilter=1", "", "running PreFilter plugin \"Wish\": prefilter"},
+        {"prefilter=-2147483648", "",
+         "running PreFilter plugin \"Wish\": prefilter: status code -2147483648, which there is "
+         "not"},
+        {"filter=2", "", "0/3 nodes are available: 3 filter"},
+        {"filter=3", "", "0/3 nodes are available: 3 filter"},
+        {"filter=2147483647", "", "filter: status code 2147483647, which there is not"},
+        {"filter=reason", "", "BUG: out of memory reading message"},
+        {"prescore=1", "", "running PreScore plugin \"Wish\": [\"a\",\"b\",\"c\"]"},
+        {"prescore=5", "a", ""},
+        {"score=1", "", "plugin \"Wish\" failed with: score"},
+        {"points=101", "", "returns an invalid score 101, it should in the range of [0, 100]"},
+        {"points=-2147483648", "", "returns an invalid score -2147483648,"},
+        {"points=100", "a", ""},
+        {"normalizescore=1", "", "returns an invalid score -1,"},
+        {"normalizescore=short", "", "returns an invalid score -1,"},
+        {"normalizescore=bad", "", "returns an invalid score -1,"},
+    };
+
+    if (absent())
+        return;
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct fx f;
+        begin(&f, rows[i].wish);
+        const struct bh_decision *d = decide(&f, "p");
+        FX_STR(fx_text(&f, d->node), rows[i].node);
+        HAS(d->fit_message ? d->fit_message : d->message ? d->message : "", rows[i].message);
+        fx_fini(&f);
+    }
+}
+
+static void test_post_filter(void)
+{
+    struct fx f;
+
+    if (absent())
+        return;
+    begin(&f, "filter=2 postfilter=2 nominate=b");
+    const struct bh_decision *d = decide(&f, "p");
+    HAS(d->post_filter_message ? d->post_filter_message : "", "{\"a\":2,\"b\":2,\"c\":2}");
+    fx_fini(&f);
+    begin(&f, "filter=2 nominate=b");
+    d = decide(&f, "p");
+    FX_STR(fx_text(&f, d->nominated_node), "b");
+    fx_fini(&f);
+    begin(&f, "filter=2 nominate=x");
+    d = decide(&f, "p");
+    FX_STR(fx_text(&f, d->nominated_node), "");
+    fx_fini(&f);
+}
+
+/* ---- after a node was chosen ----------------------------------------------------------------- */
+
+static struct bh_pending pending(struct fx *f, const char *name)
+{
+    struct fx_pod p = fx_pod(f, name, "'cpu':'10m'", "");
+
+    put_pod_object(f, name, "");
+    return (struct bh_pending){.pod = p.rec, .shape = p.shape};
+}
+
+static void test_binding(void)
+{
+    static const struct {
+        const char *wish, *reserve, *permit, *bind;
+    } rows[] = {
+        {"", "", "", ""},
+        {"reserve=2", "reserve", "", ""},
+        {"reserve=panic", "wasm: reserve error: panic!\nwasm error: unreachable", "", ""},
+        {"permit=2", "", "permit", ""},
+        {"permit=4", "", "permit", ""},
+        {"permit=panic", "", "wasm: permit error: panic!\nwasm error: unreachable", ""},
+        {"bind=2", "", "", "bind"},
+        {"bind=panic", "", "", "wasm: bind error: panic!\nwasm error: unreachable"},
+        {"unreserve=panic postbind=panic", "", "", ""},
+    };
+
+    if (absent())
+        return;
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct bh_bind_order order = {0};
+        struct fx f;
+        int64_t timeout = 0;
+        begin(&f, rows[i].wish);
+        const struct bh_pending p = pending(&f, "p"), q = pending(&f, "q");
+        bh_sym node = bh_engine_schedule(f.e, &p, 0, TIME)->node;
+        CU_ASSERT(bh_engine_assume(f.e, &p, node) == 0);
+        const struct bh_status *s = bh_engine_reserve(f.e, &p, node);
+        HAS(s ? bh_status_message(&f.arena, s) : "", rows[i].reserve);
+        CU_ASSERT((s != NULL) == (*rows[i].reserve != '\0'));
+        if (!s) {
+            s = bh_engine_permit(f.e, &p, node, &timeout);
+            HAS(s ? bh_status_message(&f.arena, s) : "", rows[i].permit);
+            CU_ASSERT((s != NULL) == (*rows[i].permit != '\0'));
+            CU_ASSERT(bh_status_code(s) != BH_WAIT || timeout == INT64_C(2000000000));
+        }
+        CU_ASSERT(bh_engine_schedule(f.e, &q, 0, TIME)->node != BH_SYM_NONE); /* another instance */
+        if (!s) {
+            s = bh_engine_bind(f.e, &p, node, &order);
+            HAS(s ? bh_status_message(&f.arena, s) : "", rows[i].bind);
+            CU_ASSERT((s != NULL) == (*rows[i].bind != '\0'));
+        }
+        if (!s)
+            (void)bh_engine_post_bind(f.e, &p, fx_text(&f, node));
+        bh_engine_unreserve(f.e, &p, node);
+        fx_fini(&f);
+    }
+}
+
+/* ---- traps ----------------------------------------------------------------------------------- */
+
+static void test_traps(void)
+{
+    static const struct {
+        const char *wish, *message;
+    } rows[] = {
+        {"prefilter=panic", "wasm: prefilter error: panic!\nwasm error: unreachable\nwasm stack "
+                            "trace:\n\t"},
+        {"filter=panic", "wasm: filter error: panic!\nwasm error: unreachable\nwasm stack trace:"},
+        {"prescore=panic", "wasm: prescore error: panic!\nwasm error: unreachable"},
+        {"score=panic", "wasm: score error: panic!\nwasm error: unreachable"},
+        {"normalizescore=panic", "returns an invalid score -1,"},
+        {"filter=2 postfilter=panic", "wasm: postfilter error: panic!\nwasm error: unreachable"},
+        {"filter=address", "wasm: filter error: wasm error: out of bounds memory access"},
+        {"filter=memory", "wasm: filter error: out of memory\nwasm error: unreachable"},
+        {"filter=depth", "wasm: filter error: wasm error: stack overflow"},
+        {"filter=exit", "wasm: filter error: module closed with exit_code(3)"},
+        {"filter=names", "wasm: filter error: out of memory reading nodeNames"},
+        {"filter=pointer", "wasm: filter error: out of memory"},
+    };
+
+    if (absent())
+        return;
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct fx f;
+        begin(&f, rows[i].wish);
+        for (unsigned k = 0; k < 2; k++) { /* a new instance traps as well, and nothing is lost */
+            const struct bh_decision *d = decide(&f, "p");
+            FX_STR(fx_text(&f, d->node), "");
+            HAS(d->message               ? d->message
+                : d->post_filter_message ? d->post_filter_message
+                                         : "",
+                rows[i].message);
+        }
+        fx_fini(&f);
+    }
+}
+
+static void test_endless(void)
+{
+    struct fx f;
+
+    if (absent())
+        return;
+    begin_with(&f, "filter=loop", "50ms");
+    HAS(decide(&f, "p")->message, "time limit exceeded");
+    fx_fini(&f);
+}
+
+/* ---- guests that are refused ----------------------------------------------------------------- */
+
+#define M(text)     (text), sizeof(text) - 1
+#define BEGIN       "\0asm\1\0\0\0"
+#define TYPES_I32   "\1\5\1\x60\0\1\x7f"
+#define TYPES_I64   "\1\5\1\x60\0\1\x7e"
+#define ONE_FUNC    "\3\2\1\0"
+#define ONE_PAGE    "\5\3\1\0\1"
+#define RETURNS_I32 "\12\6\1\4\0\x41\0\x0b"
+#define RETURNS_I64 "\12\6\1\4\0\x42\0\x0b"
+
+static void refused(const char *args, const char *why)
+{
+    static unsigned n;
+    struct bh_arena a = {0};
+    struct bh_err err = {0};
+    struct fx f = {0};
+    char name[16];
+
+    bh_arena_init(&a, 0);
+    bh_arena_init(&f.arena, 0);
+    bh_guest_start();
+    snprintf(name, sizeof name, "Bad%u", n++);
+    const char *text = bh_arena_printf(
+        &a,
+        "{'apiVersion':'kubescheduler.config.k8s.io/v1','kind':'KubeSchedulerConfiguration',"
+        "'profiles':[%s]}",
+        profile(&a, name, args));
+    CU_ASSERT(bh_sched_config_new(fx_json(&f, text), &f.config, &err) == -EINVAL);
+    HAS(err.msg, why);
+    bh_arena_fini(&a);
+    bh_arena_fini(&f.arena);
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *why;
+    } modules[] = {
+        {M("text"), "wasm: error compiling guest: "},
+        {M(BEGIN), "wasm: guest doesn't export memory[memory]"},
+        {M(BEGIN ONE_PAGE "\7\12\1\6memory\2\0"),
+         "wasm: guest does not export any plugin functions"},
+        {M(BEGIN TYPES_I64 ONE_FUNC ONE_PAGE "\7\x13\2\6memory\2\0\6filter\0\0" RETURNS_I64),
+         "wasm: guest exports the wrong signature for func[filter]. should be () -> (i32)"},
+        {M(BEGIN TYPES_I32 ONE_FUNC ONE_PAGE "\7\x12\2\6memory\2\0\5score\0\0" RETURNS_I32),
+         "wasm: guest exports the wrong signature for func[score]. should be () -> (i64)"},
+        {M(BEGIN TYPES_I32 ONE_FUNC ONE_PAGE "\7\x15\2\6memory\2\0\10prescore\0\0" RETURNS_I32),
+         "wasm: filter, score, reserve, permit or bind must be exported"},
+    };
+    struct bh_arena a = {0};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(modules); i++) {
+        char path[] = "/tmp/berth-guest-XXXXXX";
+        int fd = mkstemp(path);
+        CU_ASSERT_FATAL(fd >= 0);
+        CU_ASSERT(write(fd, modules[i].bytes, modules[i].n) == (ssize_t)modules[i].n);
+        close(fd);
+        bh_arena_init(&a, 0);
+        refused(bh_arena_printf(&a, "{'guestURL':'file://%s'}", path), modules[i].why);
+        bh_arena_fini(&a);
+        unlink(path);
+    }
+    refused("{'guestURL':''}", "wasm: guestURL is required");
+    refused("{'guestURL':'x.wasm'}", "wasm: error reading guestURL x.wasm: invalid URL: x.wasm");
+    refused("{'guestURL':'oci://x/y'}",
+            "wasm: error reading guestURL oci://x/y: unsupported URL scheme: oci");
+    refused("{'guestURL':'https://x/y'}", "the scheduler has no network");
+    refused("{'guestURL':'file:///no/such'}",
+            "wasm: error reading guestURL file:///no/such: open /no/such: no such file or "
+            "directory");
+    refused("{'guestURL':'file:///tmp'}", "read /tmp: is a directory");
+    refused("{'guestURL':7}", "PluginConfig: json: cannot unmarshal number into Go struct field "
+                              "PluginConfig.guestURL of type string");
+    refused("{'guestURL':'file:///tmp','guestConfig':{}}",
+            "cannot unmarshal object into Go struct field PluginConfig.guestConfig of type string");
+    refused("{'guestURL':'file:///tmp','logSeverity':'x'}",
+            "PluginConfig.logSeverity of type int32");
+    refused("{'guestURL':'file:///tmp','args':'x'}", "PluginConfig.Args of type []string");
+    refused("{'guestURL':'file:///tmp','hookTimeout':'0s'}", "is no duration above 0");
+    if (absent())
+        return;
+    bh_arena_init(&a, 0);
+    refused(bh_arena_printf(&a, "{'guestURL':'%s','guestConfig':'start=panic'}", wish_file()),
+            "failed to create a guest pool: wasm: instantiate error: panic!\nmodule[1] "
+            "function[_start] failed: wasm error: unreachable\nwasm stack trace:\n\t");
+    refused(bh_arena_printf(&a, "{'guestURL':'%s','guestConfig':'enqueue=panic'}", wish_file()),
+            "wasm: enqueue error: panic!\nwasm error: unreachable");
+    bh_arena_fini(&a);
+}
+
+BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_answers},
+         {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
+         {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused})
