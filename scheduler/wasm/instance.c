@@ -58,6 +58,8 @@ static int begin(struct bh_guest_run *r, struct bh_err *err)
     if (trap == BH_WASM_DONE && (bh_wasm_find(m, name = "_start", ":", &func, NULL) == 0 ||
                                  bh_wasm_find(m, name = "_initialize", ":", &func, NULL) == 0))
         trap = bh_wasm_call(r->w, func, v);
+    if (r->exited && r->exit_code == 0) /* main() is over, the guest is there */
+        trap = BH_WASM_DONE;
     if (trap != BH_WASM_DONE) {
         add_error(r, &text);
         bh_buf_addf(&text, "module[1] function[%s] failed: ", name);

@@ -33,7 +33,7 @@ spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
 def config(guest):
     plugins = {"multiPoint": {"enabled": [{"name": "Guest"}]}, "bind": {"disabled": [{"name": "DefaultBinder"}],
                                                                        "enabled": [{"name": "DefaultBinder"}]}}
-    args = {"guestURL": f"file://{guest}", "guestConfig": "{}", "hookTimeout": "10s"}
+    args = {"guestURL": f"file://{guest}", "hookTimeout": "10s"}
     return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": plugins, "pluginConfig": [{"name": "Guest", "args": args}]}]}
 
@@ -49,8 +49,9 @@ def verdict(bin_dir, guest, work):
     code, text = run(f"{bin_dir}/berth", "simulate", "-f", work / "cluster.yaml", "--config", work / "config.yaml")
     refused = re.search(r"wasm: .*", text)
     pod = re.search(r"good-pod +(.*)", text)
-    if code in (0, 1) and pod:
-        return True, pod[1]
+    why = re.search(r"1 +test/good-pod +(.*)", text)
+    if pod:
+        return 0 <= code < 128, pod[1].replace(" <none>", "") + (why[1] if why else "")
     return code in (1, 2) and bool(refused), f"refused: {refused[0]}" if refused else text.strip()
 
 
