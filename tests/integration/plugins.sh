@@ -165,3 +165,44 @@ expect "and of what did not return" 'callback does not return.* plugin="Strange"
 pod other '' | sed 's/spec: {/spec: {schedulerName: plain, /' | k create -f - >/dev/null
 bound() { [ -n "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" ]; }
 eventually "pods of other profiles are scheduled" 20 bound other
+kill -TERM "$up_pid"
+wait "$up_pid"
+
+# ---- WebAssembly guests: one that decides, twice with other args; one that refuses at Permit; one that traps
+guest() { printf '{name: %s, args: {guestURL: "file://%s", guestConfig: "%s", hookTimeout: 1m}}' "$@"; }
+number=$(realpath "$build")/plugins/wasm/nodenumber.wasm
+wish=$(realpath "$build")/tests/guests/wish.wasm
+if [ ! -e "$number" ]; then
+    skip "WebAssembly guests" "they are not built: clang and wasm-ld are needed"
+    exit
+fi
+config "schedulerName: default-scheduler
+  plugins: {multiPoint: {enabled: [{name: NodeNumber, weight: 10}, {name: Strict}]}}
+  pluginConfig: [$(guest NodeNumber "$number" ''), $(guest Strict "$number" strict)]
+- schedulerName: refuses
+  plugins: {multiPoint: {enabled: [{name: Refuses}]}}
+  pluginConfig: [$(guest Refuses "$wish" 'filter=node permit=2')]
+- schedulerName: traps
+  plugins: {multiPoint: {enabled: [{name: Traps}]}}
+  pluginConfig: [$(guest Traps "$wish" 'filter=panic')]
+- schedulerName: reverse
+  plugins: {multiPoint: {enabled: [{name: Reverse, weight: 100}]}}
+  pluginConfig: [$(guest Reverse "$number" reverse)]" >"$work/guests.yaml"
+{ node n1 '' 4 8Gi; node n2 '' 4 8Gi; } >"$work/numbered.yaml"
+by() { pod "$2" '' | sed "s/spec: {/spec: {schedulerName: $1, /"; }
+{ for i in 1 2 3; do pod "p$i" ''; done; by traps t1; by reverse r2; } >"$work/numbers.yaml"
+s --config "$work/guests.yaml" -f "$work/numbered.yaml" -f "$work/numbers.yaml" >"$work/guested" 2>&1
+expect "a guest chooses" 'default +p2 +Scheduled +n2$' cat "$work/guested"
+expect "and filters" '2 node\(s\) had another number than the pod' cat "$work/guested"
+expect "the same with other args" 'default +r2 +Scheduled +n1$' cat "$work/guested"
+expect "a trap is the pod's error, with guest, hook and trace" \
+    'running "Traps" filter plugin: wasm: filter error: panic!.wasm error: unreachable.wasm stack trace:' cat "$work/guested"
+start_up --binders 1 --no-example --config "$work/guests.yaml" || exit 1
+k create -f "$work/numbered.yaml" >/dev/null
+{ by traps t1; by refuses f1; pod p3 ''; pod p2 ''; } | k create -f - >/dev/null
+eventually "in the running scheduler, too" 30 on p2 n2
+eventually "one that refuses at Permit" 30 says f1 permit
+eventually "one that traps" 30 says t1 'wasm: filter error: panic!'
+eventually "one that filters" 30 says p3 'node(s) had another number than the pod'
+pod p1 '' | k create -f - >/dev/null
+eventually "and other profiles go on" 30 on p1 n1
