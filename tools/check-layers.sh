@@ -56,7 +56,7 @@ scheduler/engine/fast: common proto scheduler/cache scheduler/config scheduler/f
 scheduler/queue: common proto scheduler/engine/*.h
 scheduler/explain: common proto scheduler/engine/*.h
 scheduler/decisions: common proto scheduler/engine/*.h scheduler/explain
-scheduler/daemon: common proto scheduler/native scheduler/engine/*.h scheduler/queue scheduler/config scheduler/decisions scheduler/explain
+scheduler/daemon: common proto scheduler/native scheduler/wasm scheduler/engine/*.h scheduler/queue scheduler/config scheduler/decisions scheduler/explain
 scheduler: common proto scheduler/daemon scheduler/native scheduler/wasm
 simulator/http: common/http common/base
 simulator/server: common proto simulator/http

@@ -19,6 +19,7 @@
 #include "common/base/log.h"
 #include "scheduler/daemon/control.h"
 #include "scheduler/daemon/daemon.h"
+#include "scheduler/wasm/guest.h"
 
 #define RAW_LATE_NS UINT64_C(10000000000)
 
@@ -45,6 +46,7 @@ void bh_sched_extenders_start(struct bh_sched_daemon *d)
 {
     int fd = bh_engine_extenders_fd(d->engine);
 
+    bh_guest_set_metrics(d->metrics);
     if (fd < 0)
         return;
     bh_engine_extenders_metrics(d->engine, d->metrics);

@@ -44,4 +44,7 @@ const char *bh_guest_signature(const char *type);
 
 /* From now on configurations may name guests. Before there are threads. */
 void bh_guest_start(void);
+/* berth_wasm_*, of the engine's thread that answers scrapes. */
+struct bh_metrics;
+void bh_guest_set_metrics(struct bh_metrics *m);
 #endif

@@ -26,6 +26,9 @@ struct bh_guest_plugin {
     uint32_t func[BH_GUEST_HOOKS];
     uint32_t hooks; /* bits of those it exports */
     unsigned needs; /* of whole objects, enum bh_ext_need */
+    /* ---- for metrics; the engine's thread ---- */
+    uint64_t calls[BH_GUEST_HOOKS], traps[BH_GUEST_HOOKS];
+    uint32_t instances, pages; /* pages: the most that one has had */
 };
 /* args as the original's plugin configuration, and what else there is to set. */
 struct bh_guest_args {
@@ -44,14 +47,14 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
 /* Fills the descriptor; events is owned by it. */
 void bh_guest_describe(struct bh_guest_plugin *p, const struct bh_event_reg *events);
 /* What the guest registers for: asked once, with these args. Free it. */
-int bh_guest_events(const struct bh_guest_plugin *p, const struct bh_guest_args *args,
+int bh_guest_events(struct bh_guest_plugin *p, const struct bh_guest_args *args,
                     struct bh_event_reg **ret, struct bh_err *err);
 
 /* ---- instance.c: who runs a pod's hooks ------------------------------------------------------- */
 
 /* A plugin of one profile. */
 struct bh_guest {
-    const struct bh_guest_plugin *of;
+    struct bh_guest_plugin *of;
     struct bh_guest_args args;
     struct bh_plugin_env env;
     struct bh_guest_run *cycle; /* runs the hooks of the pod that was decided last */

@@ -32,6 +32,7 @@ void bh_guest_run_free(struct bh_guest_run *r)
     for (unsigned i = 0; i < BH_ARRAY_LEN(all); i++)
         bh_buf_fini(all[i]);
     bh_arena_fini(&r->arena);
+    r->g->of->instances -= r->w != NULL;
     bh_wasm_free(r->w);
     free(r);
 }
@@ -82,6 +83,7 @@ int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_er
     limits.call_ns = (uint64_t)g->args.timeout_ns;
     int rc =
         bh_wasm_new(g->of->m, hosts, bh_guest_n_host + bh_guest_n_wasi, r, &limits, &r->w, err);
+    g->of->instances += rc == 0;
     if (rc == 0)
         rc = begin(r, err);
     if (rc < 0) {
@@ -204,7 +206,11 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     bh_arena_reset(&r->arena);
     r->normalized = NULL;
     r->value = 0;
-    enum bh_wasm_trap trap = bh_wasm_call(r->w, r->g->of->func[hook], &r->value);
+    struct bh_guest_plugin *p = r->g->of;
+    enum bh_wasm_trap trap = bh_wasm_call(r->w, p->func[hook], &r->value);
+    p->calls[hook]++;
+    p->traps[hook] += trap != BH_WASM_DONE;
+    p->pages = BH_MAX(p->pages, bh_wasm_pages(r->w));
     r->c = NULL;
     r->node = BH_SYM_NONE;
     r->target = NULL;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "common/base/metrics.h"
 #include "common/base/opt.h"
 #include "scheduler/wasm/guest_int.h"
 
@@ -293,4 +294,45 @@ void bh_guest_start(void)
         all.others = bh_plugin_find_more;
     bh_plugin_find_more = find;
     bh_plugin_declare_guest = declare;
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static void on_scrape(void *arg)
+{
+    struct bh_metrics *m = arg;
+    struct bh_metric *calls = bh_metric_find(m, "berth_wasm_calls_total"),
+                     *traps = bh_metric_find(m, "berth_wasm_traps_total"),
+                     *memory = bh_metric_find(m, "berth_wasm_memory_bytes"),
+                     *instances = bh_metric_find(m, "berth_wasm_instances");
+
+    pthread_mutex_lock(&all.lock);
+    for (const struct bh_guest_plugin *p = all.first; p; p = p->next) {
+        for (unsigned h = 0; h < BH_GUEST_HOOKS; h++) {
+            const char *hook = bh_guest_exports[h].name;
+            if (!(p->hooks & BH_GUEST_BIT(h)))
+                continue;
+            bh_cell_advance(bh_metric_cell(calls, p->name, hook), (double)p->calls[h]);
+            bh_cell_advance(bh_metric_cell(traps, p->name, hook), (double)p->traps[h]);
+        }
+        bh_cell_set(bh_metric_cell(memory, p->name), (double)p->pages * (double)BH_WASM_PAGE);
+        bh_cell_set(bh_metric_cell(instances, p->name), p->instances);
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+void bh_guest_set_metrics(struct bh_metrics *m)
+{
+    if (!all.first || bh_metric_find(m, "berth_wasm_calls_total"))
+        return; /* there are no guests, or another engine of the process has said it */
+    bh_metric_new(m, BH_COUNTER, "berth_wasm_calls_total", "Hooks of WebAssembly guests that ran.",
+                  "plugin,hook", NULL, 0);
+    bh_metric_new(m, BH_COUNTER, "berth_wasm_traps_total",
+                  "Hooks of WebAssembly guests that trapped.", "plugin,hook", NULL, 0);
+    bh_metric_new(m, BH_GAUGE, "berth_wasm_memory_bytes",
+                  "The most memory that an instance of a WebAssembly guest has had.", "plugin",
+                  NULL, 0);
+    bh_metric_new(m, BH_GAUGE, "berth_wasm_instances", "Instances of WebAssembly guests.", "plugin",
+                  NULL, 0);
+    bh_metrics_on_scrape(m, on_scrape, m);
 }

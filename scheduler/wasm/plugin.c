@@ -312,7 +312,8 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
 {
     struct bh_guest *g = bh_arena_new(env->arena, struct bh_guest);
 
-    g->of = bh_container_of(env->plugin, struct bh_guest_plugin, d);
+    g->of = (struct bh_guest_plugin *)(uintptr_t)bh_container_of(env->plugin,
+                                                                 const struct bh_guest_plugin, d);
     g->env = *env;
     int rc = bh_guest_args_read(env->arena, g->of->name, args, &g->args, err);
     if (rc == 0)
@@ -406,7 +407,7 @@ static struct bh_event_reg *read_events(const struct bh_buf *b, bool *all)
     return r;
 }
 
-int bh_guest_events(const struct bh_guest_plugin *p, const struct bh_guest_args *args,
+int bh_guest_events(struct bh_guest_plugin *p, const struct bh_guest_args *args,
                     struct bh_event_reg **ret, struct bh_err *err)
 {
     struct bh_guest g = {.of = p, .args = *args};
