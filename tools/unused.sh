@@ -17,9 +17,6 @@ bh_api_in_flight: what the limit of requests is tested by
 bh_log_dropped: what a full pipe costs is tested by it
 bh_resources_count: bounded memory is tested by it
 bh_reviews_count: bounded memory is tested by it
-bh_wasm_fail: for host functions; the scheduler has none for guests yet
-bh_wasm_memory: as bh_wasm_fail
-bh_wasm_pages: as bh_wasm_fail
 bh_bus_send_bytes: what a stranger may send is tested with it
 '
 [ -d "$build/obj" ] || { echo "tools/unused.sh: no $build/obj: run make first" >&2; exit 2; }

@@ -90,7 +90,6 @@ struct bh_guest_run {
 struct bh_guest_run *bh_guest_of(struct bh_call *c, bool begin, const struct bh_status **ret_why);
 /* Without a pod. */
 int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_err *err);
-void bh_guest_run_free(struct bh_guest_run *r); /* NULL allowed */
 /* Its fields of what the hook may ask for are set, and are cleared. NULL: it returned; else the text
  * of the trap, in a, and r is gone. */
 const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a);

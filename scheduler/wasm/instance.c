@@ -23,7 +23,7 @@ static void join_hosts(void)
     memcpy(hosts + bh_guest_n_host, bh_guest_wasi, bh_guest_n_wasi * sizeof *hosts);
 }
 
-void bh_guest_run_free(struct bh_guest_run *r)
+static void run_free(struct bh_guest_run *r)
 {
     if (!r)
         return;
@@ -87,7 +87,7 @@ int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_er
     if (rc == 0)
         rc = begin(r, err);
     if (rc < 0) {
-        bh_guest_run_free(r);
+        run_free(r);
         return bh_err_prefix(err, rc, "failed to create a guest pool: wasm: instantiate error");
     }
     *ret = r;
@@ -109,7 +109,7 @@ static void forget(struct bh_guest_run *r)
         g->cycle = NULL;
     if (r->uid.n && bh_map_get(&g->bound, r->uid.p, r->uid.n) == r)
         (void)bh_map_del(&g->bound, r->uid.p, r->uid.n);
-    bh_guest_run_free(r);
+    run_free(r);
 }
 
 void bh_guest_keep(struct bh_guest_run *r)
@@ -121,7 +121,7 @@ void bh_guest_keep(struct bh_guest_run *r)
     g->cycle = NULL;
     struct bh_guest_run *was = bh_map_put(&g->bound, r->uid.p, r->uid.n, r);
     if (was != r)
-        bh_guest_run_free(was);
+        run_free(was);
 }
 
 void bh_guest_release(struct bh_guest *g, struct bh_str uid)
@@ -138,13 +138,13 @@ void bh_guest_fini(struct bh_guest *g)
 {
     struct bh_map_entry *e;
 
-    bh_guest_run_free(g->cycle);
+    run_free(g->cycle);
     for (struct bh_guest_run *r = g->free, *next; r; r = next) {
         next = r->next;
-        bh_guest_run_free(r);
+        run_free(r);
     }
     for (size_t it = 0; (e = bh_map_next(&g->bound, &it));)
-        bh_guest_run_free(e->value);
+        run_free(e->value);
     bh_map_fini(&g->bound);
     free(g->scored);
 }
