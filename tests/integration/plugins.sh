@@ -206,3 +206,5 @@ eventually "one that traps" 30 says t1 'wasm: filter error: panic!'
 eventually "one that filters" 30 says p3 'node(s) had another number than the pod'
 pod p1 '' | k create -f - >/dev/null
 eventually "and other profiles go on" 30 on p1 n1
+expect "metrics count the trap" 'berth_wasm_traps_total\{plugin="Traps",hook="filter"\} [1-9]' \
+    curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"
