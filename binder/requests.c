@@ -157,6 +157,7 @@ void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__Wor
 {
     const Berth__EventText *e = it->event;
     const char *controller = e->reporting_controller ? e->reporting_controller : "";
+    const bool of_node = it->kind == BERTH__WORK_KIND__WORK_EVENT && it->node && *it->node;
     char now[40], name[256], instance[640];
     int64_t wall = bh_wall_ns();
 
@@ -171,10 +172,12 @@ void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__Wor
         body,
         "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":%s,"
         "\"namespace\":%s},\"eventTime\":%s,\"reportingController\":%s,"
-        "\"reportingInstance\":%s,\"action\":%s,\"reason\":%s,\"regarding\":{\"kind\":\"Pod\","
-        "\"apiVersion\":\"v1\",\"namespace\":%s,\"name\":%s,\"uid\":%s",
-        name, it->namespace_, now, controller, instance, e->action, e->reason, it->namespace_,
-        it->name, it->uid);
+        "\"reportingInstance\":%s,\"action\":%s,\"reason\":%s,\"regarding\":{\"kind\":%s,"
+        "\"apiVersion\":\"v1\",\"name\":%s,\"uid\":%s",
+        name, it->namespace_, now, controller, instance, e->action, e->reason,
+        of_node ? "Node" : "Pod", it->name, it->uid);
+    if (!of_node)
+        bh_buf_add_json(body, ",\"namespace\":%s", it->namespace_);
     if (e->regarding_resource_version && *e->regarding_resource_version)
         bh_buf_add_json(body, ",\"resourceVersion\":%s", e->regarding_resource_version);
     bh_buf_add_json(body, "},\"note\":%s,\"type\":%s}", e->note, e->type);

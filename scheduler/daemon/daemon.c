@@ -45,6 +45,21 @@ static bool check_binders(void *arg)
     return s.binders > 0;
 }
 
+static void is_missed(void *arg, const char *plugin BH_UNUSED, const char *aside, bool skips)
+{
+    *(bool *)arg |= aside && !skips;
+}
+
+/* Pods whose profile has a plugin that is put aside are not scheduled, if its entry does not say
+ * that it can be done without. */
+static bool check_plugins(void *arg BH_UNUSED)
+{
+    bool missed = false;
+
+    bh_native_each(is_missed, &missed);
+    return !missed;
+}
+
 /* The sockets only wake the loop: draining happens in the turn, in its order. */
 static bool wake(void *arg)
 {
@@ -141,6 +156,7 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
         {"snapshot", check_snapshot, d, false, true},
         {"sched-handler-sync", check_feed, d, false, true},
         {"binders", check_binders, d, false, true},
+        {"plugins", check_plugins, d, false, true},
         {0},
     };
     struct bh_engine_options eo = {.config = d->o.config,

@@ -11,6 +11,7 @@
  */
 #include "common/flags/feature_gates.h"
 #include "scheduler/daemon/metrics_int.h"
+#include "scheduler/native/native.h"
 
 #define KUBERNETES_BINARY "1.36.2"
 
@@ -29,7 +30,7 @@ static const char kinds[] = "counter gauge histogram"; /* by enum bh_metric_kind
         X(limit), X(alone), X(algorithm_s), X(attempts_hist), X(victims), X(preemptions),          \
         X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped), X(record_full), \
         X(record_cpu), X(record_attempts), X(record_bytes), X(group_attempts), X(group_attempt_s), \
-        X(group_algorithm_s)
+        X(group_algorithm_s), X(plugins)
 #define NAME(member)   #member
 #define OFFSET(member) offsetof(struct bh_sched_metrics, member)
 static const char *const names[] = {MEMBERS(NAME)};
@@ -87,6 +88,11 @@ static void make_versions(struct bh_metrics *r, const struct bh_feature_gates *g
     snprintf(emulation, sizeof(emulation), "1.%d", g->emulated);
     snprintf(min_compat, sizeof(min_compat), "1.%d", g->min_compatibility);
     bh_cell_set(bh_metric_cell(version, KUBERNETES_BINARY, "kube", emulation, min_compat), 1);
+}
+
+static void on_native(void *arg, const char *plugin, const char *aside, bool skips BH_UNUSED)
+{
+    bh_cell_set(bh_metric_cell(arg, plugin, aside ? "PutAside" : "Active"), 1);
 }
 
 static void on_gate(void *arg, const struct bh_feature_state *s)
@@ -260,6 +266,7 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d)
     bh_feature_gates_init(&defaults);
     bh_feature_gates_each(d->o.gates ? d->o.gates : &defaults, on_gate, f);
     make_versions(r, d->o.gates ? d->o.gates : &defaults);
+    bh_native_each(on_native, m->plugins); /* a process loads them before, and keeps them */
     bh_metrics_on_scrape(r, fill, d);
     bh_metrics_add_process(r, "berth-scheduler");
     bh_sched_observe_init(d);

@@ -13,8 +13,12 @@
  * an unknown outcome is not repeated, because another host may decide about the pod by now. (The
  * API server binds a pod once, whichever host asks.)
  */
+#include <limits.h>
+#include <unistd.h>
+
 #include "common/base/log.h"
 #include "scheduler/daemon/daemon.h"
+#include "scheduler/native/native.h"
 
 /* A new term is another time: what belongs to the old one ends first (bh_sched_lease_turn). */
 bool bh_sched_leads(const struct bh_sched_daemon *d)
@@ -139,6 +143,27 @@ static void tell_watcher(struct bh_sched_daemon *d)
         bh_feed_tell(&d->in.feed);
 }
 
+/* About the node that this runs on, as kube-proxy's events: that it is a plugin of this host which
+ * ends the scheduler is nobody else's. The lease is the watcher's, and may change hosts. */
+static void aside_event(void *arg, const char *plugin, const char *aside, bool skips)
+{
+    struct bh_sched_daemon *d = arg;
+    char host[HOST_NAME_MAX + 1] = "";
+
+    if (!aside || gethostname(host, sizeof host - 1) < 0 || !*host)
+        return;
+    struct bh_work *w = bh_work_new(BERTH__WORK_KIND__WORK_EVENT, bh_str_c("default"),
+                                    bh_str_c(host), bh_str_c(host));
+    w->item.node = bh_strdup(host);
+    bh_work_event(w, "Warning", "PluginPutAside", "Scheduling",
+                  bh_asprintf("Plugin \"%s\": %s. %s", plugin, aside,
+                              skips ? "Its pods are scheduled without it"
+                                    : "Pods of profiles that use it are not scheduled"),
+                  d->o.config ? d->o.config->profiles[0].scheduler_name : "default-scheduler",
+                  NULL);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
 void bh_sched_lease_turn(struct bh_sched_daemon *d)
 {
     bool leads = bh_sched_leads(d);
@@ -168,6 +193,7 @@ void bh_sched_lease_turn(struct bh_sched_daemon *d)
         if (!d->lease.stood_by && !no_election(d))
             d->lease.strays_until_ns = d->in.lease_until_ns + BH_BUS_GRANT_TAIL_NS;
         grant_all(d);
+        bh_native_each(aside_event, d);
         if (d->lease.stood_by && d->lease.term) /* what a rejected pod waited for may be over */
             bh_queue_wake_all(d->queue, bh_sched_now(d));
     }

@@ -57,7 +57,7 @@ struct bh_sched_metrics {
     /* Berth's own */
     struct bh_cell *outcome_cells[8]; /* by outcome, made at the first one */
     struct bh_metric *outcomes, *ledger, *adopted, *engine, *snapshot, *control, *depth, *limit,
-        *alone;
+        *alone, *plugins;
 };
 /* daemon_observe.c */
 /* At a scrape: what was only counted. */

@@ -41,6 +41,8 @@ static struct {
     uint32_t n;
     int64_t limit_ns;
     bool watched;
+    const struct bh_native_plugin *of[BH_NATIVE_MARKED];
+    uint32_t n_of;
     struct bh_arena arena;
     struct bh_json *inventory;
 } guard;
@@ -226,12 +228,12 @@ static void write_inventory(const struct bh_native_file *f, const struct bh_nati
 
 void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_native_plugin *p)
 {
-    static uint32_t n;
     bool aside;
 
-    if (!guard.dir || n == BH_NATIVE_MARKED)
+    if (!guard.dir || guard.n_of == BH_NATIVE_MARKED)
         return;
-    p->index = n++;
+    p->index = guard.n_of++;
+    guard.of[p->index] = p;
     snprintf(bh_native_mark->of[p->index].name, sizeof bh_native_mark->of[0].name, "%s", p->d.name);
     snprintf(bh_native_mark->of[p->index].sha256, sizeof bh_native_mark->of[0].sha256, "%s",
              f->sha256);
@@ -244,4 +246,11 @@ void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_nati
     }
     write_inventory(f, p, crashes);
     start_watch();
+}
+
+void bh_native_each(void (*fn)(void *arg, const char *plugin, const char *aside, bool skips),
+                    void *arg)
+{
+    for (uint32_t i = 0; i < guard.n_of; i++)
+        fn(arg, guard.of[i]->d.name, guard.of[i]->aside, guard.of[i]->skips);
 }

@@ -68,4 +68,8 @@ int bh_native_refresh(struct bh_err *err);
  * plugin is loaded). 0; -EINVAL, -errno. */
 int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err *err);
 #define BH_NATIVE_INVENTORY "plugins.json" /* in the runtime directory: what it loaded */
+/* Those that a guarded process loaded. aside: why its code is not run, NULL: it is; skips: its pods
+ * are scheduled without it then. Texts live as long as the process. */
+void bh_native_each(void (*fn)(void *arg, const char *plugin, const char *aside, bool skips),
+                    void *arg);
 #endif

@@ -165,6 +165,13 @@ expect "and of what did not return" 'callback does not return.* plugin="Strange"
 pod other '' | sed 's/spec: {/spec: {schedulerName: plain, /' | k create -f - >/dev/null
 bound() { [ -n "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" ]; }
 eventually "pods of other profiles are scheduled" 20 bound other
+ready() { curl -s "http://127.0.0.1:$(metrics_port scheduler)/readyz?verbose"; }
+expect "and readiness" '^\[-\]plugins failed' ready
+expect "and a metric" '^berth_scheduler_plugin_state\{plugin="Strange",state="PutAside"\} 1$' \
+    curl -s "http://127.0.0.1:$(metrics_port scheduler)/metrics"
+event() { k get events -o json | jq -r '.items[] | select(.reason == "PluginPutAside") | .type, .involvedObject.kind, .involvedObject.name, .message' | xargs; }
+told() { event | grep -q "^Warning Node $(uname -n) Plugin Strange: it is put aside: .* Pods of profiles that use it are not scheduled"; }
+eventually "and an event about the node" 20 told
 kill -TERM "$up_pid"
 wait "$up_pid"
 

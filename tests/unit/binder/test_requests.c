@@ -169,6 +169,13 @@ static void test_event_survives_hostile_text(void)
     CU_ASSERT_STRING_EQUAL(bh_json_get_str(v, "reportingInstance"), "default-scheduler-host");
     CU_ASSERT_STRING_EQUAL(bh_json_get_str(v, "note"), "100% \x1b[31m\xef\xbf\xbd %s %n");
     CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "regarding.kind")), "Pod");
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "regarding.namespace")), "default");
+    it.kind = BERTH__WORK_KIND__WORK_EVENT;
+    it.node = it.name;
+    bh_request_event(&path, &body, &it, "host", 0xabd);
+    v = parse(&a, &body);
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "regarding.kind")), "Node");
+    CU_ASSERT(bh_json_path(v, "regarding.namespace") == NULL);
     bh_arena_fini(&a);
     bh_buf_fini(&path);
     bh_buf_fini(&body);
