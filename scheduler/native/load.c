@@ -26,6 +26,7 @@
 #include "scheduler/native/native_int.h"
 
 #define FILES_MAX    256u
+#define KEYS_MAX     64u
 #define CONFIG_MAX   ((size_t)1 << 20)
 #define TRIAL_MS     10000
 #define PER_FILE_MAX 16u
@@ -51,6 +52,8 @@ static struct {
     struct module *v[FILES_MAX];
     uint32_t n;
     bool scanned;
+    struct bh_native_key key[KEYS_MAX];
+    uint32_t n_keys;
     void (*tell)(const char *line);
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -73,6 +76,11 @@ static void tell(struct module *m)
     m->told = true;
 }
 
+static bool policy_is(const char *name)
+{
+    return bh_streq(setting("BERTH_PLUGIN_POLICY", BH_PLUGIN_POLICY), name);
+}
+
 /* ---- what there is --------------------------------------------------------------------------- */
 
 static int look(struct module *m, const char *path, struct bh_err *err)
@@ -91,6 +99,9 @@ static int look(struct module *m, const char *path, struct bh_err *err)
     if (m->pin && !bh_streq(m->pin, sha))
         return bh_err_set(err, -EPERM, "%s has the SHA-256 %s, its configuration demands %s", path,
                           sha, m->pin);
+    if (policy_is("signed") &&
+        (rc = bh_native_check_signature(m->fd, path, all.key, all.n_keys, err)) < 0)
+        return rc;
     rc = bh_native_read_note(m->fd, path, &all.arena, &m->f, err);
     memcpy(m->f.sha256, sha, sizeof sha);
     return rc;
@@ -232,6 +243,26 @@ static void add_file(const char *path, const char *arg BH_UNUSED)
     add(module_new(path, NULL, NULL));
 }
 
+static void add_key(const char *path, const char *arg BH_UNUSED)
+{
+    struct bh_err err = {0};
+
+    if (all.n_keys == KEYS_MAX)
+        bh_err_set(&err, -E2BIG, "%s: at most %u keys are read", path, KEYS_MAX);
+    else if (bh_native_read_key(path, &all.key[all.n_keys], &err) == 0)
+        all.n_keys++;
+    if (*err.msg && all.tell)
+        all.tell(err.msg);
+}
+
+/* Before any file is looked at. */
+static void read_keys(void)
+{
+    all.n_keys = 0;
+    if (policy_is("signed"))
+        each_file(setting("BERTH_PLUGIN_CONFIG", BH_PLUGIN_CONFIG), ".pub", add_key, NULL);
+}
+
 static void scan(void)
 {
     const char *dir = setting("BERTH_PLUGIN_DIR", BH_PLUGIN_DIR);
@@ -239,6 +270,7 @@ static void scan(void)
     if (all.scanned)
         return;
     all.scanned = true;
+    read_keys();
     each_file(setting("BERTH_PLUGIN_CONFIG", BH_PLUGIN_CONFIG), ".yaml", read_config, dir);
     each_file(dir, ".so", add_file, NULL);
 }
@@ -350,7 +382,7 @@ static int load(struct module *m)
 
     if (m->refused || m->loaded)
         return m->loaded ? 0 : -EINVAL;
-    if (bh_streq(setting("BERTH_PLUGIN_POLICY", BH_PLUGIN_POLICY), "pinned") && !m->pin)
+    if (policy_is("pinned") && !m->pin)
         bh_err_set(
             &err, -EPERM,
             "%s has no sha256 in the plugin configuration, which the policy \"pinned\" demands",
@@ -401,6 +433,7 @@ int bh_native_refresh(struct bh_err *err)
     int rc = 0;
 
     pthread_mutex_lock(&all.lock);
+    read_keys();
     for (uint32_t i = 0; i < all.n; i++) {
         struct module *m = all.v[i], *now = m;
         if (m->loaded) {
@@ -426,6 +459,7 @@ int bh_native_refresh(struct bh_err *err)
 int bh_native_use(const char *path, struct bh_native_file *ret, struct bh_err *err)
 {
     pthread_mutex_lock(&all.lock);
+    read_keys();
     struct module *m = module_new(path, NULL, NULL);
     all.scanned = true; /* alone */
     all.n = 0;

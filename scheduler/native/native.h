@@ -7,7 +7,7 @@
  * process, and when that went well here. What is loaded stays loaded.
  *
  * Folders: $BERTH_PLUGIN_DIR (files *.so), $BERTH_PLUGIN_CONFIG (*.yaml: where a plugin's file is,
- * and its digest); $BERTH_PLUGIN_POLICY. Environment, because the programs that Berth starts look
+ * and its digest; *.pub: who may sign); $BERTH_PLUGIN_POLICY. Environment, because the programs that Berth starts look
  * for the same plugins. They are read when the first unknown name is asked for.
  *
  * Owns:    descriptors and open files, for the life of the process.
@@ -20,7 +20,7 @@
 
 #define BH_PLUGIN_DIR    "/usr/lib/berth/plugins"
 #define BH_PLUGIN_CONFIG "/etc/berth/plugins.d"
-#define BH_PLUGIN_POLICY "owned" /* "pinned": only files whose digest is given */
+#define BH_PLUGIN_POLICY "owned" /* "pinned": only files whose digest is given; "signed" */
 
 /* Options of a program; values go into the environment by bh_native_start(). */
 struct bh_native_options {
@@ -38,10 +38,10 @@ struct bh_native_options {
          "files that say where a plugin's file is, and its digest (default $BERTH_PLUGIN_CONFIG "  \
          "or " BH_PLUGIN_CONFIG ")"},                                                              \
     {                                                                                              \
-        "plugin-policy", 0, BH_OPT_CHOICE, &(o).policy, "owned|pinned",                            \
+        "plugin-policy", 0, BH_OPT_CHOICE, &(o).policy, "owned|pinned|signed",                     \
             "which of them may be loaded: those that only their owner can change, or of these "    \
-            "only those whose digest is given (default $BERTH_PLUGIN_POLICY or " BH_PLUGIN_POLICY  \
-            ")"                                                                                    \
+            "only those whose digest is given, or that a key beside --plugin-config has signed "   \
+            "(default $BERTH_PLUGIN_POLICY or " BH_PLUGIN_POLICY ")"                               \
     }
 /* From now on bh_plugin_find() knows them. tell: why a file is not used, one line each; called from
  * the look-up; NULL: as before. Again: other options, before the first look-up. */

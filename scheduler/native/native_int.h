@@ -14,8 +14,23 @@
 /* Opens the file for reading if only its owner, we or root, could have put it there and can change
  * it: a regular file, no symbolic links on the way. The descriptor, or -errno. */
 int bh_native_open(const char *path, struct bh_err *err);
-/* Of an open file, in hex. 0 or -errno. */
+/* Of an open file, by OpenSSL's name; at most 64 bytes. 0 or -errno. */
+int bh_native_digest(int fd, const char *algorithm, uint8_t out[static 64]);
+/* In hex. 0 or -errno. */
 int bh_native_sha256(int fd, char out[static 65]);
+
+/* ---- sign.c: minisign's signatures ----------------------------------------------------------- */
+
+struct bh_native_key {
+    uint64_t id; /* as minisign shows it, in hex */
+    uint8_t key[32];
+};
+/* From a *.pub file, which must be as safe as a plugin's. 0; -EINVAL, -errno. */
+int bh_native_read_key(const char *path, struct bh_native_key *ret, struct bh_err *err);
+/* Is the open file what FILE.minisig beside it says that one of the keys has signed? 0; -EINVAL,
+ * -EPERM, -errno: why not. */
+int bh_native_check_signature(int fd, const char *path, const struct bh_native_key *keys,
+                              uint32_t n_keys, struct bh_err *err);
 
 /* ---- note.c: what a file says of itself ------------------------------------------------------ */
 

@@ -78,6 +78,24 @@ pin "$(sha256sum "$build/plugins/nodemetadata.so" | cut -d' ' -f1)"
 check "a file that is pinned, wherever it is" status 0 only
 pin "$(printf x | sha256sum | cut -d' ' -f1)"
 expect "another digest" "nodemetadata.so has the SHA-256 [0-9a-f]{64}, its configuration demands [0-9a-f]{64}" any only
+rm "$work/plugins.d/meta.yaml"
+
+# ---- signatures
+signed() { "$BERTH_BIN/berth" simulate --plugin-dir "$work/signed" --plugin-policy signed -f "$work/nodes.yaml" -f <(pod x '') --config "$work/meta.yaml"; }
+mkdir "$work/signed"
+cp "$build/plugins/nodemetadata.so" "$work/signed/"
+expect "a file without one" 'nodemetadata.so: the policy "signed" demands a signature: .*nodemetadata.so.minisig: No such file' any signed
+if command -v minisign >/dev/null; then
+    minisign -G -W -p "$work/us.pub" -s "$work/us.key" >/dev/null
+    minisign -S -s "$work/us.key" -m "$work/signed/nodemetadata.so" >/dev/null
+    expect "one by an unknown key" 'is signed with the key [0-9A-F]{16}: that of one of the 0 files' any signed
+    cp "$work/us.pub" "$work/plugins.d/"
+    check "one by a known key" status 0 signed
+    printf x >>"$work/signed/nodemetadata.so"
+    expect "a file that was changed since" 'nodemetadata.so is not what was signed with the key' any signed
+else
+    skip "signatures of minisign" "no minisign"
+fi
 rm -r "$work/plugins.d"
 
 # ---- one that does not behave
