@@ -11,7 +11,8 @@ int main(int argc, char **argv)
 {
     static const struct bh_cli_command commands[] = {
         {"perf", bh_bench_perf, "kube-scheduler's scheduler_perf workloads"},
-        {"scale", bh_bench_scale, "how decisions, memory and starts grow with the cluster"}};
+        {"scale", bh_bench_scale, "how decisions, memory and starts grow with the cluster"},
+        {"plugins", bh_bench_plugins, "one score in each form that a plugin can have"}};
 
     return bh_cli_dispatch("berth bench", "measures the scheduler", commands,
                            BH_ARRAY_LEN(commands), argc, argv);

@@ -18,6 +18,7 @@
  * watch.c   the watcher's part
  * decide.c  the scheduler's part
  * report.c  table, JSON, plots
+ * plugins.c `berth bench plugins`: one score in each form that a plugin can have
  */
 #ifndef BH_BENCH_SCALE_H
 #define BH_BENCH_SCALE_H
@@ -136,5 +137,6 @@ void bh_scale_json(const struct bh_scale_options *o, const struct bh_scale_resul
 void bh_scale_plots(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
                     bool html, struct bh_buf *out);
 
-int bh_bench_scale(int argc, char **argv); /* the command */
+int bh_bench_scale(int argc, char **argv); /* the commands */
+int bh_bench_plugins(int argc, char **argv);
 #endif

@@ -69,6 +69,11 @@ check "no name" status 2 "$BERTH_BIN/berth" plugin new a/b
 BERTH_STRANGE=lie "$BERTH_BIN/berth" plugin check "$build/tests/plugins/strange.so" >"$work/lies" 2>&1
 expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/lies"
 
+# ---- measured: all forms keep the fast path
+"$BERTH_BIN/berth" bench plugins --plugin-dir "$build/plugins" >"$work/measured" 2>&1
+check "each form on each size" test "$(grep -cE ' 100.0%$' "$work/measured")" = 9
+expect "no plugin to measure" 'berth bench plugins: .*"NodeNumberRows" does not exist' any "$BERTH_BIN/berth" bench plugins --plugin-dir "$work/none"
+
 # ---- digests
 mkdir "$work/plugins.d"
 pin() { printf 'name: NodeMetadata\nfile: %s\nsha256: "%s"\n' "$build/plugins/nodemetadata.so" "$1" >"$work/plugins.d/meta.yaml"; }

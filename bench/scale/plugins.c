@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench/scale/plugins.c - `berth bench plugins`: one score in each form that a plugin can have
+ *
+ * NodeNumber, built in and out of a file. What it costs a node is what the engine's observer sees of
+ * the plugin's calls when a pod of a new template comes, for which all nodes are scored; decisions a
+ * second are of one template, whose results are kept. Forms are measured in turns, so that other load
+ * on the machine meets all of them.
+ */
+#include "bench/scale/scale.h"
+
+#include <errno.h>
+
+#include "common/base/symtab.h"
+#include "scheduler/framework/plugin.h"
+#include "scheduler/native/native.h"
+
+#define WHO       "berth bench plugins"
+#define ROUNDS    5u
+#define TEMPLATES 200u
+#define DECISIONS 20000u
+#define BUILT_IN  "NodeNumberBuiltIn"
+
+static const struct { /* a row of the table; the first one is what others are compared with */
+    const char *form, *plugin;
+} forms[] = {{"built in", BUILT_IN},
+             {"native, batch", "NodeNumberRows"},
+             {"native, per node", "NodeNumber"}};
+#define FORMS BH_ARRAY_LEN(forms)
+static const uint32_t sizes[] = {100, 1000, 5000};
+
+/* ---- the same score, built in ---------------------------------------------------------------- */
+
+static int64_t number(const struct bh_call *c, const struct bh_node_info *node)
+{
+    const char *s = bh_sym_text(c->tab, node->name), last = *s ? s[strlen(s) - 1] : 0;
+
+    return bh_is_digit(last) ? 10 * (last - '0') : 0;
+}
+
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
+                                     int64_t *ret)
+{
+    *ret = number(c, node);
+    return NULL;
+}
+
+static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = number(c, c->cache->rows[rows[i]]);
+}
+
+static const struct bh_plugin *(*find_native)(const char *name);
+static const struct bh_plugin *find(const char *name)
+{
+    static const struct bh_plugin built_in = {
+        BH_PLUGIN_HEAD(BUILT_IN), .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
+        .events = bh_no_events, .score = score, .score_rows = score_rows};
+
+    return bh_streq(name, BUILT_IN) ? &built_in : find_native(name);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+struct measured {
+    const char *plugin;
+    uint64_t fast, cycles;
+    double ns_a_node, per_s;
+    double ns[TEMPLATES]; /* of calls that scored all nodes */
+    uint32_t n;
+};
+
+static uint32_t all_samples(void *arg BH_UNUSED, uint64_t now_ns BH_UNUSED)
+{
+    return UINT32_MAX;
+}
+
+static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at,
+                      enum bh_code code BH_UNUSED, uint64_t ns)
+{
+    struct measured *m = arg;
+
+    if (at == BH_SEEN_SCORE && m->n < TEMPLATES && bh_streq(plugin, m->plugin))
+        m->ns[m->n++] = (double)ns;
+}
+static void on_point(void *arg BH_UNUSED, uint32_t profile BH_UNUSED,
+                     enum bh_seen_point at BH_UNUSED, enum bh_code code BH_UNUSED,
+                     uint64_t ns BH_UNUSED)
+{
+}
+static void on_fast(void *arg BH_UNUSED, uint32_t profile BH_UNUSED,
+                    const uint64_t ns[static 3] BH_UNUSED)
+{
+}
+
+struct rig {
+    struct bh_engine *e;
+    struct bh_scale_objects *objects;
+    struct bh_interner in;
+    struct bh_arena a;
+};
+
+static int by_value(const void *pa, const void *pb)
+{
+    double a = *(const double *)pa, b = *(const double *)pb;
+
+    return (a > b) - (a < b);
+}
+
+static double middle(double *v, uint32_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    return n ? v[n / 2] : 0;
+}
+
+static int decide(struct rig *r, uint32_t tmpl, uint32_t pod, struct bh_err *err)
+{
+    struct bh_shape_rec *shape;
+    struct bh_pod_rec *rec;
+
+    bh_arena_reset(&r->a);
+    int rc =
+        bh_scale_pod(r->objects, tmpl, pod, BH_SCALE_NO_NODE, &r->a, &r->in, &shape, &rec, err);
+    if (rc < 0)
+        return rc;
+    struct bh_pending p = {.pod = rec, .shape = bh_engine_shape(r->e, shape)};
+    const struct bh_decision *d = bh_engine_schedule(r->e, &p, 0, 0);
+    if (d->kind != BH_DECIDED)
+        rc = bh_err_set(err, -EIO, "pod %u: %s", pod, d->message ? d->message : "it fits nowhere");
+    bh_engine_shape_unref(r->e, p.shape);
+    return rc;
+}
+
+static int fill(struct rig *r, const struct bh_scale_options *so, uint32_t nodes,
+                struct bh_err *err)
+{
+    struct bh_node_rec *rec;
+    int rc = 0;
+
+    r->objects = bh_scale_objects_new(so, nodes, err);
+    for (uint32_t i = 0; r->objects && i < nodes && rc >= 0; i++) {
+        bh_arena_reset(&r->a);
+        rc = bh_scale_node(r->objects, i, &r->a, &r->in, &rec, err);
+        if (rc >= 0)
+            bh_engine_put_node(r->e, rec);
+    }
+    return r->objects ? rc : -EINVAL;
+}
+
+static int measure(const char *plugin, uint32_t nodes, struct measured *m, struct bh_err *err)
+{
+    const struct bh_scale_options so = {
+        .templates = TEMPLATES, .pods_per_node = 1, .zones = 3, .seed = 1, .only = "plain"};
+    const struct bh_engine_observer o = {.now_ns = bh_mono_ns,
+                                         .point = on_point,
+                                         .fast = on_fast,
+                                         .samples = all_samples,
+                                         .plugin = on_plugin,
+                                         .arg = m};
+    struct bh_sched_config *config = NULL;
+    struct bh_engine_stats before, after;
+    struct rig r = {0};
+
+    *m = (struct measured){.plugin = plugin};
+    struct bh_json *tree = bh_json_make(&r.a,
+                                        "apiVersion: kubescheduler.config.k8s.io/v1, kind: "
+                                        "KubeSchedulerConfiguration, profiles: [{plugins: {score: "
+                                        "{enabled: [{name: %s}]}}}]",
+                                        plugin);
+    int rc = bh_sched_config_new(tree, &config, err);
+    const struct bh_engine_options eo = {
+        .config = config, .tie_break = BH_TIE_FIRST, .observer = &o};
+    if (rc >= 0)
+        rc = bh_engine_new(&eo, &r.e, err);
+    if (rc >= 0) {
+        r.in = bh_symtab_interner(bh_engine_symtab(r.e));
+        rc = fill(&r, &so, nodes, err);
+    }
+    uint32_t n = rc >= 0 ? bh_scale_templates(r.objects) : 0, pod = nodes;
+    if (n)
+        rc = decide(&r, 0, pod++, err); /* what grows once has grown */
+    m->n = 0;
+    for (uint32_t i = 1; i < n && rc >= 0; i++)
+        rc = decide(&r, i, pod++, err);
+    m->ns_a_node = middle(m->ns, m->n) / nodes;
+    if (rc >= 0) {
+        bh_engine_stats(r.e, &before);
+        uint64_t t = bh_mono_ns();
+        for (uint32_t i = 0; i < DECISIONS && rc >= 0; i++)
+            rc = decide(&r, 0, pod++, err);
+        m->per_s = DECISIONS * 1e9 / (double)(bh_mono_ns() - t);
+        bh_engine_stats(r.e, &after);
+        m->fast = after.fast_cycles - before.fast_cycles;
+        m->cycles = after.cycles - before.cycles;
+    }
+    bh_scale_objects_free(r.objects);
+    bh_engine_free(r.e);
+    bh_sched_config_free(config);
+    bh_arena_fini(&r.a);
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static double median(const struct measured (*m)[FORMS], size_t f, size_t offset)
+{
+    double v[ROUNDS];
+
+    for (unsigned i = 0; i < ROUNDS; i++)
+        memcpy(&v[i], (const char *)&m[i][f] + offset, sizeof v[i]);
+    return middle(v, ROUNDS);
+}
+
+static int one_size(uint32_t nodes, struct bh_err *err)
+{
+    static struct measured m[ROUNDS][FORMS];
+    double first = 0;
+
+    for (unsigned i = 0; i < ROUNDS; i++)
+        for (size_t f = 0; f < FORMS; f++) {
+            int rc = measure(forms[f].plugin, nodes, &m[i][f], err);
+            if (rc < 0)
+                return rc;
+        }
+    for (size_t f = 0; f < FORMS; f++) {
+        double ns = median(m, f, offsetof(struct measured, ns_a_node));
+        first = f ? first : ns;
+        printf("%6u  %-18s %8.2f %6.2f %12.0f %6.1f%%\n", nodes, forms[f].form, ns, ns / first,
+               median(m, f, offsetof(struct measured, per_s)),
+               100.0 * (double)m[0][f].fast / (double)BH_MAX(m[0][f].cycles, UINT64_C(1)));
+    }
+    return 0;
+}
+
+int bh_bench_plugins(int argc, char **argv)
+{
+    struct bh_native_options plugins = {0};
+    const struct bh_opt table[] = {BH_NATIVE_OPTIONS(plugins), {0}};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
+
+    if (rc != 0)
+        return bh_cli_usage(WHO, rc, &err);
+    bh_native_start(&plugins, NULL);
+    find_native = bh_plugin_find_more;
+    bh_plugin_find_more = find;
+    printf("%6s  %-18s %8s %6s %12s %7s\n", "NODES", "FORM", "NS/NODE", "RATIO", "DECISIONS/S",
+           "FAST");
+    for (size_t i = 0; i < BH_ARRAY_LEN(sizes) && rc == 0; i++)
+        rc = one_size(sizes[i], &err);
+    return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
+}
