@@ -389,10 +389,13 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 static uint64_t epoch(struct bh_call *c)
 {
     struct bh_native *in = instance(c);
-    uint64_t e = enter(in, c, BH_HOOK_EPOCH, declared(in))->epoch(in->self, handle(c));
+    uint64_t e[2] = {0, in->user ? bh_native_user_epoch(in->user, c) : 0};
 
-    leave();
-    return e;
+    if (in->of->p.epoch) {
+        e[0] = enter(in, c, BH_HOOK_EPOCH, declared(in))->epoch(in->self, handle(c));
+        leave();
+    }
+    return in->user ? bh_hash(e, sizeof e, 0) : e[0];
 }
 
 /* ---- after a node was chosen ----------------------------------------------------------------- */
@@ -488,6 +491,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     args_check(env->plugin, args, "args", &errs); /* without any in the file it was not yet */
     if (errs.n)
         return bh_err_set(err, -EINVAL, "%s", bh_field_errors_text(&errs));
+    in->user = in->of->p.flags & BERTH_USER_COLUMNS ? bh_native_user_new(env->verify) : NULL;
     if (in->of->p.create) {
         code = enter(in, NULL, BH_HOOK_CREATE, 0)
                    ->create((struct berth_home *)(void *)in,
@@ -499,6 +503,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
         *ret = in;
         return 0;
     }
+    bh_native_user_free(in->user);
     bool good = why.reason.p && why.reason.n && why.reason.n < sizeof err->msg &&
                 bh_native_is_text(why.reason);
     return bh_err_set(err, -EINVAL, "%.*s", good ? (int)why.reason.n : 17,
@@ -518,6 +523,7 @@ static void args_free(void *args)
     if (in->labels)
         bh_label_columns_fini(in->labels);
     free(in->labels);
+    bh_native_user_free(in->user); /* last: until destroy() returned, its threads publish */
 }
 
 /* ---- the descriptor -------------------------------------------------------------------------- */
@@ -620,7 +626,7 @@ void bh_native_describe(struct bh_native_plugin *np)
                      : p->reserve ? unreserve_nothing
                                   : NULL,
         .permit = p->permit ? permit : NULL,
-        .epoch = p->epoch ? epoch : NULL,
+        .epoch = p->epoch || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
         .idle = overlay ? never_idle : NULL,
         .overlay = !overlay    ? NULL
                    : p->filter ? &filters

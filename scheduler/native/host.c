@@ -6,7 +6,7 @@
  * that callback's: a plugin that calls from a thread of its own, or with a handle that is over, gets
  * nothing, and nothing of ours is touched. Then whether the plugin declared what it asks for.
  *
- * Runs in: the engine's thread; log() in any.
+ * Runs in: the engine's thread; log() and publish() in any.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -695,6 +695,29 @@ static const struct berth_host_waiting waiting = {
     .reject = waiting_reject,
 };
 
+/* ---- user columns ---------------------------------------------------------------------------- */
+
+static int32_t user_publish(struct berth_home *home, uint32_t column, const struct berth_str *names,
+                            const double *numbers, uint64_t n)
+{
+    const struct bh_native *in = (const struct bh_native *)(const void *)home;
+
+    return in->user && bh_native_user_publish(in->user, column, names, numbers, n);
+}
+
+static const double *user_column(struct berth_call *c, uint32_t column)
+{
+    const struct bh_native *in = may(c, BERTH_READS_NODE, NODE_DATA("a user column"));
+
+    return in && in->user ? bh_native_user_column(in->user, in->call, column) : NULL;
+}
+
+static const struct berth_host_user user = {
+    .size = sizeof user,
+    .publish = user_publish,
+    .column = user_column,
+};
+
 const struct berth_host bh_native_host = {
     .size = sizeof bh_native_host,
     .abi_minor = BERTH_ABI_MINOR,
@@ -705,4 +728,5 @@ const struct berth_host bh_native_host = {
     .nodes = &nodes,
     .columns = &columns,
     .waiting = &waiting,
+    .user = &user,
 };

@@ -58,6 +58,23 @@ void bh_native_describe(struct bh_native_plugin *p);
 
 #define BH_NATIVE_REASONS 32u /* that an instance remembers */
 
+/* ---- user.c: numbers that plugins publish from threads of their own -------------------------- */
+
+#define BH_USER_COLUMNS 8u
+struct bh_native_user;
+struct bh_native_user *bh_native_user_new(bool verify);
+void bh_native_user_free(struct bh_native_user *u); /* NULL: nothing */
+/* Any thread. false: no such column, or too many nodes. */
+bool bh_native_user_publish(struct bh_native_user *u, uint32_t column,
+                            const struct berth_str *nodes, const double *values, uint64_t n);
+/* In the engine's thread: the column by row, the same within one cycle. */
+const double *bh_native_user_column(struct bh_native_user *u, const struct bh_call *c,
+                                    uint32_t column);
+/* Another number when what the columns say may be another. */
+uint64_t bh_native_user_epoch(struct bh_native_user *u, const struct bh_call *c);
+
+/* ---- adapter.c ------------------------------------------------------------------------------- */
+
 /* One instance: what the plugin knows as berth_home. Lives in the framework's arena. */
 struct bh_native {
     const struct bh_native_plugin *of;
@@ -69,6 +86,7 @@ struct bh_native {
     struct bh_label_columns *labels;     /* NULL: none was asked for */
     bh_sym label_key[BH_LABEL_COLUMNS];
     uint32_t n_labels;
+    struct bh_native_user *user;                       /* NULL: it publishes none */
     const struct bh_status *reason[BH_NATIVE_REASONS]; /* given before; so most are made once */
     uint32_t n_reasons;
     /* ---- of the callback that is running ---- */

@@ -21,10 +21,13 @@
  * may be at work in several threads at once (one scheduler makes one instance a profile, the
  * simulator more), so a plugin has no unguarded globals. Functions of the host may be called inside
  * a callback only, from its thread, with the handles of that callback; elsewhere they do nothing
- * and answer 0. log() may be called from anywhere.
+ * and answer 0. log() and user->publish() may be called from any thread between create() and the
+ * end of destroy(); threads of the plugin's own begin in create() and have ended when destroy()
+ * returns.
  *
  * Purity. PreFilter, Filter, PreScore, Score and their batch forms answer from their arguments, the
- * host's accessors and the instance: no files, no sockets, no clock, no random numbers. What of the
+ * host's accessors and the instance: no files, no sockets, no clock, no random numbers. What a thread
+ * of the plugin's own finds out gets there as a user column. What of the
  * cluster they look at stands in `reads`; an accessor that gives something else makes the call an
  * Error. `berth simulate --verify` finds answers that depend on what is not declared.
  *
@@ -244,6 +247,20 @@ struct berth_host_waiting {
     int32_t (*reject)(struct berth_home *home, struct berth_str uid, struct berth_str reason);
 };
 
+/* Numbers of the plugin's own, one a node, that it was told or measured outside of callbacks. A plugin
+ * with BERTH_USER_COLUMNS in its flags has 8 of them. */
+struct berth_host_user {
+    uint32_t size;
+    uint32_t reserved;
+    /* Replaces a column: nodes[i] has values[i], every other node NaN; of a node that comes twice the
+     * last value counts. Copied. Callbacks see it as a whole, from a later pod on; answers that are
+     * kept are made anew. Any thread. 1; 0: no such column, or more than 1048576 nodes. */
+    int32_t (*publish)(struct berth_home *home, uint32_t column, const struct berth_str *nodes,
+                       const double *values, uint64_t n);
+    /* One value a row, as other columns; NULL: no such column. Needs BERTH_READS_NODE. */
+    const double *(*column)(struct berth_call *c, uint32_t column);
+};
+
 struct berth_host {
     uint32_t size;
     uint32_t abi_minor; /* of BERTH_ABI_MAJOR */
@@ -254,6 +271,7 @@ struct berth_host {
     const struct berth_host_nodes *nodes;
     const struct berth_host_columns *columns;
     const struct berth_host_waiting *waiting;
+    const struct berth_host_user *user;
 };
 
 /* ---- what a plugin is ------------------------------------------------------------------------ */
@@ -273,6 +291,8 @@ struct berth_host {
 #define BERTH_NORMAL_NONE        0u /* it is final: 0 to 100 */
 #define BERTH_NORMAL_MAX         1u /* 100 * score / the largest; scores from 0 on */
 #define BERTH_NORMAL_MAX_REVERSE 2u /* 100 minus that */
+
+#define BERTH_USER_COLUMNS 1u /* a flag: it publishes user columns */
 
 #define BERTH_ON_POD  1u
 #define BERTH_ON_NODE 2u
@@ -318,8 +338,9 @@ struct berth_post_filter {
  * create() left. Callbacks without a result cannot fail. */
 struct berth_plugin {
     uint32_t size; /* sizeof(struct berth_plugin) */
-    uint32_t
-        flags; /* 0. Of bits that the host does not know, those from 1 << 16 on refuse the plugin */
+    /* BERTH_USER_COLUMNS. Of bits that the host does not know, those from 1 << 16 on refuse the
+     * plugin. */
+    uint32_t flags;
     struct berth_str name; /* one of the note's; as in the configuration */
     uint32_t reads;        /* BERTH_READS_... */
     uint32_t normal;       /* BERTH_NORMAL_... */

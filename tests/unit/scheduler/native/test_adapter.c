@@ -268,6 +268,19 @@ static int32_t filter_counted(void *self, struct berth_call *c, const struct ber
     return *(int *)*host->base->filter_state(c) > 0 ? BERTH_UNSCHEDULABLE : BERTH_SUCCESS;
 }
 
+/* Nodes with a number from 0 on pass. */
+static int32_t filter_user(void *self, struct berth_call *c, const struct berth_node *node,
+                           struct berth_why *why)
+{
+    const double *v = host->user->column(c, 1);
+
+    (void)self;
+    n_filter++;
+    CU_ASSERT((uintptr_t)v % 64 == 0 && !host->user->column(c, 8));
+    why->reason = BERTH_STR("not told");
+    return v[host->nodes->row(c, node)] >= 0 ? BERTH_SUCCESS : BERTH_UNSCHEDULABLE;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -285,6 +298,7 @@ static const struct berth_plugin plugins[] = {
      .change_pod = change_pod, .clone_state = clone_state, .filter = filter_counted},
     {NAMED("Queues"), .pre_enqueue = pre_enqueue, .hint = hint, .events = on_node, .n_events = 1,
      .permit = permit},
+    {NAMED("User"), .flags = BERTH_USER_COLUMNS, .reads = BERTH_READS_NODE, .filter = filter_user},
     {NAMED("Nominates"), .post_filter = post_filter},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
 };
@@ -659,6 +673,60 @@ static void test_mark(void)
     bh_native_mark = NULL;
 }
 
+/* Published by a thread, seen from the next pod on, on both paths. */
+static void *publish(void *arg)
+{
+    const struct berth_str names[] = {
+        {"b", 1}, {"gone", 4}, arg ? *(struct berth_str *)arg : (struct berth_str){"b", 1}};
+    const double numbers[] = {1, 2, 0};
+
+    CU_ASSERT(host->user->publish(last->home, 1, names, numbers, 3) == 1);
+    CU_ASSERT(host->user->publish(last->home, 8, names, numbers, 3) == 0);
+    CU_ASSERT(host->user->publish(last->home, 0, names, numbers, UINT64_C(1) << 40) == 0);
+    return NULL;
+}
+static void in_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t t;
+
+    CU_ASSERT_FATAL(pthread_create(&t, NULL, fn, arg) == 0);
+    pthread_join(t, NULL);
+}
+static const char *goes_to(struct fx *f, const char *pod, int64_t now_ns)
+{
+    struct fx_pod p = fx_pod(f, pod, "'cpu':'10m'", "");
+    struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    const struct bh_decision *d = bh_engine_schedule(f->e, &pending, 0, now_ns);
+
+    return d->kind == BH_DECIDED ? fx_text(f, d->node) : "";
+}
+static void test_user_columns(void)
+{
+    struct berth_str a = BERTH_STR("a"), d = BERTH_STR("d");
+    struct fx f;
+
+    wish = WELL;
+    for (unsigned verify = 0; verify < 2; verify++) {
+        begin(&f, "User", verify);
+        FX_STR(goes_to(&f, "p", 1), "");
+        in_thread(publish, NULL);
+        FX_STR(goes_to(&f, "r", 2), "b");
+        n_filter = 0;
+        FX_STR(goes_to(&f, "s", 3), "b");
+        CU_ASSERT(verify || n_filter == 0); /* kept */
+        in_thread(publish, &a);
+        FX_STR(goes_to(&f, "t", 4), "a");
+        in_thread(publish, &d);
+        FX_STR(goes_to(&f, "u", 5), "b");
+        fx_node(&f, "d", "'cpu':'400','memory':'800Gi','pods':'110'", "", "", "");
+        FX_STR(goes_to(&f, "v", 6), "d"); /* told before it came */
+        fx_fini(&f);
+    }
+    begin(&f, "Plain", false); /* without the flag */
+    CU_ASSERT(host->user->publish(last->home, 0, &a, NULL, 0) == 0);
+    fx_fini(&f);
+}
+
 /* Its code is not run any more: its callbacks fail, or have no say. */
 static void test_aside(void)
 {
@@ -745,7 +813,7 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"no instance, no scheduler", test_no_instance},
          {"calls from outside of callbacks do nothing", test_stray_calls},
          {"in whose code the process is", test_mark}, {"a plugin put aside", test_aside},
-         {"PreEnqueue and hints", test_queue}, {"Permit", test_permit},
-         {"PostFilter nominates", test_post_filter}, {"nominated pods count", test_nominated},
-         {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
-         {"a struct of the future", test_future})
+         {"user columns", test_user_columns}, {"PreEnqueue and hints", test_queue},
+         {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
+         {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
+         {"plugins that are refused", test_refused}, {"a struct of the future", test_future})
