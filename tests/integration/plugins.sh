@@ -39,6 +39,27 @@ config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 100}]}}
 { node old 'since: "2024-02-29"' 4 8Gi; node new 'since: "2026-03-01"' 4 8Gi; node odd 'since: "2026-02-30"' 4 8Gi; } >"$work/dated.yaml"
 expect "a label's time" 'default +x +Scheduled +new( |$)' s --plugin-dir "$build/plugins" -f "$work/dated.yaml" -f <(pod x '') --config "$work/time.yaml"
 
+# ---- LoadAware: a file that its thread reads
+config 'plugins: {filter: {enabled: [{name: LoadAware}]}}
+  pluginConfig:
+  - {name: LoadAware, args: {file: '"$work"'/load, threshold: 80, onStale: Reject}}' >"$work/load.yaml"
+loads() { s --plugin-dir "$build/plugins" -f "$work/nodes.yaml" -f <(pod x '') --config "$work/load.yaml" --explain 2>&1 || true; }
+printf 'a 93.5\nb 80\n' >"$work/load"
+expect "only the node that is known not to be busy" 'x +Scheduled +b$' loads
+expect "of others it says why" 'node\(s\) were too busy +a$' loads
+touch -d '2 minutes ago' "$work/load"
+expect "a stale file says nothing" '3 node\(s\) had no recent load' loads
+expect "which the log tells" 'load: it is older than maxAgeSeconds' loads
+printf 'a 1\nb much\n' >"$work/load"
+expect "nor does one that is wrong" 'load: a line is not `node load`' loads
+sed -i 's/Reject/Accept/' "$work/load.yaml"
+expect "every node passes where that is wanted" 'x +Scheduled ' loads
+sed 's/file: [^,]*, threshold: 80, onStale: Accept/threshold: -1, onStale: no, maxAgeSeconds: 0/' "$work/load.yaml" >"$work/loadbad.yaml"
+for path in file threshold onStale maxAgeSeconds; do
+    expect "its arguments are looked at: $path" "args.$path: .* is needed" \
+        env BERTH_PLUGIN_DIR="$build/plugins" bash -c '"$1" config check "$2" || true' - "$BERTH_BIN/berth" "$work/loadbad.yaml"
+done
+
 # ---- what is not there, and what is wrong with arguments
 any() { "$@" || true; }
 expect "without the folder the name is unknown, as upstream says it" 'ScorePlugin "NodeMetadata" does not exist' \
