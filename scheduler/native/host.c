@@ -689,10 +689,19 @@ static int32_t waiting_reject(struct berth_home *home, struct berth_str uid,
     return bh_waiting_reject(in->waiting, (struct bh_str){uid.p, uid.n}, in->of->d.name, text);
 }
 
+static void waiting_activate(struct berth_home *home, struct berth_str uid)
+{
+    const struct bh_native *in = home_of(home, "activate");
+
+    if (in && in->waiting)
+        bh_waiting_activate(in->waiting, (struct bh_str){uid.p, uid.n});
+}
+
 static const struct berth_host_waiting waiting = {
     .size = sizeof waiting,
     .allow = waiting_allow,
     .reject = waiting_reject,
+    .activate = waiting_activate,
 };
 
 /* ---- user columns ---------------------------------------------------------------------------- */

@@ -238,13 +238,16 @@ struct berth_host_columns {
 #define BERTH_FACT_HARD_TAINT    2 /* some NoSchedule or NoExecute taint */
 #define BERTH_FACT_SOFT_TAINT    3 /* some PreferNoSchedule taint */
 
-/* Pods that wait because the plugin's Permit said so. Inside callbacks, of any pod. */
+/* Pods that wait: because the plugin's Permit said so, or in the queue. Inside callbacks, of any pod. */
 struct berth_host_waiting {
     uint32_t size;
     uint32_t reserved;
     /* Of the plugin's part in it. 1; 0: no such pod waits, or it was decided before. */
     int32_t (*allow)(struct berth_home *home, struct berth_str uid);
     int32_t (*reject)(struct berth_home *home, struct berth_str uid, struct berth_str reason);
+    /* The pod, which waits in the queue, is tried next, whatever back-off it has left: as
+     * kube-scheduler's PodsToActivate. One that is not there, or is gated, is passed over. */
+    void (*activate)(struct berth_home *home, struct berth_str uid);
 };
 
 /* Numbers of the plugin's own, one a node, that it was told or measured outside of callbacks. A plugin

@@ -197,6 +197,7 @@ static int32_t reserve(void *self, struct berth_call *c, berth_sym node, struct 
 {
     (void)self, (void)node;
     CU_ASSERT(host->pods->name(c, host->pods->current(c)).n > 0); /* free to ask here */
+    host->waiting->activate(last->home, BERTH_STR("uid-other"));
     return wrong(c, why);
 }
 
@@ -548,8 +549,14 @@ static void test_stray_calls(void)
     fx_fini(&f);
 }
 
+static void is_other(void *arg, struct bh_str uid)
+{
+    *(bool *)arg = bh_str_eq(uid, bh_str_c("uid-other"));
+}
+
 static void test_reserve(void)
 {
+    bool other = false;
     struct fx f;
 
     wish = WELL;
@@ -558,6 +565,7 @@ static void test_reserve(void)
     const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
     bh_sym a = bh_sym_internc(bh_engine_symtab(f.e), "a");
     CU_ASSERT(bh_engine_reserve(f.e, &pending, a) == NULL);
+    CU_ASSERT(bh_engine_activations(f.e, is_other, &other) == 1 && other);
     wish = BAD_TEXT;
     const struct bh_status *s = bh_engine_reserve(f.e, &pending, a);
     FX_STR(bh_status_message(&f.arena, s),
