@@ -16,6 +16,7 @@
 #   FAULT_SECONDS, FAULT_SEED   for faults                   (360, drawn)
 #   SEED, COUNT   for wasm-differential, mutants
 #   DIR       folder of guests for wasm-guests
+#   COVERED, COVERAGE_OF   for coverage: which checks run, and which paths are told line by line
 #   RUNS      for doublebook, with FAULT_SEED                (400)
 #   PROPERTY_ROUNDS, PROPERTY_FRESH   rounds of the property test in `check`   (1000, 500)
 #

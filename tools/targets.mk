@@ -228,6 +228,16 @@ install: all ## install below DESTDIR and PREFIX
 	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
 	test -e $(DESTDIR)$(SYSCONFDIR)/berth/scheduler.yaml || install -m 644 config/scheduler.yaml $(DESTDIR)$(SYSCONFDIR)/berth/
 
+# Counters of what tests reach, in a build of its own. COVERED: which of the checks run; `^unit/` is the quick half.
+COVERED ?= ^(unit|fuzz|conformance|simulation|integration)
+COVERAGE_BUILD := BUILD=$(BUILD)/coverage OPT="-O0 -g0 --coverage -fprofile-update=prefer-atomic" HARDEN=-fPIE WERROR=
+coverage: deps-dev ## what tests reach, a line a room, against bars: make coverage COVERED='^unit/' COVERAGE_OF=watcher
+	@LDFLAGS=--coverage $(MAKE) --no-print-directory $(COVERAGE_BUILD) -j$$(nproc) all unit-tests fuzz-replay integration-programs simulation-program
+	@$(MAKE) --no-print-directory $(COVERAGE_BUILD) $(BUILD)/coverage/checks
+	@find $(BUILD)/coverage -name '*.gcda' -delete
+	@grep -P '$(COVERED)' $(BUILD)/coverage/checks | bash tools/run-checks.sh $(BUILD)/coverage/check-logs; rc=$$?; \
+	 bash tools/coverage.sh $(BUILD)/coverage $(COVERAGE_OF) && exit $$rc
+
 mutants: unit-tests ## change a line at random, ask the folder's unit tests (SEED, COUNT, WHERE)
 	@python3 tests/mutants.py --seed $(or $(SEED),1) --count $(or $(COUNT),200) $(WHERE)
 
@@ -241,4 +251,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
+.PHONY: all coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
