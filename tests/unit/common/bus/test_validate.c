@@ -48,12 +48,19 @@ static void test_feed_control(void)
     CU_ASSERT(valid(&e));
     h.credit = UINT32_MAX;
     CU_ASSERT(!valid(&e));
+    h.credit = 8;
+    h.raw = 4;
+    CU_ASSERT(!valid(&e)); /* bytes of a kind that we do not know */
+    h.raw = h.has_epoch = 0;
+    CU_ASSERT(!valid(&e));
     e.feed_hello = NULL;
 
     e.feed_ack = &a;
     CU_ASSERT(!valid(&e));
     a.has_seq = 1;
     CU_ASSERT(valid(&e));
+    a.credit = UINT32_MAX;
+    CU_ASSERT(!valid(&e));
     e.feed_ack = NULL;
 
     e.feed_begin = &b;
@@ -120,8 +127,13 @@ static void test_grant(void)
     CU_ASSERT(!valid(&e)); /* for how long? */
     g.has_valid_ns = 1;
     CU_ASSERT(valid(&e));
-    g.has_lease_term = 0;
-    CU_ASSERT(!valid(&e));
+    protobuf_c_boolean *const needed[] = {&g.has_epoch, &g.has_lease_term, &g.has_serial,
+                                          &g.has_stamp_boot_ns};
+    for (size_t i = 0; i < BH_ARRAY_LEN(needed); i++) {
+        *needed[i] = 0;
+        CU_ASSERT(!valid(&e));
+        *needed[i] = 1;
+    }
 }
 
 static void test_work(void)
@@ -367,6 +379,207 @@ static void test_control_reply(void)
     CU_ASSERT(!valid(&e));
 }
 
+/* A text of a message: too long is refused everywhere, and nothing where the message needs it. */
+struct text_of {
+    char **at;
+    bool needed;
+};
+
+static void each_text(const Berth__Envelope *e, const struct text_of *texts, size_t n)
+{
+    CU_ASSERT(valid(e));
+    for (size_t i = 0; i < n; i++) {
+        char *was = *texts[i].at;
+
+        *texts[i].at = huge;
+        CU_ASSERT(!valid(e));
+        *texts[i].at = NULL;
+        CU_ASSERT(valid(e) != texts[i].needed);
+        *texts[i].at = empty;
+        CU_ASSERT(valid(e) != texts[i].needed);
+        *texts[i].at = was;
+    }
+    CU_ASSERT(valid(e));
+}
+#define EACH_TEXT(e, ...)                                                                          \
+    each_text(e, (const struct text_of[]){__VA_ARGS__},                                            \
+              BH_ARRAY_LEN(((const struct text_of[]){__VA_ARGS__})))
+
+static void test_texts_of_the_feed(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;
+    Berth__ObjectChange c = BERTH__OBJECT_CHANGE__INIT, *list[] = {&c};
+    Berth__FeedBegin begin = BERTH__FEED_BEGIN__INIT;
+
+    e.feed_batch = &b;
+    b.has_seq = c.has_op = c.has_kind = 1;
+    b.change = list;
+    b.n_change = 1;
+    c.op = BERTH__CHANGE_OP__CHANGE_DELETED;
+    c.kind = BH_KIND_POD;
+    c.name = text;
+    EACH_TEXT(&e, {&c.name, true}, {&c.namespace_, false}, {&c.uid, false},
+              {&c.resource_version, false});
+    c.op = (Berth__ChangeOp)-1;
+    CU_ASSERT(!valid(&e));
+    c.has_op = 0;
+    CU_ASSERT(!valid(&e));
+    c.has_op = c.has_object = 1;
+    c.op = BERTH__CHANGE_OP__CHANGE_MODIFIED;
+    CU_ASSERT(!valid(&e)); /* an object without a byte */
+    c.object = (ProtobufCBinaryData){4, (uint8_t *)text};
+    CU_ASSERT(valid(&e));
+    c.has_kind = 0;
+    CU_ASSERT(!valid(&e));
+    e.feed_batch = NULL;
+
+    e.feed_begin = &begin;
+    begin.has_incarnation = 1;
+    EACH_TEXT(&e, {&begin.refused, false});
+}
+
+static void test_texts_of_work(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__WorkBatch b = BERTH__WORK_BATCH__INIT;
+    Berth__WorkItem w = BERTH__WORK_ITEM__INIT, *list[] = {&w};
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    Berth__EventText v = BERTH__EVENT_TEXT__INIT;
+
+    e.work = &b;
+    b.item = list;
+    b.n_item = 1;
+    w.has_id = w.has_kind = 1;
+    w.name = w.namespace_ = w.uid = w.node = text;
+    CU_ASSERT(!valid(&e)); /* of which epoch? */
+    b.has_epoch = 1;
+    EACH_TEXT(&e, {&w.name, true}, {&w.namespace_, true}, {&w.uid, true}, {&w.node, true},
+              {&w.nominated_node, false});
+    w.look = 1;
+    CU_ASSERT(valid(&e));
+    w.kind = BERTH__WORK_KIND__WORK_DELETE;
+    CU_ASSERT(!valid(&e)); /* only a binding is looked at */
+    w.look = 0;
+    w.condition = &c;
+    c.type = c.status = text;
+    EACH_TEXT(&e, {&c.type, true}, {&c.status, true}, {&c.reason, false}, {&c.message, false});
+    w.condition = NULL;
+    w.event = &v;
+    v.type = v.reason = text;
+    EACH_TEXT(&e, {&v.type, true}, {&v.reason, true}, {&v.action, false},
+              {&v.reporting_controller, false}, {&v.regarding_resource_version, false},
+              {&v.note, false});
+    w.kind = BERTH__WORK_KIND__WORK_PATCH_STATUS;
+    w.has_set_nominated_node = 1;
+    CU_ASSERT(!valid(&e)); /* it does not say that the node is to be set */
+    w.kind = BERTH__WORK_KIND__WORK_DELETE;
+    w.has_id = 0;
+    CU_ASSERT(!valid(&e));
+    w.has_id = 1;
+    w.has_kind = 0;
+    CU_ASSERT(!valid(&e));
+    w.has_kind = 1;
+    b.n_item = BH_BUS_BATCH_ITEMS + 1;
+    CU_ASSERT(!valid(&e));
+}
+
+static void test_texts_of_patches(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__WorkBatch b = BERTH__WORK_BATCH__INIT;
+    Berth__WorkItem w = BERTH__WORK_ITEM__INIT, *list[] = {&w};
+    Berth__ObjectWrite o = BERTH__OBJECT_WRITE__INIT;
+    Berth__ObjectPatch p = BERTH__OBJECT_PATCH__INIT;
+
+    e.work = &b;
+    b.has_epoch = 1;
+    b.item = list;
+    b.n_item = 1;
+    w.has_id = w.has_kind = 1;
+    w.name = w.namespace_ = w.uid = text;
+    w.kind = BERTH__WORK_KIND__WORK_PATCH;
+    w.write = &o;
+    o.patch = &p;
+    o.name = p.api_version = p.resource = p.body = text;
+    EACH_TEXT(&e, {&o.name, true}, {&o.namespace_, false}, {&o.uid, false},
+              {&o.resource_version, false}, {&p.api_version, true}, {&p.resource, true},
+              {&p.subresource, false}, {&p.body, true});
+    o.has_pod_status = 1;
+    CU_ASSERT(!valid(&e)); /* a patch is all that it writes */
+}
+
+static void test_texts_of_the_binder(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__BinderHello h = BERTH__BINDER_HELLO__INIT;
+    Berth__ResultBatch b = BERTH__RESULT_BATCH__INIT;
+    Berth__WorkResult r = BERTH__WORK_RESULT__INIT, *results[] = {&r};
+    Berth__WorkItem bind = BERTH__WORK_ITEM__INIT, write = BERTH__WORK_ITEM__INIT;
+    Berth__WorkItem *in_flight[] = {&bind, &write};
+
+    e.binder_hello = &h;
+    h.binder = text;
+    h.in_flight = in_flight;
+    h.n_in_flight = 2;
+    bind.has_id = bind.has_kind = write.has_id = write.has_kind = 1;
+    write.kind = BERTH__WORK_KIND__WORK_ALLOCATION; /* that something is written is enough here */
+    bind.name = bind.namespace_ = bind.uid = bind.node = text;
+    write.name = write.namespace_ = write.uid = text;
+    EACH_TEXT(&e, {&h.binder, true}, {&bind.node, true}, {&bind.uid, true}, {&write.uid, true});
+    h.window = UINT32_MAX;
+    CU_ASSERT(!valid(&e));
+    h.window = 0;
+    h.n_in_flight = BH_BUS_BATCH_ITEMS + 1;
+    CU_ASSERT(!valid(&e));
+    e.binder_hello = NULL;
+
+    e.results = &b;
+    b.result = results;
+    b.n_result = 1;
+    r.has_id = r.has_epoch = r.has_outcome = 1;
+    EACH_TEXT(&e, {&r.reason, false}, {&r.message, false});
+    protobuf_c_boolean *const needed[] = {&r.has_id, &r.has_epoch, &r.has_outcome};
+    for (size_t i = 0; i < BH_ARRAY_LEN(needed); i++) {
+        *needed[i] = 0;
+        CU_ASSERT(!valid(&e));
+        *needed[i] = 1;
+    }
+    r.outcome = (Berth__Outcome)-1;
+    CU_ASSERT(!valid(&e));
+    r.outcome = BERTH__OUTCOME__OUTCOME_DONE;
+    b.window = UINT32_MAX;
+    CU_ASSERT(!valid(&e));
+    b.window = 0;
+    b.n_result = BH_BUS_BATCH_ITEMS + 1;
+    CU_ASSERT(!valid(&e));
+}
+
+static void test_texts_of_control(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__ControlReply r = BERTH__CONTROL_REPLY__INIT;
+    Berth__QueuePod p = BERTH__QUEUE_POD__INIT, *list[] = {&p};
+    Berth__ControlRequest q = BERTH__CONTROL_REQUEST__INIT;
+
+    e.control_reply = &r;
+    r.has_id = p.has_place = 1;
+    r.pod = list;
+    r.n_pod = 1;
+    p.namespace_ = p.name = p.uid = text;
+    EACH_TEXT(&e, {&r.error, false}, {&p.namespace_, true}, {&p.name, true}, {&p.uid, true},
+              {&p.profile, false}, {&p.nominated_node, false}, {&p.node, false}, {&p.binder, false},
+              {&p.reason, false}, {&p.message, false});
+    p.place = (Berth__QueuePlace)-1;
+    CU_ASSERT(!valid(&e));
+    e.control_reply = NULL;
+
+    e.control = &q;
+    q.has_id = q.has_what = 1;
+    q.what = BERTH__CONTROL_WHAT__CONTROL_STATUS;
+    EACH_TEXT(&e, {&q.namespace_, false}, {&q.uid, false});
+}
+
 static bool decodes(const uint8_t *p, size_t n)
 {
     struct bh_arena a;
@@ -409,6 +622,11 @@ int main(int argc, char **argv)
         {"results and binder hellos are complete", test_binder_side},
         {"questions ask for something that fits into an answer", test_control},
         {"answers hold pods that are somewhere, and not too many", test_control_reply},
+        {"texts of the feed: there where needed, and not too long", test_texts_of_the_feed},
+        {"texts of work", test_texts_of_work},
+        {"texts of patches", test_texts_of_patches},
+        {"texts of the binder's side", test_texts_of_the_binder},
+        {"texts of questions and answers", test_texts_of_control},
         {"no field has the number 0, at any depth", test_field_number_0},
     };
     memset(huge, 'a', sizeof(huge) - 1);
