@@ -27,25 +27,34 @@ int bh_bus_set_int(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof(value));
 }
 
+int bh_bus_set_ints(void *socket, const struct bh_bus_option *o, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bh_bus_set_int(socket, o[i].option, o[i].value) < 0)
+            return -errno;
+    return 0;
+}
+
 static int set_options(void *s, enum bh_bus_role role, const char *identity)
 {
     const bool service = role == BH_BUS_SERVICE_BIND;
     const int64_t max_bytes = service ? BH_BUS_SERVICE_BYTES : BH_BUS_MAX_BYTES;
     const int queue = service ? BH_BUS_SERVICE_QUEUE : BH_BUS_QUEUE_FRAMES;
+    const struct bh_bus_option all[] = {{ZMQ_LINGER, 0},
+                                        {ZMQ_SNDHWM, queue},
+                                        {ZMQ_RCVHWM, queue},
+                                        {ZMQ_RECONNECT_IVL, RECONNECT_MS},
+                                        {ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS},
+                                        {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS}};
+    static const struct bh_bus_option router[] = {{ZMQ_ROUTER_MANDATORY, 1},
+                                                  {ZMQ_ROUTER_HANDOVER, 1}};
+    int rc = bh_bus_set_ints(s, all, BH_ARRAY_LEN(all));
 
-    if (bh_bus_set_int(s, ZMQ_LINGER, 0) < 0 || bh_bus_set_int(s, ZMQ_SNDHWM, queue) < 0 ||
-        bh_bus_set_int(s, ZMQ_RCVHWM, queue) < 0 ||
-        zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) < 0 ||
-        bh_bus_set_int(s, ZMQ_RECONNECT_IVL, RECONNECT_MS) < 0 ||
-        bh_bus_set_int(s, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) < 0 ||
-        bh_bus_set_int(s, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) < 0)
-        return -errno;
-    if (role == BH_BUS_DEALER_CONNECT)
-        return zmq_setsockopt(s, ZMQ_ROUTING_ID, identity, strlen(identity)) < 0 ? -errno : 0;
-    return bh_bus_set_int(s, ZMQ_ROUTER_MANDATORY, 1) < 0 ||
-                   bh_bus_set_int(s, ZMQ_ROUTER_HANDOVER, 1) < 0
-               ? -errno
-               : 0;
+    if (rc == 0 && zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) < 0)
+        rc = -errno;
+    if (rc < 0 || role != BH_BUS_DEALER_CONNECT)
+        return rc < 0 ? rc : bh_bus_set_ints(s, router, BH_ARRAY_LEN(router));
+    return zmq_setsockopt(s, ZMQ_ROUTING_ID, identity, strlen(identity)) < 0 ? -errno : 0;
 }
 
 int bh_bus_new(enum bh_bus_role role, const char *identity, struct bh_bus **ret, struct bh_err *err)

@@ -32,6 +32,10 @@ void bh_bus_context_put(void);
 int bh_bus_new(enum bh_bus_role role, const char *identity, struct bh_bus **ret,
                struct bh_err *err);
 int bh_bus_set_int(void *socket, int option, int value); /* as zmq_setsockopt */
+struct bh_bus_option {
+    int option, value;
+};
+int bh_bus_set_ints(void *socket, const struct bh_bus_option *o, size_t n); /* -errno */
 bool bh_bus_readable(struct bh_bus *b);
 /* Any bytes as one frame, for tests of what a receiver makes of them. */
 enum bh_bus_outcome bh_bus_send_bytes(struct bh_bus *b, const struct bh_peer *peer, const void *p,

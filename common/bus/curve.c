@@ -113,13 +113,13 @@ static int check_endpoint(const char *endpoint, struct bh_err *err)
 /* A host that is gone is noticed by its silence: TCP alone takes minutes. */
 static int set_tcp(void *s, bool ipv6)
 {
-    if (bh_bus_set_int(s, ZMQ_IPV6, ipv6) < 0 ||
-        bh_bus_set_int(s, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) < 0 ||
-        bh_bus_set_int(s, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS) < 0 ||
-        bh_bus_set_int(s, ZMQ_HEARTBEAT_TIMEOUT, PEER_DEAD_MS) < 0 ||
-        bh_bus_set_int(s, ZMQ_HEARTBEAT_TTL, PEER_DEAD_MS) < 0)
-        return -errno;
-    return 0;
+    const struct bh_bus_option o[] = {{ZMQ_IPV6, ipv6},
+                                      {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
+                                      {ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS},
+                                      {ZMQ_HEARTBEAT_TIMEOUT, PEER_DEAD_MS},
+                                      {ZMQ_HEARTBEAT_TTL, PEER_DEAD_MS}};
+
+    return bh_bus_set_ints(s, o, BH_ARRAY_LEN(o));
 }
 
 int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endpoint[static 128],
