@@ -101,12 +101,20 @@ bool bh_bus_is_tcp(const char *endpoint)
     return strncmp(endpoint, "tcp://", 6) == 0;
 }
 
-static int check_endpoint(const char *endpoint, struct bh_err *err)
+/* libzmq looks at a port when it connects, in its own thread: nobody would hear of it. */
+static int check_endpoint(const char *endpoint, bool listens, struct bh_err *err)
 {
     const char *colon = strrchr(endpoint, ':');
 
     if (!bh_bus_is_tcp(endpoint) || colon < endpoint + 7 || !colon[1])
         return bh_err_set(err, -EINVAL, "endpoint \"%s\" is not tcp://HOST:PORT", endpoint);
+    if (listens && bh_streq(colon + 1, "*"))
+        return 0;
+    const size_t n = strspn(colon + 1, "0123456789");
+    const unsigned long port = strtoul(colon + 1, NULL, 10);
+    if (colon[1 + n] || port < (listens ? 0 : 1) || port > 65535) /* 0: as * */
+        return bh_err_set(err, -EINVAL, "endpoint \"%s\": port must be a number from 1 to 65535",
+                          endpoint);
     return 0;
 }
 
@@ -128,7 +136,7 @@ int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endp
     char key[BH_BUS_KEY_TEXT + 1];
     struct bh_bus_gate *gate = NULL;
     size_t n = 128;
-    int rc = check_endpoint(l->endpoint, err);
+    int rc = check_endpoint(l->endpoint, true, err);
 
     if (rc == 0 && (!l->key_file || !l->allow_dir))
         rc = bh_err_set(err, -EINVAL,
@@ -180,7 +188,7 @@ int bh_bus_dial(const struct bh_bus_dial *d, const char *identity, struct bh_bus
                 struct bh_err *err)
 {
     struct bh_bus *b = NULL;
-    int rc = check_endpoint(d->endpoint, err);
+    int rc = check_endpoint(d->endpoint, false, err);
 
     if (rc == 0 && (!d->key_file || !d->peer_pub))
         rc = bh_err_set(err, -EINVAL,

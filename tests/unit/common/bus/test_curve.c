@@ -3,6 +3,7 @@
  * tests/unit/common/bus/test_curve.c - tcp under CURVE: who gets in, who does not, and from when on
  */
 #include "common/bus/curve.h"
+#include "common/bus/curve_int.h"
 #include "tests/unit/harness.h"
 
 #include <errno.h>
@@ -258,9 +259,114 @@ static void test_what_is_refused_is_named(void)
     free(h.dir);
 }
 
+/* The folder itself may go, and with it every key; nobody connected stays. */
+static void test_without_a_folder_no_key_is_allowed(void)
+{
+    struct bh_peer from;
+    struct bh_bus_stats st = {0};
+    struct host h;
+
+    host_open(&h);
+    struct bh_bus *b = dial(&h, "binder", "server");
+    CU_ASSERT_EQUAL(send_progress(b, NULL, 1), BH_BUS_OK);
+    CU_ASSERT_EQUAL(receive(h.router, &h.arena, &from, DEADLINE_NS), 1);
+    allow(&h, "binder", false);
+    CU_ASSERT_EQUAL_FATAL(rmdir(h.allow), 0);
+    for (uint64_t until = bh_mono_ns() + DEADLINE_NS; !st.bad && bh_mono_ns() < until;) {
+        (void)send_progress(b, NULL, 2);
+        (void)receive(h.router, &h.arena, &from, UINT64_C(100000000));
+        bh_bus_stats(h.router, &st);
+    }
+    CU_ASSERT_TRUE(st.bad > 0);
+    bh_bus_close(b);
+    host_close(&h);
+}
+
+static int dial_with(const char *endpoint, const char *key, const char *pub, struct bh_err *err)
+{
+    const struct bh_bus_dial d = {endpoint, key, pub};
+    struct bh_bus *b = NULL;
+    int rc = bh_bus_dial(&d, "me", &b, err);
+
+    bh_bus_close(b);
+    return rc;
+}
+
+static void test_who_dials_is_told_what_is_missing(void)
+{
+    struct host h = {0};
+    struct bh_err err = {{0}};
+
+    h.dir = bh_asprintf("%s/dials", bh_test_tmpdir());
+    CU_ASSERT_EQUAL_FATAL(mkdir(h.dir, 0700), 0);
+    make_key(&h, "k");
+    BH_CLEANUP(bh_freep) char *key = path_of(&h, "k.key");
+    BH_CLEANUP(bh_freep) char *pub = path_of(&h, "k.pub");
+    CU_ASSERT_EQUAL(dial_with("tcp://127.0.0.1:", key, pub, &err), -EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "is not tcp://HOST:PORT"));
+    CU_ASSERT_EQUAL(dial_with("udp://127.0.0.1:5", key, pub, &err), -EINVAL);
+    CU_ASSERT_EQUAL(dial_with("tcp://:5", key, pub, &err), -EINVAL);
+    CU_ASSERT_EQUAL(dial_with("tcp://127.0.0.1:5", NULL, pub, &err), -EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "tcp needs a key of ours and the public key"));
+    CU_ASSERT_EQUAL(dial_with("tcp://127.0.0.1:5", key, NULL, &err), -EINVAL);
+    CU_ASSERT_EQUAL(dial_with("tcp://127.0.0.1:5", key, "/nonexistent.pub", &err), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "key \"/nonexistent.pub\""));
+    CU_ASSERT_EQUAL(dial_with("tcp://127.0.0.1:5", "/nonexistent.key", pub, &err), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "key \"/nonexistent.key\""));
+    static const char *const ports[] = {"0", "65536", "123456", "5x", "*", "-5"};
+    for (size_t i = 0; i < BH_ARRAY_LEN(ports); i++) {
+        BH_CLEANUP(bh_freep) char *to = bh_asprintf("tcp://127.0.0.1:%s", ports[i]);
+        CU_ASSERT_EQUAL(dial_with(to, key, pub, &err), -EINVAL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "port must be a number from 1 to 65535"));
+    }
+    CU_ASSERT_EQUAL(dial_with("tcp://127.0.0.1:65535", key, pub, &err),
+                    0); /* nobody need be there */
+    free(h.dir);
+}
+
+/* What is no key in the folder lets nobody in, and is counted. */
+static void test_a_folder_of_keys_and_other_things(void)
+{
+    static struct bh_bus_allow a; /* holds every key that may be there */
+    char key[BH_BUS_KEY_TEXT + 1];
+    struct host h = {0};
+    struct bh_err err = {{0}};
+
+    h.dir = bh_asprintf("%s/folder", bh_test_tmpdir());
+    CU_ASSERT_EQUAL_FATAL(mkdir(h.dir, 0700), 0);
+    make_key(&h, "good");
+    static const struct {
+        const char *name, *text;
+    } others[] = {
+        {"README", "not a key"},
+        {".pub", "not a name"},
+        {".hidden.pub", "an editor's"},
+        {"short.pub", "abc"},
+        {"strange.pub",
+         "\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"\""},
+        {"blank.pub", " \r\n"}};
+    for (size_t i = 0; i < BH_ARRAY_LEN(others); i++) {
+        BH_CLEANUP(bh_freep) char *path = path_of(&h, others[i].name);
+        write_file(path, others[i].text);
+    }
+    CU_ASSERT_EQUAL_FATAL(bh_bus_allow_load(&a, h.dir, &err), 0);
+    CU_ASSERT_EQUAL(a.n, 1);
+    CU_ASSERT_EQUAL(a.unreadable, 3);
+    BH_CLEANUP(bh_freep) char *pub = path_of(&h, "good.pub");
+    CU_ASSERT_EQUAL(bh_bus_key_read(pub, false, key, &err), 0);
+    CU_ASSERT_TRUE(bh_bus_allow_has(&a, key));
+    BH_CLEANUP(bh_freep) char *nowhere = path_of(&h, "no/such/key");
+    CU_ASSERT_EQUAL(bh_bus_keygen(nowhere, &err), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "no/such/key.key\": "));
+    free(h.dir);
+}
+
 BH_TESTS("common/bus curve",
          {"an allowed peer talks both ways", test_an_allowed_peer_talks_both_ways},
          {"strangers and false servers get nothing", test_strangers_and_false_servers_get_nothing},
          {"a plain peer gets nothing", test_a_plain_peer_gets_nothing},
          {"keys come and go", test_keys_come_and_go},
-         {"what is refused is named", test_what_is_refused_is_named})
+         {"what is refused is named", test_what_is_refused_is_named},
+         {"without a folder no key is allowed", test_without_a_folder_no_key_is_allowed},
+         {"who dials is told what is missing", test_who_dials_is_told_what_is_missing},
+         {"a folder of keys and other things", test_a_folder_of_keys_and_other_things})
