@@ -65,8 +65,8 @@ struct bh_group *bh_groups_find(const struct bh_groups *g, bh_sym namespace_,
 struct bh_group_policy {
     bool gang; /* else basic */
     uint32_t min_count;
-    bool whole;       /* disruption takes all of its pods or none */
-    int32_t priority; /* in preemption by group and of it */
+    bool whole;               /* disruption takes all of its pods or none */
+    int32_t priority;         /* in preemption by group and of it */
     const char *topology_key; /* NULL: members may be anywhere */
 };
 bool bh_group_policy(const struct bh_objects *o, const char *ns, const char *name,

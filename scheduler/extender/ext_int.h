@@ -81,8 +81,8 @@ struct bh_ext_object {
     char *text; /* JSON, NULL = not made yet */
     size_t text_n;
     struct bh_buf whole; /* as an API server packs it; empty = not made yet */
-    uint64_t interest; /* pods */
-    uint64_t feed;     /* when it was last put */
+    uint64_t interest;   /* pods */
+    uint64_t feed;       /* when it was last put */
 };
 struct bh_ext {
     struct bh_ext_one *v;

@@ -76,9 +76,9 @@ struct bh_plugin_env {
     struct bh_arena *arena;         /* of the framework: lives as long as the instance */
     struct bh_symtab *tab;
     struct bh_cache *cache;
-    struct bh_objects *objects;           /* only Reserve and Unreserve change them (assume) */
-    struct bh_reservations *reserved;     /* NULL: Reserve takes nothing */
-    struct bh_waiting_pods *waiting;      /* those at Permit; NULL: no plugin lets them wait */
+    struct bh_objects *objects;       /* only Reserve and Unreserve change them (assume) */
+    struct bh_reservations *reserved; /* NULL: Reserve takes nothing */
+    struct bh_waiting_pods *waiting;  /* those at Permit; NULL: no plugin lets them wait */
     struct bh_ext *const *ext; /* keeps whole objects, as config->whole_objects says; may be NULL */
     const struct bh_sched_config *config; /* for bh_sched_config_gate; NULL = defaults */
     bool verify; /* what is kept is compared with what is worked out anew; a difference aborts */

@@ -12,7 +12,7 @@
 
 struct bh_preemption_args {
     int64_t min_candidates_percentage, min_candidates_absolute;
-    bool by_group; /* a pod of a group has no preemption of its own */
+    bool by_group;   /* a pod of a group has no preemption of its own */
     bool placements; /* gate TopologyAwareWorkloadScheduling */
 };
 /* The whole of DefaultPreemption's PostFilter but its message prefix: eligibility, dry runs,

@@ -779,6 +779,8 @@ static void test_members_that_look_around(void)
         FX_STR(victims(&g), "a b");
         teardown(&g);
     }
+}
+
 /* ---- placements: gate TopologyAwareWorkloadScheduling ------------------------------------------- */
 
 #define PLACED                                                                                     \
