@@ -37,9 +37,10 @@ static void test_profiles(void)
              "- schedulerName: b\n",
         false);
 
-    expect(t, "\nProfile \"a\", percentageOfNodesToScore 7\n  POINT       PLUGIN ");
-    expect(t, "\n  score       ImageLocality                        12\n  reserve     Volume");
-    expect(t, "\n  permit      -\n");
+    expect(t, "\nProfile \"a\", percentageOfNodesToScore 7\n  POINT              PLUGIN ");
+    expect(t, "\n  score              ImageLocality                        12\n  reserve           "
+              " Volume");
+    expect(t, "\n  permit             -\n");
     expect(t, "\nProfile \"b\"\n");
     expect(t, "  PodTopologySpread                defaultingType                      System\n");
     CU_ASSERT(strchr(t, '\x1b') == NULL);
