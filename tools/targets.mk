@@ -238,6 +238,8 @@ coverage: deps-dev ## what tests reach, a line a room, against bars: make covera
 	@grep -P '$(COVERED)' $(BUILD)/coverage/checks | bash tools/run-checks.sh $(BUILD)/coverage/check-logs; rc=$$?; \
 	 bash tools/coverage.sh $(BUILD)/coverage $(COVERAGE_OF) && exit $$rc
 
+planted: unit-tests ## do the unit tests find bugs that are planted, one a room?
+	@bash tests/planted.sh
 mutants: unit-tests ## change a line at random, ask the folder's unit tests (SEED, COUNT, WHERE)
 	@python3 tests/mutants.py --seed $(or $(SEED),1) --count $(or $(COUNT),200) $(WHERE)
 
@@ -251,4 +253,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants deb clean unit-tests FORCE
+.PHONY: all coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants planted deb clean unit-tests FORCE

@@ -236,6 +236,8 @@ static void test_hard_constraints(void)
         /* only z1 is eligible: its minimum is its own count */
         {"'app':'web'", "'maxSkew':1," WEB, "'nodeSelector':{'topology.kubernetes.io/zone':'z1'}",
          "..XXX"},
+        {"'app':'web'", "'maxSkew':1,'minDomains':2," WEB,
+         "'nodeSelector':{'topology.kubernetes.io/zone':'z1'}", "UUXXX"},
         {"'app':'web'", "'maxSkew':1,'nodeAffinityPolicy':'Ignore'," WEB,
          "'nodeSelector':{'topology.kubernetes.io/zone':'z1'}", "UUXXX"},
     };
