@@ -248,10 +248,12 @@ export class Table {
     if (this.active === null && this.rows.length) this.setActive(0);
   }
 
-  // The dearer the last time was, the longer the next waits: 200,000 rows stay usable while they change.
+  // The dearer the last time was, the longer the next waits: 200,000 rows stay usable while they change. What takes half a frame
+  // comes in less than one frame of twenty.
   schedule() {
     if (this.timer) return;
-    const wait = Math.max(0, Math.min(2500, this.cost * 6) - (performance.now() - (this.last || -1e9)));
+    const pause = this.cost > 8 ? Math.max(400, this.cost * 20) : this.cost * 6;
+    const wait = Math.max(0, Math.min(2500, pause) - (performance.now() - (this.last || -1e9)));
     this.timer = setTimeout(() => {
       this.timer = 0;
       this.recompute();
