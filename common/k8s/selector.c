@@ -123,6 +123,26 @@ bool bh_selector_match_json(const struct bh_selector *s, const struct bh_json *l
     return bh_selector_match(s, get_json, (void *)labels);
 }
 
+struct record_labels {
+    const struct bh_kv *v;
+    uint32_t n;
+    const struct bh_symtab *tab;
+};
+
+static const char *get_symbol(void *arg, const char *key)
+{
+    const struct record_labels *l = arg;
+    bh_sym k = bh_sym_find(l->tab, key, strlen(key)), v;
+
+    return k != BH_SYM_NONE && bh_labels_get(l->v, l->n, k, &v) ? bh_sym_text(l->tab, v) : NULL;
+}
+
+bool bh_selector_match_labels(const struct bh_selector *s, const struct bh_kv *labels, uint32_t n,
+                              const struct bh_symtab *tab)
+{
+    return bh_selector_match(s, get_symbol, &(struct record_labels){labels, n, tab});
+}
+
 void bh_selector_each(const struct bh_selector *s,
                       void (*fn)(void *arg, const char *key, enum bh_req_op op, size_t n_values,
                                  const char *const *values),

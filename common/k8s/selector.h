@@ -23,6 +23,9 @@ void bh_selector_free(struct bh_selector *s);
 bool bh_selector_match(const struct bh_selector *s, const char *(*get)(void *arg, const char *key),
                        void *arg);
 bool bh_selector_match_json(const struct bh_selector *s, const struct bh_json *labels);
+/* Labels of a node's or a shape's record. */
+bool bh_selector_match_labels(const struct bh_selector *s, const struct bh_kv *labels, uint32_t n,
+                              const struct bh_symtab *tab);
 /* Field selectors: only =, ==, != joined by commas; ops are IN/NOT_IN with one value.
  * each(): visits the requirements, for support checks ("field label not supported: x"). */
 int bh_field_selector_parse(const char *text, struct bh_selector **ret, struct bh_err *err);

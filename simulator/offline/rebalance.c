@@ -87,25 +87,9 @@ static void add_budget(void *arg, const ProtobufCMessage *m)
     p->n_budgets++;
 }
 
-struct labels {
-    const struct bh_symtab *tab;
-    const struct bh_shape_rec *shape;
-};
-
-static const char *label(void *arg, const char *key)
-{
-    const struct labels *l = arg;
-    bh_sym k = bh_sym_find(l->tab, key, strlen(key)), v;
-
-    return k != BH_SYM_NONE && bh_labels_get(bh_rec_at(l->shape, l->shape->labels, struct bh_kv),
-                                             l->shape->labels.n, k, &v)
-               ? bh_sym_text(l->tab, v)
-               : NULL;
-}
-
 static const struct cover *cover_of(struct plan *p, bh_shape_id id, const struct bh_shape_rec *s)
 {
-    struct labels l = {tab(p), s};
+    const struct bh_kv *labels = bh_rec_at(s, s->labels, struct bh_kv);
     uint64_t known;
 
     if (bh_umap_get(&p->covers, id, &known))
@@ -113,8 +97,8 @@ static const struct cover *cover_of(struct plan *p, bh_shape_id id, const struct
     struct cover *c = bh_arena_new_array(p->a, struct cover, 1);
     for (size_t i = 0; i < p->n_budgets; i++) {
         struct budget *b = &p->budgets[i];
-        if (!bh_streq(b->ns, bh_sym_text(l.tab, s->namespace_)) ||
-            !bh_selector_match(b->selector, label, &l))
+        if (!bh_streq(b->ns, bh_sym_text(tab(p), s->namespace_)) ||
+            !bh_selector_match_labels(b->selector, labels, s->labels.n, tab(p)))
             continue;
         c->n++;
         c->one = b;
@@ -238,18 +222,6 @@ static int by_share(const void *a, const void *b, void *arg)
     return c ? c : strcmp(node_text(arg, x->name), node_text(arg, y->name));
 }
 
-static const char *node_label(void *arg, const char *key)
-{
-    const struct plan *p = ((void **)arg)[0];
-    const struct bh_node_rec *n = ((void **)arg)[1];
-    bh_sym k = bh_sym_find(tab(p), key, strlen(key)), v;
-
-    return k != BH_SYM_NONE &&
-                   bh_labels_get(bh_rec_at(n, n->labels, struct bh_kv), n->labels.n, k, &v)
-               ? bh_sym_text(tab(p), v)
-               : NULL;
-}
-
 static void open_plan(struct plan *p, struct bh_offline *w, struct bh_arena *a,
                       const struct bh_rebalance_options *o)
 {
@@ -267,8 +239,9 @@ static void open_plan(struct plan *p, struct bh_offline *w, struct bh_arena *a,
     bh_engine_each_object(w->engine, BH_KIND_PODDISRUPTIONBUDGET, add_budget, p);
     bh_engine_each_node(w->engine, take_node, p);
     for (size_t i = 0; i < p->n_sites && o->nodes; i++) {
-        void *arg[] = {p, (void *)(uintptr_t)bh_engine_find_node(w->engine, p->sites[i].name)};
-        if (!bh_selector_match(o->nodes, node_label, arg))
+        const struct bh_node_rec *node = bh_engine_find_node(w->engine, p->sites[i].name);
+        if (!bh_selector_match_labels(o->nodes, bh_rec_at(node, node->labels, struct bh_kv),
+                                      node->labels.n, tab(p)))
             p->sites[i].held = ""; /* not asked about */
     }
     qsort_r(p->sites, p->n_sites, sizeof(*p->sites), by_share, p);

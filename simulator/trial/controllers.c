@@ -51,29 +51,14 @@ int bh_trial_budgets_add(struct bh_trial *t, struct bh_arena *a, const struct bh
 
 /* ---- which pods ------------------------------------------------------------------------------ */
 
-struct labels {
-    const struct bh_symtab *tab;
-    const struct bh_shape_rec *shape;
-};
-
-static const char *label(void *arg, const char *key)
-{
-    const struct labels *l = arg;
-    bh_sym k = bh_sym_find(l->tab, key, strlen(key)), v;
-
-    return k != BH_SYM_NONE && bh_labels_get(bh_rec_at(l->shape, l->shape->labels, struct bh_kv),
-                                             l->shape->labels.n, k, &v)
-               ? bh_sym_text(l->tab, v)
-               : NULL;
-}
-
 static bool covers(const struct bh_trial *t, const struct bh_trial_budget *b,
                    const struct bh_shape_rec *shape)
 {
-    struct labels l = {.tab = bh_engine_symtab(t->w.engine), .shape = shape};
+    const struct bh_symtab *tab = bh_engine_symtab(t->w.engine);
 
-    return bh_streq(bh_sym_text(l.tab, shape->namespace_), b->ns) &&
-           bh_selector_match(b->selector, label, &l);
+    return bh_streq(bh_sym_text(tab, shape->namespace_), b->ns) &&
+           bh_selector_match_labels(b->selector, bh_rec_at(shape, shape->labels, struct bh_kv),
+                                    shape->labels.n, tab);
 }
 
 void bh_trial_budgets_see(struct bh_trial *t, const struct bh_shape_rec *shape, bool placed)
