@@ -399,17 +399,21 @@ static int check(struct session *s, struct arguments *a, struct bh_err *err)
                         a->rest.v[0]);
     if (rc == 0 && a->apply && a->files.n)
         rc = bh_err_set(err, -EINVAL, "--apply is for a running cluster: not with --filename");
-    if (rc == 0 && (a->max_nodes < 0 || a->max_nodes > UINT32_MAX || a->max_moves < 0 ||
-                    a->max_moves > UINT32_MAX))
-        rc = bh_err_set(err, -EINVAL, "--max-nodes and --max-moves: a number from 0 (no limit) on");
+    for (unsigned i = 0; i < 2 && rc == 0; i++) {
+        const int64_t n = i ? a->max_moves : a->max_nodes;
+        if (n < 0 || n > UINT32_MAX)
+            rc =
+                bh_err_set(err, -EINVAL, "invalid value %lld for %s: a number from 0 (no limit) on",
+                           (long long)n, i ? "--max-moves" : "--max-nodes");
+    }
     if (rc == 0 && (a->rate < 1 || a->rate > 1000))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --rate: 1 to 1000 evictions a second",
                         (long long)a->rate);
     if (rc == 0 && (a->patience_s < 0 || a->patience_s > 86400))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --patience: 0 to 86400 seconds",
                         (long long)a->patience_s);
-    if (rc == 0 && a->selector)
-        rc = bh_selector_parse(a->selector, &nodes, err);
+    if (rc == 0 && a->selector && bh_selector_parse(a->selector, &nodes, err) < 0)
+        rc = bh_err_prefix(err, -EINVAL, "invalid value \"%s\" for --selector", a->selector);
     s->o = (struct bh_rebalance_options){
         .nodes = nodes, .max_nodes = (uint32_t)a->max_nodes, .max_moves = (uint32_t)a->max_moves};
     return rc;

@@ -101,7 +101,7 @@ k get nodes,pods,pdb -o yaml >"$work/cluster.yaml"
 expect "a plan of files" '^0 of 4 nodes become free' b rebalance -f "$work/cluster.yaml"
 check "--apply wants a cluster" status 2 b rebalance -f "$work/cluster.yaml" --apply
 check "--rate has limits" status 2 b rebalance --rate 0
-expect "a bad selector is told" 'unable to parse requirement' bash -c "'$BERTH_BIN/berth' rebalance -l 'a in' 2>&1; true"
+expect "a bad selector is told" 'invalid value "a in" for --selector: unable to parse requirement' bash -c "'$BERTH_BIN/berth' rebalance -l 'a in' 2>&1; true"
 check "no room at all: status 3" bash -c "sed 's/cpu: 900m/cpu: 3/' '$work/cluster.yaml' >'$work/full.yaml'
 printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: huge, uid: huge, namespace: default}\nspec: {schedulerName: default-scheduler, containers: [{name: c, image: x, resources: {requests: {cpu: 5}}}]}\n' >>'$work/full.yaml'
 '$BERTH_BIN/berth' rebalance -f '$work/full.yaml' --for huge 2>'$work/err'; [ \$? -eq 3 ] && grep -q 'no moves make room for pod default/huge: 0/4 nodes are available' '$work/err'"
