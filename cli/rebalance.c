@@ -53,14 +53,12 @@ static int read_running(struct session *s, struct bh_err *err)
     char dir[108];
     int rc = bh_cli_find_dir(WHO, s->a->runtime, dir, err);
 
-    if (rc == 0 && !s->a->config) {
-        rc = bh_ask_open(&s->ask, dir, err);
-        rc = rc < 0 ? rc
-                    : bh_observer_config(&s->ask, &s->arena, &s->gates, &s->config, &from, &draws,
-                                         err);
-    } else if (rc == 0) {
+    if (rc < 0)
+        return rc;
+    if (s->a->config)
         rc = bh_sched_config_load(s->a->config, &s->config, err);
-    }
+    else if ((rc = bh_ask_open(&s->ask, dir, err)) >= 0)
+        rc = bh_observer_config(&s->ask, &s->arena, &s->gates, &s->config, &from, &draws, err);
     if (rc < 0)
         return rc;
     if (s->config->n_extenders)
