@@ -9,6 +9,9 @@ mkdir -p "$out"
 max=$(($(nproc) + 1)) # many of them wait most of their time
 passed=0 failed=0 skipped=0
 names=()
+# A python3 that is a shim (pyenv's) starts shells for each program: the real one once and for all.
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
+[[ :$PATH: == *:${python%/*}:* ]] || [ -z "$python" ] || PATH=${python%/*}:$PATH
 
 run_one() { # name command
     local log=$out/${1//\//_}.log t0 t1
