@@ -200,7 +200,7 @@ define UNIT_RULE
 $(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(BUILD)/obj/$(1:.c=.o) $(BUILD)/obj/tests/unit/harness.o $(foreach l,$(call unit_libs,$(call unit_room,$(1))),$(call libname,$(l))) $(PROTO_LIB)
 	@mkdir -p $$(dir $$@)
 	$(call say,LD,$$@)
-	$(Q)$(CC) $(LDFLAGS) $(TEST_LD) -o $$@ $$(filter %.o,$$^) -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS) -lcunit -ljansson
+	$(Q)$(CC) $$(LDFLAGS) $(TEST_LD) -o $$@ $$(filter %.o,$$^) -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS) -lcunit -ljansson
 endef
 $(foreach t,$(UNIT_SRC),$(eval $(call UNIT_RULE,$(t))))
 
