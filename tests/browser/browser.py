@@ -22,7 +22,7 @@ import urllib.parse
 import urllib.request
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+from selenium.common.exceptions import JavascriptException, StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -103,14 +103,18 @@ class Page:
         return self.d.execute_script(script, *args)
 
     def wait(self, what, script, *args, seconds=15):
-        """Until the script returns something true; that is returned."""
+        """Until the script returns something true; that is returned. What it looks at may not be there yet."""
         end = time.monotonic() + seconds * PATIENCE
         while True:
-            got = self.js(script, *args)
+            error = ''
+            try:
+                got = self.js(script, *args)
+            except JavascriptException as e:
+                got, error = None, f'\n{e.msg}'
             if got:
                 return got
             if time.monotonic() > end:
-                raise AssertionError(f'waited in vain: {what}\nat {self.js("return location.hash")}\n{self.text("#main")[:800]}')
+                raise AssertionError(f'waited in vain: {what}{error}\nat {self.js("return location.hash")}\n{self.text("#main")[:800]}')
             time.sleep(0.05)
 
     def wait_text(self, text, css='#main', seconds=15):

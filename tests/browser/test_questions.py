@@ -284,7 +284,10 @@ def replay(page: Page):
     click(page, '#main button', '▶ Go on')
     page.wait('played to its end', "return document.querySelector('#main .tag')?.innerText.includes('Done')")
     check('what was recorded is there', sorted(n['metadata']['name'] for n in api('/api/v1/nodes')['items']) == ['r1', 'r2'])
-    compared = api('/berth/v1/replay')['compared']
+    def compared():  # what the scheduler binds last arrives after the record's end
+        return api('/berth/v1/replay')['compared']
+    until(page, 'every pod is compared', lambda: compared()['same'] + compared()['different'] == 4)
+    compared = compared()
     page.wait('both numbers', "const t = [...document.querySelectorAll('#main .tile')].map(e => e.innerText); return t.some(x => x.includes('As recorded')) && t.some(x => x.includes('Otherwise'))")
     check('what was decided otherwise is named', compared['same'] + compared['different'] == 4 and ('recorded on r1' in page.text('#main')) == (compared['different'] > 0), compared)
     page.shot('replay-light')
