@@ -149,7 +149,8 @@ ask() { # name query
     fi
 }
 covered() { # two scrapes after the last load, so that a rate has something to say
-    found "scheduler_pod_scheduling_attempts_count{job=\"$JOB\"} > 600 and rate(scheduler_pod_scheduling_attempts_count{job=\"$JOB\"}[$R]) > 0"
+    found "scheduler_pod_scheduling_attempts_count{job=\"$JOB\"} > 600 and rate(scheduler_pod_scheduling_attempts_count{job=\"$JOB\"}[$R]) > 0" &&
+        found "count(rate(rest_client_requests_total{job=\"$JOB\",code=~\"5..\"}[$R])) > 0"
 }
 eventually "Prometheus has seen all of it" 15 covered
 while IFS=$'\t' read -r title expr; do
