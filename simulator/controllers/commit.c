@@ -109,6 +109,11 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
         bh_ctl_kubelet_commit(c, change, old, obj);
         bh_ctl_resize_commit(c, old, obj);
         bh_ctl_taint_commit(c, change, old, obj);
+        /* Bound to a node that is gone: the scheduler may hear of its deletion later than of the
+         * pod, after a restart of this server for one. */
+        if (change != BH_SIM_DELETED && *obj->node_name && !(old && *old->node_name) &&
+            !bh_sim_get(c->sim, c->t.nodes, "", obj->node_name))
+            bh_ctl_enqueue_after(c, BH_CTL_PODGC, "", obj->node_name, QUARANTINE_NS);
     } else if (obj->type == c->t.nodes) {
         bh_ctl_node_commit(c, change, old, obj);
         bh_ctl_nodelife_commit(c, change, old, obj);

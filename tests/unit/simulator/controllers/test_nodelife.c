@@ -284,13 +284,17 @@ static void test_lost_node(void)
     start(&w);
     make(&w.f, "Pod", "default", BOUND("p", ""));
     make(&w.f, "Pod", "default",
-         "metadata: {name: waits}\nspec: {nodeName: never, containers: [{name: c, image: i}]}");
+         "metadata: {name: waits}\nspec: {nodeName: n2, containers: [{name: c, image: i}]}");
+    make(&w.f, "Pod", "default",
+         "metadata: {name: lost}\nspec: {nodeName: never, containers: [{name: c, image: i}]}");
     pass(&w, 0);
     CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, type_of("nodes"), "", "n1", NULL, &w.f.e), 0);
     pass(&w, 39);
-    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 3);
+    make(&w.f, "Node", "", NODE("n2"));
     pass(&w, 1);
     CU_ASSERT_PTR_NULL(get(&w.f, "pods", "default", "p"));
+    CU_ASSERT_PTR_NULL(get(&w.f, "pods", "default", "lost")); /* its node never was */
     pass(&w, 1000);
     CU_ASSERT_EQUAL(count_pods(&w, NULL), 1);
     world_fini(&w);
