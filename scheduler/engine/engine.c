@@ -562,6 +562,30 @@ void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
         fn(arg, bh_rec_text(n->info.rec, n->info.rec->uid), n->info.shape->priority);
 }
 
+/* ---- the queue's order ----------------------------------------------------------------------- */
+
+/* One queue serves all profiles, which have the same: the configuration is checked for it. */
+static const struct bh_plugin_instance *queue_sort(const struct bh_engine *e)
+{
+    const struct bh_framework *fw = e->profile[0].fw;
+
+    return &fw->plugins[fw->point[BH_POINT_QUEUE_SORT][0]];
+}
+
+bool bh_engine_sorts(const struct bh_engine *e)
+{
+    return !bh_streq(queue_sort(e)->plugin->name, "PrioritySort");
+}
+
+bool bh_engine_less(struct bh_engine *e, const struct bh_queue_key *a, const struct bh_queue_key *b)
+{
+    const struct bh_plugin_instance *in = queue_sort(e);
+    struct bh_call call = {
+        .cache = &e->cache, .tab = e->tab, .objects = &e->objects, .args = in->args};
+
+    return in->plugin->less(&call, a, b);
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struct bh_pending *p,

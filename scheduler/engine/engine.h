@@ -355,6 +355,13 @@ void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
                               void (*fn)(void *arg, struct bh_str uid, int32_t priority),
                               void *arg);
 
+/* ---- the queue's order ----------------------------------------------------------------------- */
+/* Is it another plugin's than PrioritySort's: must bh_engine_less() be asked? */
+bool bh_engine_sorts(const struct bh_engine *e);
+/* Does a go before b? */
+bool bh_engine_less(struct bh_engine *e, const struct bh_queue_key *a,
+                    const struct bh_queue_key *b);
+
 /* ---- queueing hints -------------------------------------------------------------------------- */
 /* Would this event make the plugin's rejection of p worth another try? plugin: a name from
  * unschedulable_plugins. Unknown plugins answer BH_QUEUE. *ret_by_pod becomes true when the answer

@@ -192,10 +192,6 @@ static inline bool bh_had_node(const struct bh_pod_rec *p)
 {
     return p && (p->node != BH_SYM_NONE || p->nominated_node != BH_SYM_NONE);
 }
-struct bh_queue_key { /* QueueSort compares these */
-    int32_t priority;
-    int64_t timestamp_ns;
-};
 
 /* For plugins that are not node local: what the other nodes' pods mean for pods of one shape,
  * counted once and from then on kept from cycle to cycle. With it the fast path need not ask
@@ -294,7 +290,10 @@ struct bh_plugin {
 
     /* ---- queue ---- */
     const struct bh_status *(*pre_enqueue)(struct bh_call *c);
-    bool (*less)(const struct bh_queue_key *a, const struct bh_queue_key *b);
+    /* Does a go before b? Of the first profile's instance, for all profiles. The call has no pod, no
+     * cycle, no arena and no time. What it says of two pods may change while they wait: the queue asks
+     * again about those at its head. */
+    bool (*less)(struct bh_call *c, const struct bh_queue_key *a, const struct bh_queue_key *b);
 
     /* ---- filtering ---- */
     /* NULL, Skip, Unschedulable, U&U, or Error. */

@@ -14,6 +14,13 @@ struct bh_pending { /* what the queue keeps per pod; engine borrows */
     const struct bh_pod_rec *pod;
     bh_shape_id shape;
 };
+struct bh_queue_key { /* QueueSort compares these */
+    const struct bh_pending *waiting;
+    const struct bh_shape_rec *shape; /* of it: priority, labels */
+    uint32_t attempts;                /* made before */
+    int64_t timestamp_ns;             /* when it came, or was last rejected */
+    int64_t initial_attempt_ns;       /* when it was first ready to be tried; 0 = not yet */
+};
 struct bh_plugin_note { /* one plugin's answer about the pod as a whole */
     const char *plugin;
     const struct bh_status *status; /* NULL: Success */

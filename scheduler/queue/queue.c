@@ -35,15 +35,51 @@ static bool less_error(const void *a, const void *b)
            ((const struct entry *)b)->backoff_expiry_ns;
 }
 
+/* ---- a plugin's order ------------------------------------------------------------------------ */
+
+#define SETTLES 64u /* steps to the first pod by a plugin's order */
+
+static struct bh_queue_key key_of(const struct bh_queue *q, const struct entry *e)
+{
+    const struct bh_queued_pod *p = &e->pub;
+
+    return (struct bh_queue_key){.waiting = &p->pending,
+                                 .shape = bh_engine_shape_rec(q->engine, p->pending.shape),
+                                 .attempts = p->attempts,
+                                 .timestamp_ns = p->timestamp_ns,
+                                 .initial_attempt_ns = p->initial_attempt_ns};
+}
+
+static bool less_active_by_plugin(const void *x, const void *y)
+{
+    const struct bh_queue *q =
+        bh_container_of(((const struct entry *)x)->pub.pod->table, struct bh_queue, pods);
+    const struct bh_queue_key a = key_of(q, x), b = key_of(q, y);
+
+    return bh_engine_less(q->engine, &a, &b);
+}
+
+static bool less_backoff_by_plugin(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    if (x->backoff_expiry_ns != y->backoff_expiry_ns)
+        return x->backoff_expiry_ns < y->backoff_expiry_ns;
+    return less_active_by_plugin(a, b);
+}
+
 struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options *o)
 {
     struct bh_queue *q = bh_calloc(1, sizeof(*q));
 
     q->engine = e;
+    q->sorts = bh_engine_sorts(e);
     q->pods.room = sizeof(struct entry);
     q->o = *o;
-    bh_heap_init(&q->active, offsetof(struct entry, heap_index), less_active);
-    bh_heap_init(&q->backoff, offsetof(struct entry, heap_index), less_backoff);
+    bh_heap_init(&q->active, offsetof(struct entry, heap_index),
+                 q->sorts ? less_active_by_plugin : less_active);
+    bh_heap_init(&q->backoff, offsetof(struct entry, heap_index),
+                 q->sorts ? less_backoff_by_plugin : less_backoff);
     bh_heap_init(&q->error_backoff, offsetof(struct entry, heap_index), less_error);
     for (size_t i = 0; i < BH_ARRAY_LEN(q->pool); i++)
         TAILQ_INIT(&q->pool[i]);
@@ -466,12 +502,27 @@ static struct bh_queued_pod *begin_attempt(struct bh_queue *q, struct entry *e, 
     return &e->pub;
 }
 
+/* What a plugin says of two pods may have changed since they were compared: whoever is in front is
+ * compared again, until one stays there. */
+static struct entry *first_of(const struct bh_queue *q, struct bh_heap *h)
+{
+    struct entry *e = bh_heap_peek(h);
+
+    for (unsigned i = 0; q->sorts && e && i < SETTLES; i++) {
+        bh_heap_fix(h, e);
+        if (bh_heap_peek(h) == e)
+            break;
+        e = bh_heap_peek(h);
+    }
+    return e;
+}
+
 struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns)
 {
-    struct entry *e = bh_heap_peek(&q->active);
+    struct entry *e = first_of(q, &q->active);
 
     if (!e) {
-        e = q->o.keep_backoff ? NULL : bh_heap_peek(&q->backoff);
+        e = q->o.keep_backoff ? NULL : first_of(q, &q->backoff);
         if (!e)
             return NULL;
         count_incoming(q, "active", "PopFromBackoffQ");

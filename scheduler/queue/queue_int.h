@@ -73,6 +73,7 @@ struct rejected { /* pods of one profile that wait, by plugin that holds them ba
 struct bh_queue {
     struct bh_engine *engine;
     struct bh_queue_options o;
+    bool sorts;          /* by a plugin's order; else by priority and time */
     struct bh_pods pods; /* with and without entry */
     struct bh_heap active, backoff, error_backoff;
     TAILQ_HEAD(pool, pool_link) pool[BH_QUEUE_MAX_PLUGINS + 1]; /* last: without rejector */

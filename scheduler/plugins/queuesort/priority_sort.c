@@ -7,10 +7,12 @@
 #include "scheduler/framework/plugin.h"
 #include "scheduler/plugins/registry.h"
 
-static bool less(const struct bh_queue_key *a, const struct bh_queue_key *b)
+/* The queue has the same of its own, without a call for each comparison: this is for the list. */
+static bool less(struct bh_call *c BH_UNUSED, const struct bh_queue_key *a,
+                 const struct bh_queue_key *b)
 {
-    return a->priority > b->priority ||
-           (a->priority == b->priority && a->timestamp_ns < b->timestamp_ns);
+    return a->shape->priority > b->shape->priority ||
+           (a->shape->priority == b->shape->priority && a->timestamp_ns < b->timestamp_ns);
 }
 
 const struct bh_plugin bh_plugin_priority_sort = {

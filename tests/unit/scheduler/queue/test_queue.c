@@ -8,6 +8,7 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/framework/plugin.h"
 #include "scheduler/queue/queue.h"
 #include "tests/unit/harness.h"
 
@@ -765,6 +766,99 @@ static void test_members_return_with_backoff(void)
     teardown_gangs(&f, &g);
 }
 
+/* ---- another order --------------------------------------------------------------------------- */
+
+static bool backwards;
+static bool less_by_name(struct bh_call *c, const struct bh_queue_key *a,
+                         const struct bh_queue_key *b)
+{
+    const struct bh_pod_rec *x = a->waiting->pod, *y = b->waiting->pod;
+    const int by = strcmp(bh_rec_text(x, x->name).p, bh_rec_text(y, y->name).p);
+
+    CU_ASSERT(!c->pod && !c->arena && a->shape && b->shape);
+    CU_ASSERT(a->timestamp_ns >= T0 && a->initial_attempt_ns >= T0);
+    return backwards ? by > 0 : by < 0;
+}
+static const struct bh_plugin by_name = {BH_PLUGIN_HEAD("ByName"), .flags = BH_PLUGIN_NODE_LOCAL,
+                                         .less = less_by_name};
+const struct bh_plugin *const bh_plugins_extra[] = {&by_name, NULL};
+
+static struct bh_sched_config *by_name_config(struct bh_arena *a)
+{
+    static const char text[] =
+        "{\"apiVersion\":\"kubescheduler.config.k8s.io/"
+        "v1\",\"kind\":\"KubeSchedulerConfiguration\","
+        "\"profiles\":[{\"plugins\":{\"queueSort\":{\"enabled\":[{\"name\":\"ByName\"}],"
+        "\"disabled\":[{\"name\":\"*\"}]}}}]}";
+    struct bh_sched_config *config = NULL;
+    struct bh_json *v = NULL;
+    struct bh_err err;
+
+    CU_ASSERT_FATAL(bh_json_parse(a, text, strlen(text), 0, &v, &err) == 0);
+    CU_ASSERT_FATAL(bh_sched_config_new(v, &config, &err) == 0);
+    return config;
+}
+
+static void test_a_plugin_orders(void)
+{
+    static const char *const names[] = {"d", "b", "e", "a", "c"};
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct bh_sched_config *config = by_name_config(&a);
+    struct fixture f;
+
+    backwards = false;
+    setup_with(&f, config);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++)
+        add(&f, names[i], (int)i, T0 + i);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0 + S), "a");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0 + S), "b");
+    put(&f, "e", 1000, "", 2, T0 + S); /* priority is nothing to it */
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0 + S), "c");
+    reject(&f, "b", "NodeResourcesFit", T0 + S);
+    reject(&f, "a", "NodeResourcesFit", T0 + S);
+    node_added(&f, "4", T0 + S);
+    CU_ASSERT(place(&f, "a") == BH_Q_BACKOFF && place(&f, "b") == BH_Q_BACKOFF);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0 + S), "d");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0 + S), "e");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0 + S), "a"); /* of those whose backoff ends together */
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0 + S), "b");
+    teardown(&f);
+    bh_sched_config_free(config);
+}
+
+/* Its mind changes while they wait: all of them come out, and from the first pop on as it says now, as
+ * far as they were looked at. */
+static void test_an_order_that_changes(void)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct bh_sched_config *config = by_name_config(&a);
+    struct fixture f;
+    char name[8];
+    unsigned out = 0;
+
+    backwards = false;
+    setup_with(&f, config);
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "p%02u", i);
+        add(&f, name, 0, T0);
+    }
+    backwards = true;
+    for (const char *p; *(p = pop(&f, T0));) {
+        if (out++ == 0)
+            CU_ASSERT(strcmp(p, "p00") != 0); /* it was in front */
+    }
+    CU_ASSERT(out == 40);
+    backwards = false;
+    add(&f, "y", 0, T0);
+    add(&f, "x", 0, T0);
+    backwards = true;
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "y");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "x");
+    backwards = false;
+    teardown(&f);
+    bh_sched_config_free(config);
+}
+
 BH_TESTS(
     "scheduler/queue", {"priority first, then age", test_priority_first_then_age},
     {"pods that come together go in turn", test_pods_that_come_together_go_in_turn},
@@ -795,4 +889,6 @@ BH_TESTS(
     {"a PodGroup that comes late", test_group_created_late},
     {"a gated member completes a gang", test_gated_member_completes_a_gang},
     {"a member is taken from wherever it waits, unless gated", test_take_member},
-    {"members return with backoff only", test_members_return_with_backoff})
+    {"members return with backoff only", test_members_return_with_backoff},
+    {"a QueueSort plugin orders", test_a_plugin_orders},
+    {"an order that changes", test_an_order_that_changes})
