@@ -201,6 +201,45 @@ static enum bh_hint hint(const struct bh_hint_call *h)
     return answer || in->broke ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
+/* The order where the plugin has none: PrioritySort's. */
+static bool less_by_default(const struct bh_queue_key *a, const struct bh_queue_key *b)
+{
+    if (a->shape->priority != b->shape->priority)
+        return a->shape->priority > b->shape->priority;
+    return a->timestamp_ns < b->timestamp_ns;
+}
+
+static bool less(struct bh_call *c, const struct bh_queue_key *a, const struct bh_queue_key *b)
+{
+    struct bh_native *in = instance(c);
+    const struct bh_queue_key *const keys[] = {a, b};
+    struct bh_pod_info pod[2];
+    struct berth_queued q[2];
+
+    if (in->of->aside)
+        return less_by_default(a, b);
+    for (unsigned i = 0; i < 2; i++) {
+        pod[i] = (struct bh_pod_info){.rec = keys[i]->waiting->pod,
+                                      .shape = keys[i]->shape,
+                                      .shape_id = keys[i]->waiting->shape};
+        q[i] = (struct berth_queued){.size = sizeof q[i],
+                                     .attempts = keys[i]->attempts,
+                                     .pod = pod_handle(&pod[i]),
+                                     .timestamp = keys[i]->timestamp_ns,
+                                     .initial_attempt = keys[i]->initial_attempt_ns};
+    }
+    int32_t answer =
+        enter(in, c, BH_HOOK_LESS, BERTH_READS_IDENTITY)->less(in->self, handle(c), &q[0], &q[1]);
+    leave();
+    if (bh_likely(!in->broke))
+        return answer;
+    if (!in->told_less) /* it cannot fail */
+        bh_log_error("A QueueSort plugin looked at what it may not: pods go by priority and time",
+                     bh_kv_s("plugin", in->of->d.name), bh_kv_s("err", in->broke));
+    in->told_less = true;
+    return less_by_default(a, b);
+}
+
 /* ---- filtering ------------------------------------------------------------------------------- */
 
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret)
@@ -608,6 +647,7 @@ void bh_native_describe(struct bh_native_plugin *np)
         .args_free = args_free,
         .events = events_of(p),
         .pre_enqueue = p->pre_enqueue ? pre_enqueue : NULL,
+        .less = p->less ? less : NULL,
         .pre_filter = p->pre_filter ? pre_filter : NULL,
         .change_pod = p->change_pod ? change_pod : NULL,
         .clone_state = p->clone_state ? clone_state : NULL,
@@ -636,14 +676,16 @@ void bh_native_describe(struct bh_native_plugin *np)
 
 int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret, struct bh_err *err)
 {
+    const size_t first = offsetof(struct berth_plugin, less); /* of ABI 1.0 */
     struct berth_plugin own = {0};
 
-    if (p->size < sizeof own)
-        return bh_err_set(err, -EINVAL,
-                          "its struct berth_plugin has %u bytes, at least %zu are needed: build it "
-                          "against this Berth's berth/plugin.h",
-                          p->size, sizeof own);
-    memcpy(&own, p, sizeof own); /* of later ones what is known here */
+    if (p->size < first || p->size % sizeof(void *))
+        return bh_err_set(
+            err, -EINVAL,
+            "its struct berth_plugin has %u bytes, at least %zu and whole members are "
+            "needed: build it against this Berth's berth/plugin.h",
+            p->size, first);
+    memcpy(&own, p, BH_MIN((size_t)p->size, sizeof own)); /* of later ones what is known here */
     const char *wrong = wrong_with(&own);
     if (wrong)
         return bh_err_set(err, -EINVAL, "plugin \"%.*s\" %s", (int)BH_MIN(own.name.n, (uint64_t)64),

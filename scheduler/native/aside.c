@@ -24,6 +24,12 @@ static int32_t pre_enqueue(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
 {
     return stand_in(why);
 }
+/* The adapter knows the order of who has none. */
+static int32_t less(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
+                    const struct berth_queued *a BH_UNUSED, const struct berth_queued *b BH_UNUSED)
+{
+    return 0;
+}
 static int32_t pre_filter(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
                           const berth_sym **names BH_UNUSED, uint64_t *n BH_UNUSED,
                           struct berth_why *why)
@@ -128,6 +134,7 @@ void bh_native_put_aside(struct bh_native_plugin *p, bool skip)
         .reserve = was.reserve ? on_node : NULL,
         .unreserve = was.unreserve ? unreserve : NULL,
         .permit = was.permit ? permit : NULL,
+        .less = was.less ? less : NULL,
     };
     bh_native_describe(p);
 }

@@ -94,6 +94,7 @@ struct bh_native {
     uint32_t may;         /* BERTH_READS_ bits */
     bool *by_pod;         /* hint(): set when the pod's identity was asked for */
     const char *broke;    /* what it did although it may not; NULL = nothing */
+    bool told_less;       /* that less() did so */
 };
 /* The instance whose callback this thread is in; NULL: none. */
 extern _Thread_local struct bh_native *bh_native_inside;
@@ -115,6 +116,7 @@ enum bh_native_hook { /* what is written down is read by the next process: appen
                       BH_HOOK_EPOCH,
                       BH_HOOK_RESERVE,
                       BH_HOOK_PERMIT,
+                      BH_HOOK_LESS,
                       BH_HOOKS
 };
 #define BH_NATIVE_MARKED 64u /* plugins */

@@ -44,7 +44,7 @@ extern "C" {
 #endif
 
 #define BERTH_ABI_MAJOR 1
-#define BERTH_ABI_MINOR 0
+#define BERTH_ABI_MINOR 1
 
 /* Does the table t (whose first member is its size) have the member, and is it not NULL? */
 #define BERTH_HAS(t, member)                                                                       \
@@ -331,6 +331,16 @@ struct berth_change {
     const struct berth_pod *old_pod, *new_pod;
 };
 
+/* A pod of the queue, for less(). */
+struct berth_queued {
+    uint32_t size;
+    uint32_t attempts; /* made before */
+    const struct berth_pod *pod;
+    /* Nanoseconds since 1970: when it came, or was last rejected; when it was first ready to be tried,
+     * 0 = not yet. */
+    int64_t timestamp, initial_attempt;
+};
+
 /* What PostFilter found. */
 struct berth_post_filter {
     uint32_t size;
@@ -416,6 +426,14 @@ struct berth_plugin {
      * UNSCHEDULABLE and others: back to the queue. */
     int32_t (*permit)(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
                       struct berth_why *why);
+
+    /* ======== since ABI 1.1 ======== */
+    /* QueueSort: 1, a is tried before b; 0. The same plugin for all profiles, and one instance of it:
+     * the first profile's. May look at both pods, at nothing else: there is no current pod, no time and
+     * no alloc(). What it says may change while pods wait: the queue asks again about those at its
+     * head. */
+    int32_t (*less)(void *self, struct berth_call *c, const struct berth_queued *a,
+                    const struct berth_queued *b);
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */

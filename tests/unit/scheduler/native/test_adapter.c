@@ -237,6 +237,21 @@ static int32_t permit(void *self, struct berth_call *c, berth_sym node, int64_t 
     *wait_ns = wish == NEGATIVE_RAW ? -1 : 5;
     return wish == NEGATIVE_RAW ? BERTH_WAIT : wrong(c, why);
 }
+/* Later names first. */
+static int32_t less(void *self, struct berth_call *c, const struct berth_queued *a,
+                    const struct berth_queued *b)
+{
+    const struct berth_host_pods *p = host->pods;
+
+    (void)self;
+    seen |= 1u << mark.hook;
+    CU_ASSERT(a->size == sizeof *a && a->attempts == 3 && a->timestamp == 10 &&
+              a->initial_attempt == 5);
+    CU_ASSERT(!p->current(c) && !host->base->alloc(c, 8) && p->priority(c, a->pod) == 7);
+    if (wish == ASKS_TIME)
+        CU_ASSERT(host->base->now(c) == 0);
+    return p->name(c, a->pod).p[0] > p->name(c, b->pod).p[0] ? 1000 : 0;
+}
 /* Counts pods that come to a node in its state; a node with one of them is full. */
 static int32_t count_pods(void *self, struct berth_call *c, const berth_sym **names,
                           uint64_t *n_names, struct berth_why *why)
@@ -302,6 +317,7 @@ static const struct berth_plugin plugins[] = {
     {NAMED("User"), .flags = BERTH_USER_COLUMNS, .reads = BERTH_READS_NODE, .filter = filter_user},
     {NAMED("Nominates"), .post_filter = post_filter},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
+    {NAMED("Orders"), .reads = BERTH_READS_NODE, .less = less},
 };
 
 static const struct bh_plugin *aside;
@@ -605,6 +621,52 @@ static void test_queue(void)
     fx_fini(&f);
 }
 
+static void begin_order(struct fx *f, const char *plugin)
+{
+    char profile[256];
+
+    bh_plugin_find_more = find;
+    snprintf(profile, sizeof profile,
+             "{'plugins':{'queueSort':{'enabled':[{'name':'%s'}],'disabled':[{'name':'*'}]}}}",
+             plugin);
+    fx_init(f, profile);
+}
+
+/* The key's pod lives in *room. */
+static struct bh_queue_key key_of(struct fx *f, const char *name, int64_t entered,
+                                  struct bh_pending *room)
+{
+    const struct fx_pod p = fx_pod(f, name, "'cpu':'10m'", "'priority':7");
+
+    *room = (struct bh_pending){.pod = p.rec, .shape = p.shape};
+    return (struct bh_queue_key){.waiting = room,
+                                 .shape = bh_engine_shape_rec(f->e, p.shape),
+                                 .attempts = 3,
+                                 .timestamp_ns = entered,
+                                 .initial_attempt_ns = 5};
+}
+
+static void test_queue_sort(void)
+{
+    struct bh_pending room[3];
+    struct fx f;
+
+    wish = WELL;
+    seen = 0;
+    bh_native_mark = &mark;
+    begin_order(&f, "Orders");
+    struct bh_queue_key a = key_of(&f, "a", 10, &room[0]), b = key_of(&f, "b", 10, &room[1]);
+    CU_ASSERT(bh_engine_sorts(f.e));
+    CU_ASSERT(bh_engine_less(f.e, &b, &a) && !bh_engine_less(f.e, &a, &b));
+    CU_ASSERT(seen == 1u << BH_HOOK_LESS && mark.hook == BH_HOOK_NONE);
+    bh_native_mark = NULL;
+    wish = ASKS_TIME; /* what it may not: the pods go by priority and time */
+    CU_ASSERT(!bh_engine_less(f.e, &b, &a) && !bh_engine_less(f.e, &a, &b));
+    b.timestamp_ns = 11;
+    CU_ASSERT(bh_engine_less(f.e, &a, &b));
+    fx_fini(&f);
+}
+
 static void test_permit(void)
 {
     static const struct {
@@ -762,6 +824,23 @@ static void test_aside(void)
     }
 }
 
+static void test_order_aside(void)
+{
+    static const struct berth_plugin gone = {NAMED("GoneToo"), .less = less};
+    static struct bh_native_plugin *kept;
+    struct bh_pending room[2];
+    struct bh_err err;
+    struct fx f;
+
+    CU_ASSERT_FATAL(bh_native_adopt(&gone, &kept, &err) == 0);
+    bh_native_put_aside(kept, false);
+    aside = &kept->d;
+    begin_order(&f, "GoneToo");
+    struct bh_queue_key a = key_of(&f, "a", 10, &room[0]), b = key_of(&f, "b", 11, &room[1]);
+    CU_ASSERT(bh_engine_less(f.e, &a, &b) && !bh_engine_less(f.e, &b, &a));
+    fx_fini(&f);
+}
+
 /* ---- what is refused when it is loaded ------------------------------------------------------- */
 
 static void test_refused(void)
@@ -772,6 +851,7 @@ static void test_refused(void)
         const char *why;
     } rows[] = {
         {{SIZED("X", 16)}, "bytes, at least"},
+        {{SIZED("X", sizeof(struct berth_plugin) - 3)}, "whole members are needed"},
         {{NAMED("X"), .flags = 1u << 16}, "demands what this Berth does not know"},
         {{NAMED("X"), .reads = 64}, "reads what this Berth does not know"},
         {{NAMED("X"), .normal = 3, .score = score}, "another way of normalizing"},
@@ -812,6 +892,20 @@ static void test_future(void)
     free(np);
 }
 
+/* What was built for 1.0 has no members of later minors: what stands behind it is not looked at. */
+static void test_past(void)
+{
+    struct berth_plugin p = {SIZED("Past", offsetof(struct berth_plugin, less)), .filter = filter,
+                             .less = less};
+    struct bh_native_plugin *np = NULL;
+    struct bh_err err;
+
+    CU_ASSERT(bh_native_adopt(&p, &np, &err) == 0);
+    CU_ASSERT(np && np->d.filter && !np->d.less);
+    free((char *)(uintptr_t)np->d.name);
+    free(np);
+}
+
 BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"what it declares keeps the fast path", test_fast},
          {"it is not asked anew for nothing", test_kept},
@@ -824,4 +918,6 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"user columns", test_user_columns}, {"PreEnqueue and hints", test_queue},
          {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
          {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
-         {"plugins that are refused", test_refused}, {"a struct of the future", test_future})
+         {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
+         {"a struct of the past", test_past}, {"QueueSort", test_queue_sort},
+         {"QueueSort of one that is aside", test_order_aside})

@@ -126,6 +126,13 @@ AT(change, new_node, 24);
 AT(change, old_pod, 32);
 AT(change, new_pod, 40);
 
+GROWS(queued, 32);
+AT(queued, size, 0);
+AT(queued, attempts, 4);
+AT(queued, pod, 8);
+AT(queued, timestamp, 16);
+AT(queued, initial_attempt, 24);
+
 GROWS(post_filter, 8);
 AT(post_filter, size, 0);
 AT(post_filter, nominate, 4);
@@ -157,6 +164,7 @@ AT(plugin, normalize, 168);
 AT(plugin, reserve, 176);
 AT(plugin, unreserve, 184);
 AT(plugin, permit, 192);
+AT(plugin, less, 200); /* since 1.1 */
 
 GROWS(entry, 24);
 AT(entry, size, 0);
