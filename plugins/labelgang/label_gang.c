@@ -7,8 +7,10 @@
  * one of those that wait times out it goes back to the queue alone: the others wait until their own
  * time is over.
  *
- * What is remembered is who waits: after a restart of the scheduler they come again.
+ * Nothing is remembered: who waits the host knows, and after a restart of the scheduler they come
+ * again.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,17 +20,10 @@
 
 static const struct berth_host *host;
 
-struct member { /* a pod that waits */
-    struct member *next;
-    berth_sym group;
-    uint64_t n_namespace, n_uid;
-    char text[]; /* namespace, uid */
-};
 struct instance {
     struct berth_home *home;
     berth_sym group_label, size_label;
     int64_t timeout_ns;
-    struct member *members;
 };
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -69,13 +64,7 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
 
 static void destroy(void *self)
 {
-    struct instance *in = self;
-
-    for (struct member *m = in->members, *next; m; m = next) {
-        next = m->next;
-        free(m);
-    }
-    free(in);
+    free(self);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -85,35 +74,8 @@ static int equal(struct berth_str a, struct berth_str b)
     return a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
 }
 
-static struct berth_str namespace_of(const struct member *m)
-{
-    return (struct berth_str){m->text, m->n_namespace};
-}
-
-static struct berth_str uid_of(const struct member *m)
-{
-    return (struct berth_str){m->text + m->n_namespace, m->n_uid};
-}
-
-static struct member **find_member(struct instance *in, struct berth_str uid)
-{
-    struct member **m = &in->members;
-
-    while (*m && !equal(uid_of(*m), uid))
-        m = &(*m)->next;
-    return m;
-}
-
-static void forget(struct member **at)
-{
-    struct member *m = *at;
-
-    *at = m->next;
-    free(m);
-}
-
 /* How many of the pod's group have a node, the pod among them: a pod that waits has one, too. */
-static uint64_t count(struct instance *in, struct berth_call *c, berth_sym group)
+static uint64_t count(const struct instance *in, struct berth_call *c, berth_sym group)
 {
     const struct berth_host_pods *p = host->pods;
     const struct berth_pod *own = p->current(c);
@@ -131,65 +93,55 @@ static uint64_t count(struct instance *in, struct berth_call *c, berth_sym group
     return n;
 }
 
-static int32_t wait_for_others(struct instance *in, struct berth_call *c, berth_sym group,
-                               int64_t *wait_ns, struct berth_why *why)
-{
-    struct berth_str uid = host->pods->uid(c, host->pods->current(c));
-    struct berth_str ns = host->pods->namespace_(c, host->pods->current(c));
-    struct member *m = *find_member(in, uid);
+struct walk { /* over the pods that wait */
+    const struct instance *in;
+    struct berth_call *c;
+    berth_sym group;
+    struct berth_str namespace_;
+    unsigned allowed;
+};
 
-    *wait_ns = in->timeout_ns;
-    if (m)
-        return BERTH_WAIT;
-    m = malloc(sizeof *m + ns.n + uid.n);
-    if (!m) {
-        why->reason = BERTH_STR("out of memory");
-        return BERTH_ERROR;
-    }
-    m->group = group;
-    m->n_namespace = ns.n;
-    m->n_uid = uid.n;
-    memcpy(m->text, ns.p, ns.n);
-    memcpy(m->text + ns.n, uid.p, uid.n);
-    m->next = in->members;
-    in->members = m;
-    return BERTH_WAIT;
+static void allow_member(void *arg, struct berth_str uid)
+{
+    struct walk *w = arg;
+    const struct berth_pod *pod = host->waiting->get(w->c, uid, NULL);
+
+    if (pod && host->pods->label(w->c, pod, w->in->group_label) == w->group &&
+        equal(host->pods->namespace_(w->c, pod), w->namespace_))
+        w->allowed += host->waiting->allow(w->in->home, uid) == 1;
+}
+
+/* Once a group: whoever comes later finds nobody waiting. */
+static void tell(const struct walk *w, const struct berth_pod *pod)
+{
+    struct berth_str group = host->base->text(w->in->home, w->group);
+    char note[256];
+
+    snprintf(note, sizeof note, "All pods of %.*s have a node: %u waited for this one",
+             (int)group.n, group.p, w->allowed);
+    host->events->emit(w->c, pod, BERTH_EVENT_NORMAL, BERTH_STR("GangComplete"),
+                       (struct berth_str){note, strlen(note)});
 }
 
 static int32_t permit(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
                       struct berth_why *why)
 {
-    struct instance *in = self;
+    const struct instance *in = self;
     const struct berth_pod *pod = host->pods->current(c);
     berth_sym group = host->pods->label(c, pod, in->group_label);
     berth_sym size = host->pods->label(c, pod, in->size_label);
-    struct berth_str ns = host->pods->namespace_(c, pod);
+    struct walk w = {in, c, group, host->pods->namespace_(c, pod), 0};
 
-    (void)node;
+    (void)node, (void)why;
     if (group == BERTH_SYM_ABSENT || size == BERTH_SYM_ABSENT)
         return BERTH_SUCCESS;
+    *wait_ns = in->timeout_ns;
     if (count(in, c, group) < strtoull(host->base->text(in->home, size).p, NULL, 10))
-        return wait_for_others(in, c, group, wait_ns, why);
-    for (struct member **m = &in->members; *m;) {
-        if ((*m)->group == group && equal(namespace_of(*m), ns)) {
-            host->waiting->allow(in->home, uid_of(*m));
-            forget(m);
-        } else {
-            m = &(*m)->next;
-        }
-    }
+        return BERTH_WAIT;
+    host->waiting->each(in->home, allow_member, &w);
+    if (w.allowed)
+        tell(&w, pod);
     return BERTH_SUCCESS;
-}
-
-/* The pod has no node any more. */
-static void unreserve(void *self, struct berth_call *c, berth_sym node)
-{
-    struct instance *in = self;
-    struct member **m = find_member(in, host->pods->uid(c, host->pods->current(c)));
-
-    (void)node;
-    if (*m)
-        forget(m);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -204,7 +156,6 @@ static const struct berth_plugin plugin = {
     .check_args = check_args,
     .create = create,
     .destroy = destroy,
-    .unreserve = unreserve,
     .permit = permit,
 };
 
@@ -214,6 +165,8 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
 {
     static const struct berth_plugin *const all[] = {&plugin};
 
+    if (!BERTH_HAS(h, events)) /* and with it what else came with ABI 1.1 */
+        return 1;
     host = h;
     ret->plugins = all;
     ret->n = 1;

@@ -7,7 +7,8 @@
  * file is older than maxAgeSeconds it says nothing about now, and nodes are filtered as if none were
  * known: by default they all pass, with `onStale: Reject` none does.
  *
- * What a thread knows about time is published as well: callbacks look at no clock.
+ * What a thread knows about time is published as well: callbacks look at no clock. When the file says
+ * something new, pods that were rejected are worth another attempt.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -35,6 +36,7 @@ struct instance {
     pthread_mutex_t lock;
     pthread_cond_t ends;
     int over;
+    struct timespec seen; /* of the file that was read last */
 };
 struct loads { /* of one reading */
     struct berth_str *nodes;
@@ -114,7 +116,7 @@ static int add(struct loads *l, const char *node, double load)
 }
 
 /* NULL, or what is wrong with it: then nothing of it counts. */
-static const char *read_file(const struct instance *in, struct loads *l)
+static const char *read_file(struct instance *in, struct loads *l, int *ret_news)
 {
     FILE *f = fopen(in->file, "re");
     struct stat st;
@@ -126,6 +128,10 @@ static const char *read_file(const struct instance *in, struct loads *l)
         return "it cannot be read";
     if (fstat(fileno(f), &st) != 0 || time(NULL) - st.st_mtime > in->max_age)
         wrong = "it is older than maxAgeSeconds";
+    if (!wrong) {
+        *ret_news = st.st_mtim.tv_sec != in->seen.tv_sec || st.st_mtim.tv_nsec != in->seen.tv_nsec;
+        in->seen = st.st_mtim;
+    }
     while (!wrong && fgets(line, sizeof line, f))
         if (sscanf(line, "%255s %lf %c", node, &load, &rest) != 2 || !isfinite(load) ||
             !add(l, node, load))
@@ -134,17 +140,21 @@ static const char *read_file(const struct instance *in, struct loads *l)
     return wrong;
 }
 
-static void refresh(const struct instance *in, const char **told)
+static void refresh(struct instance *in, const char **told)
 {
     struct loads l = {NULL, NULL, 0};
-    const char *wrong = read_file(in, &l);
+    int news = 0;
+    const char *wrong = read_file(in, &l, &news);
 
     if (wrong)
         forget(&l);
     if (wrong && wrong != *told)
         tell(in, wrong);
+    news |= wrong != *told; /* with onStale: Accept that nothing is known makes room, too */
     *told = wrong;
     host->user->publish(in->home, LOAD, l.nodes, l.values, l.n);
+    if (news && BERTH_HAS(host->base, wake))
+        host->base->wake(in->home);
     forget(&l);
 }
 
@@ -252,11 +262,15 @@ static int32_t filter_rows(void *self, struct berth_call *c, const uint32_t *row
     return BERTH_SUCCESS;
 }
 
+/* And what its thread wakes. */
+static const struct berth_event events[] = {{BERTH_ON_NODE, BERTH_ADD}};
 static struct berth_plugin plugin = {
     .size = sizeof plugin,
     .flags = BERTH_USER_COLUMNS,
     .name = {"LoadAware", 9},
     .reads = BERTH_READS_NODE,
+    .events = events,
+    .n_events = 1,
     .check_args = check_args,
     .create = create,
     .destroy = destroy,

@@ -277,8 +277,40 @@ static void activate(void *arg, struct bh_str uid)
         bh_queue_activate(d->queue, s, bh_sched_now(d));
 }
 
+/* ---- what plugins ask for -------------------------------------------------------------------- */
+
+static void plugin_event(void *arg, const struct bh_asked_event *ev)
+{
+    struct bh_sched_daemon *d = arg;
+
+    if (!bh_sched_leads(d))
+        return;
+    struct bh_work *w = bh_work_new(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(ev->namespace_),
+                                    bh_str_c(ev->name), bh_str_c(ev->uid));
+    bh_work_event(w, ev->warning ? "Warning" : "Normal", ev->reason, "Scheduling",
+                  bh_strdup(ev->note), ev->controller, NULL);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
+static void plugin_wakes(void *arg, const char *plugin)
+{
+    struct bh_sched_daemon *d = arg;
+    const struct bh_cluster_event ev = {
+        .resource = BH_EV_PLUGIN, .action = BH_EV_UPDATE, .plugin = plugin};
+
+    bh_queue_event(d->queue, &ev, bh_sched_now(d));
+}
+
+static unsigned serve_plugins(struct bh_sched_daemon *d)
+{
+    static const struct bh_asked asked = {plugin_event, plugin_wakes};
+
+    return bh_engine_activations(d->engine, activate, d) + bh_engine_asked(d->engine, &asked, d);
+}
+
 unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 {
+    bh_engine_moment(d->engine, bh_sched_now(d));
     unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
 
     bh_sched_sweep(d);
@@ -306,7 +338,7 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
                     bh_kv_u("pods", unseen));
     work += bh_sched_cycles(d, BH_TURN_CYCLES);
     bh_sched_prebind_turn(d);
-    work += bh_engine_activations(d->engine, activate, d);
+    work += serve_plugins(d);
     bh_sched_extenders_turn(d);
     if (bh_sched_leads(d)) /* decisions take time, and a process may be stopped */
         work += bh_ledger_flush(d->ledger, d->binders, bh_mono_ns());

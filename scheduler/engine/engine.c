@@ -24,7 +24,8 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
                                       .reserved = &e->reserved,
                                       .waiting = &e->waiting,
                                       .config = c,
-                                      .verify = e->opt.verify};
+                                      .verify = e->opt.verify,
+                                      .asks = &e->asks};
 
     e->profile = bh_calloc(c->n_profiles, sizeof *e->profile);
     for (uint32_t i = 0; i < c->n_profiles; i++) {
@@ -73,6 +74,7 @@ int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, s
     bh_arena_init(&e->scratch, 0);
     bh_arena_init(&e->aside, 0);
     bh_arena_init(&e->group_arena, 0);
+    bh_asks_init(&e->asks);
     bh_rand_seed(&e->rand, o->seed);
     e->cache_bytes_max = SHAPE_CACHE_BYTES_MAX;
     rc = add_profiles(e, err);
@@ -108,6 +110,7 @@ void bh_engine_free(struct bh_engine *e)
     free(e->by_name);
     bh_reservations_fini(&e->reserved);
     bh_waiting_fini(&e->waiting);
+    bh_asks_fini(&e->asks);
     bh_objects_fini(&e->objects);
     bh_cache_fini(&e->cache);
     bh_symtab_free(e->tab);
@@ -219,8 +222,10 @@ int bh_engine_put_object(struct bh_engine *e, enum bh_kind kind, const char *ns,
 
 static struct bh_pod_info info_of(const struct bh_engine *e, const struct bh_pending *p)
 {
-    return (struct bh_pod_info){
-        .rec = p->pod, .shape = bh_shapes_rec(&e->cache.shapes, p->shape), .shape_id = p->shape};
+    const struct bh_shape_rec *shape = bh_shapes_rec(&e->cache.shapes, p->shape);
+
+    bh_assert(shape); /* who has a pod holds its shape */
+    return (struct bh_pod_info){.rec = p->pod, .shape = shape, .shape_id = p->shape};
 }
 
 /* Its statuses live until the next of them. */
@@ -231,7 +236,7 @@ bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_p
     const struct bh_profile *prof = profile_of(e, pod->shape);
     bh_arena_reset(&e->aside);
     if (prof)
-        bh_cycle_init(cy, prof->fw, &e->cache, &e->objects, pod, &e->aside, 0);
+        bh_cycle_init(cy, prof->fw, &e->cache, &e->objects, pod, &e->aside, e->now_ns);
     return prof != NULL;
 }
 
@@ -354,6 +359,7 @@ static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pen
 const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct bh_pending *p,
                                              unsigned flags, int64_t now_ns)
 {
+    e->now_ns = now_ns;
     const struct bh_decision *d = decide(e, p, flags, now_ns);
 
     bh_watch_end(e);
@@ -383,8 +389,12 @@ bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
 /* For points that need no cycle: its making costs as much as all else that comes after a decision. */
 static struct bh_call lone_call(struct bh_engine *e, const struct bh_pod_info *pod)
 {
-    return (struct bh_call){
-        .cache = &e->cache, .tab = e->tab, .objects = &e->objects, .pod = pod, .arena = &e->aside};
+    return (struct bh_call){.cache = &e->cache,
+                            .tab = e->tab,
+                            .objects = &e->objects,
+                            .pod = pod,
+                            .arena = &e->aside,
+                            .now_ns = e->now_ns};
 }
 
 /* Most pods: no volumes, no claims. None has to be called then, unless calls are to be timed. */
@@ -491,6 +501,16 @@ unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct
         fn(arg, (struct bh_str){m->key, m->key_len});
     bh_map_clear(&e->waiting.activate);
     return n;
+}
+
+void bh_engine_moment(struct bh_engine *e, int64_t now_ns)
+{
+    e->now_ns = now_ns;
+}
+
+unsigned bh_engine_asked(struct bh_engine *e, const struct bh_asked *fn, void *arg)
+{
+    return bh_asks_take(&e->asks, fn, arg);
 }
 
 const struct bh_status *bh_engine_bind(struct bh_engine *e, const struct bh_pending *p, bh_sym node,
@@ -608,6 +628,8 @@ enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struc
     for (uint32_t i = 0; i < prof->fw->n_plugins && !call.args; i++)
         if (prof->fw->plugins[i].plugin == pl)
             call.args = prof->fw->plugins[i].args;
+    if (ev->resource == BH_EV_PLUGIN)
+        return bh_hint_if(bh_streq(plugin, ev->plugin));
     return bh_plugin_hint(pl, &call);
 }
 
@@ -625,6 +647,8 @@ bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev
                                BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
                                BH_POINT_BIT(BH_POINT_RESERVE) | BH_POINT_BIT(BH_POINT_PERMIT);
 
+    if (ev->resource == BH_EV_PLUGIN)
+        return true;
     for (uint32_t i = 0; i < e->n_profiles; i++) {
         const struct bh_framework *fw = e->profile[i].fw;
         for (uint32_t k = 0; k < fw->n_plugins; k++)

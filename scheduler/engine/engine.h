@@ -21,6 +21,7 @@
 #include "scheduler/cache/write.h"
 #include "scheduler/config/config.h"
 #include "scheduler/extender/extender.h"
+#include "scheduler/framework/asks.h"
 #include "scheduler/framework/event.h"
 #include "scheduler/framework/observe.h"
 #include "scheduler/framework/pod.h"
@@ -281,6 +282,12 @@ uint32_t bh_engine_permit_waits(const struct bh_engine *e, struct bh_str uid, co
 /* Pods that plugins want tried next; each is told once. Returns how many. */
 unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
                                void *arg);
+/* Events about pods, and another attempt for pods that a plugin rejected; each is told once, and fn may
+ * not take decisions. Returns how many. */
+unsigned bh_engine_asked(struct bh_engine *e, const struct bh_asked *fn, void *arg);
+/* The time, for callbacks that are part of no decision (PreEnqueue, from Reserve on); without it that of
+ * the last decision. */
+void bh_engine_moment(struct bh_engine *e, int64_t now_ns);
 /* Bind. NULL: a binder shall bind the pod as *ret says (valid until the next call for a pod); Skip:
  * no plugin does; anything else is the failure. ret->plugin: who was asked last. */
 const struct bh_status *bh_engine_bind(struct bh_engine *e, const struct bh_pending *p, bh_sym node,

@@ -47,6 +47,8 @@ bool bh_engine_plugin_interested(struct bh_engine *e, const char *plugin,
 {
     const struct bh_plugin *p = bh_plugin_find(plugin);
 
+    if (ev->resource == BH_EV_PLUGIN)
+        return bh_streq(plugin, ev->plugin);
     if (!p && e->ext && bh_streq(plugin, BH_EXTENDER_PLUGIN))
         return bh_extenders_wake(ev);
     return !p || bh_plugin_interested(p, ev);

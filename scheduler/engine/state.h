@@ -19,6 +19,7 @@
 
 #include "common/base/map.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/framework/asks.h"
 #include "scheduler/framework/framework.h"
 
 /* ---- reference path -------------------------------------------------------------------------- */
@@ -92,6 +93,8 @@ struct bh_engine {
     struct bh_objects objects;
     struct bh_reservations reserved;
     struct bh_waiting_pods waiting; /* at Permit */
+    struct bh_plugin_asks asks;
+    int64_t now_ns; /* of callbacks that are part of no decision */
     struct bh_profile *profile;
     uint32_t n_profiles;
     struct bh_arena arena;       /* cycle */

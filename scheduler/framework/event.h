@@ -10,7 +10,13 @@
 #include "common/k8s/kinds.h"
 #include "common/k8s/record.h"
 
-enum bh_event_resource { BH_EV_POD_ASSIGNED, BH_EV_POD_UNSCHEDULED, BH_EV_NODE, BH_EV_OBJECT };
+enum bh_event_resource {
+    BH_EV_POD_ASSIGNED,
+    BH_EV_POD_UNSCHEDULED,
+    BH_EV_NODE,
+    BH_EV_OBJECT,
+    BH_EV_PLUGIN /* nothing in the cluster: the plugin says that its rejections may be over */
+};
 enum bh_event_action { /* upstream's bits */
                        BH_EV_ADD = 1,
                        BH_EV_DELETE = 2,
@@ -43,6 +49,7 @@ struct bh_cluster_event {
     bh_sym object_driver;    /* VolumeAttachment: spec.attacher */
     bh_sym object_resource;  /* DeviceClass: spec.extendedResourceName */
     uint32_t object_changes; /* enum bh_object_change */
+    const char *plugin;      /* PLUGIN: its name; lives as long as the engine */
 };
 enum bh_object_change {
     BH_CLASS_WAITS = 1,           /* StorageClass: its mode is WaitForFirstConsumer */

@@ -24,6 +24,8 @@ bool bh_event_matches(const struct bh_event_reg *reg, const struct bh_cluster_ev
     case BH_EV_OBJECT:
         same = reg->on == BH_ON_OBJECT && reg->kind == ev->kind;
         break;
+    case BH_EV_PLUGIN: /* asked by name */
+        break;
     }
     /* The numeric comparison keeps a general update away from registrations of one specific kind of
      * update. */

@@ -69,6 +69,7 @@ struct bh_plugin;
 struct bh_framework;
 struct bh_cycle;
 struct bh_ext;
+struct bh_plugin_asks;
 
 /* What a constructor may use; valid as long as the instance. */
 struct bh_plugin_env {
@@ -82,6 +83,7 @@ struct bh_plugin_env {
     struct bh_ext *const *ext; /* keeps whole objects, as config->whole_objects says; may be NULL */
     const struct bh_sched_config *config; /* for bh_sched_config_gate; NULL = defaults */
     bool verify; /* what is kept is compared with what is worked out anew; a difference aborts */
+    struct bh_plugin_asks *asks; /* asks.h; NULL: nobody listens */
 };
 
 /* What every callback of a cycle gets. */

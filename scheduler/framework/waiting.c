@@ -43,6 +43,11 @@ static struct bh_waiting_pod *find_waiting(const struct bh_waiting_pods *w, stru
     return w->by_uid.len ? bh_map_get(&w->by_uid, uid.p, uid.n) : NULL;
 }
 
+bool bh_waiting_has(const struct bh_waiting_pods *w, struct bh_str uid)
+{
+    return find_waiting(w, uid) != NULL;
+}
+
 void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                     int64_t timeout_ns)
 {

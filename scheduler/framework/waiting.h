@@ -26,6 +26,7 @@ void bh_waiting_fini(struct bh_waiting_pods *w);
 void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                     int64_t timeout_ns);
 void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_str uid);
+bool bh_waiting_has(const struct bh_waiting_pods *w, struct bh_str uid);
 
 /* ---- for plugins ----------------------------------------------------------------------------- */
 /* The plugin's part is settled; the last one lets the pod go. false: no such pod waits. */

@@ -54,6 +54,7 @@ static const struct berth_plugin *enter(struct bh_native *in, struct bh_call *c,
         bh_native_mark->hook = hook; /* last: from now on an end of the process is the plugin's */
     }
     in->call = c;
+    in->hook = hook;
     in->may = may;
     in->broke = NULL;
     bh_native_inside = in;
@@ -92,8 +93,8 @@ static const struct bh_status *error(const struct bh_native *in, const char *tex
 static const struct bh_status *reason(struct bh_native *in, enum bh_code code, struct berth_str s)
 {
     for (uint32_t i = 0; i < in->n_reasons; i++)
-        if (in->reason[i]->code == code && strlen(in->reason[i]->reasons[0]) == s.n &&
-            memcmp(in->reason[i]->reasons[0], s.p, s.n) == 0)
+        if (in->reason[i]->code == code && s.n <= REASON_MAX &&
+            bh_str_eq(bh_str_c(in->reason[i]->reasons[0]), (struct bh_str){s.p, (uint32_t)s.n}))
             return in->reason[i];
     if (!bh_native_is_text(s) || s.n > REASON_MAX)
         return error(in, s.n > REASON_MAX ? "it gave a reason of more than 1024 bytes"
@@ -242,9 +243,34 @@ static bool less(struct bh_call *c, const struct bh_queue_key *a, const struct b
 
 /* ---- filtering ------------------------------------------------------------------------------- */
 
+/* The plugin has no say about the pod, as it says. */
+static bool is_idle(struct bh_call *c)
+{
+    struct bh_native *in = instance(c);
+
+    if (!in->of->p.idle)
+        return false;
+    int32_t answer = enter(in, c, BH_HOOK_IDLE, declared(in))->idle(in->self, handle(c));
+    leave();
+    return answer && !in->broke;
+}
+
+static const struct bh_status *no_say(struct bh_call *c)
+{
+    const struct bh_native *in = instance(c);
+
+    if (is_idle(c))
+        return &bh_status_skip;
+    return in->of->p.idle && in->broke ? error(in, in->broke) : NULL;
+}
+
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret)
 {
     struct bh_native *in = instance(c);
+    const struct bh_status *none = no_say(c);
+
+    if (none || !in->of->p.pre_filter)
+        return none;
     struct berth_why why = why_new();
     const berth_sym *names = NULL;
     uint64_t n = 0;
@@ -353,6 +379,10 @@ static const struct bh_status *post_filter(struct bh_call *c,
 static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
 {
     struct bh_native *in = instance(c);
+    const struct bh_status *none = no_say(c);
+
+    if (none || !in->of->p.pre_score)
+        return none;
     struct berth_why why = why_new();
     bool all = declared(in) & BERTH_READS_OTHERS;
     int32_t code = enter(in, c, BH_HOOK_PRE_SCORE, declared(in))
@@ -522,6 +552,8 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
                              .arena = env->arena,
                              .tab = env->tab,
                              .waiting = env->waiting,
+                             .asks = env->asks,
+                             .waker = {.plugin = env->plugin->name},
                              .cpu = bh_sym_internc(env->tab, "cpu"),
                              .memory = bh_sym_internc(env->tab, "memory"),
                              .ephemeral = bh_sym_internc(env->tab, "ephemeral-storage"),
@@ -539,6 +571,8 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
         leave();
     }
     if (code == BERTH_SUCCESS) {
+        if (in->asks)
+            bh_asks_add_waker(in->asks, &in->waker);
         *ret = in;
         return 0;
     }
@@ -648,13 +682,13 @@ void bh_native_describe(struct bh_native_plugin *np)
         .events = events_of(p),
         .pre_enqueue = p->pre_enqueue ? pre_enqueue : NULL,
         .less = p->less ? less : NULL,
-        .pre_filter = p->pre_filter ? pre_filter : NULL,
+        .pre_filter = p->pre_filter || (p->idle && p->filter) ? pre_filter : NULL,
         .change_pod = p->change_pod ? change_pod : NULL,
         .clone_state = p->clone_state ? clone_state : NULL,
         .filter = p->filter ? filter : NULL,
         .filter_rows = p->filter_rows ? filter_rows : NULL,
         .post_filter = p->post_filter ? post_filter : NULL,
-        .pre_score = p->pre_score ? pre_score : NULL,
+        .pre_score = p->pre_score || (p->idle && scores) ? pre_score : NULL,
         .score = scores ? score : NULL,
         .score_rows = p->score_rows ? score_rows : NULL,
         .normalize = p->normalize ? normalize : NULL,
@@ -667,7 +701,10 @@ void bh_native_describe(struct bh_native_plugin *np)
                                   : NULL,
         .permit = p->permit ? permit : NULL,
         .epoch = p->epoch || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
-        .idle = overlay ? never_idle : NULL,
+        /* One whose answers are kept is asked in PreFilter and PreScore, and what it says is kept. */
+        .idle = p->idle && (overlay || !flags) ? is_idle
+                : overlay                      ? never_idle
+                                               : NULL,
         .overlay = !overlay    ? NULL
                    : p->filter ? &filters
                                : &scores_only,
@@ -680,11 +717,10 @@ int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
     struct berth_plugin own = {0};
 
     if (p->size < first || p->size % sizeof(void *))
-        return bh_err_set(
-            err, -EINVAL,
-            "its struct berth_plugin has %u bytes, at least %zu and whole members are "
-            "needed: build it against this Berth's berth/plugin.h",
-            p->size, first);
+        return bh_err_set(err, -EINVAL,
+                          "its struct berth_plugin has %u bytes, at least %zu are needed, in whole "
+                          "members: build it against this Berth's berth/plugin.h",
+                          p->size, first);
     memcpy(&own, p, BH_MIN((size_t)p->size, sizeof own)); /* of later ones what is known here */
     const char *wrong = wrong_with(&own);
     if (wrong)

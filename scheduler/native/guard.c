@@ -52,7 +52,7 @@ static const char *hook_name(uint32_t hook)
     static const char *const names[BH_HOOKS] = {
         "",        "create",     "PreEnqueue", "hint",  "PreFilter",      "AddPod or RemovePod",
         "Filter",  "PostFilter", "PreScore",   "Score", "NormalizeScore", "epoch",
-        "Reserve", "Permit",     "QueueSort",
+        "Reserve", "Permit",     "QueueSort",  "idle",
     };
     return hook < BH_HOOKS ? names[hook] : "?";
 }

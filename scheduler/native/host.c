@@ -8,6 +8,7 @@
  *
  * Runs in: the engine's thread; log() and publish() in any.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -137,6 +138,13 @@ static void **base_score_state(struct berth_call *c)
     return in ? &in->call->pre_score_state : &nowhere;
 }
 
+static void base_wake(const struct berth_home *home)
+{
+    struct bh_native *in = (struct bh_native *)(uintptr_t)home;
+
+    bh_asks_wake(&in->waker);
+}
+
 static const struct berth_host_base base = {
     .size = sizeof base,
     .alloc = base_alloc,
@@ -146,6 +154,7 @@ static const struct berth_host_base base = {
     .now = base_now,
     .filter_state = base_filter_state,
     .score_state = base_score_state,
+    .wake = base_wake,
 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -697,11 +706,124 @@ static void waiting_activate(struct berth_home *home, struct berth_str uid)
         bh_waiting_activate(in->waiting, (struct bh_str){uid.p, uid.n});
 }
 
+struct walk { /* of the pods that wait */
+    void (*fn)(void *arg, struct berth_str uid);
+    void *arg;
+};
+static void visit_waiting(void *arg, struct bh_str uid)
+{
+    const struct walk *w = arg;
+
+    w->fn(w->arg, str_of(uid));
+}
+
+static void waiting_each(struct berth_home *home, void (*fn)(void *arg, struct berth_str uid),
+                         void *arg)
+{
+    const struct bh_native *in = home_of(home, "each");
+    struct walk w = {fn, arg};
+
+    if (in && in->waiting)
+        bh_waiting_each(in->waiting, visit_waiting, &w);
+}
+
+static const struct berth_pod *waiting_get(struct berth_call *c, struct berth_str uid,
+                                           berth_sym *node)
+{
+    const struct bh_native *in =
+        may(c, BERTH_READS_OTHERS, UNDECLARED("get", "BERTH_READS_OTHERS"));
+    const struct bh_str key = {uid.p, uid.n};
+    const struct bh_cache_pod *p = in && in->waiting && bh_waiting_has(in->waiting, key)
+                                       ? bh_cache_pod(in->call->cache, key)
+                                       : NULL;
+
+    if (!p)
+        return NULL;
+    if (node)
+        *node = p->node->name;
+    return (const struct berth_pod *)(const void *)&p->info;
+}
+
 static const struct berth_host_waiting waiting = {
     .size = sizeof waiting,
     .allow = waiting_allow,
     .reject = waiting_reject,
     .activate = waiting_activate,
+    .each = waiting_each,
+    .get = waiting_get,
+};
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+#define EVENTS_A_SECOND 32u
+#define EVENT_REASON    128u
+#define EVENT_NOTE      1024u
+
+static bool may_emit(struct bh_native *in)
+{
+    static const uint32_t hooks = 1u << BH_HOOK_PRE_ENQUEUE | 1u << BH_HOOK_POST_FILTER |
+                                  1u << BH_HOOK_RESERVE | 1u << BH_HOOK_PERMIT;
+
+    if (hooks >> in->hook & 1)
+        return true;
+    in->broke = "it emitted an event where answers may be kept: PreEnqueue, PostFilter and from "
+                "Reserve on it may";
+    return false;
+}
+
+static bool is_reason(struct berth_str s)
+{
+    if (!s.n || s.n > EVENT_REASON || !isalpha((unsigned char)*s.p))
+        return false;
+    for (uint64_t i = 0; i < s.n; i++)
+        if (!isalnum((unsigned char)s.p[i]))
+            return false;
+    return true;
+}
+
+static bool within_rate(struct bh_native *in)
+{
+    const uint64_t second = bh_mono_ns() / 1000000000;
+
+    if (second != in->events_second)
+        in->n_events = 0;
+    in->events_second = second;
+    return in->n_events++ < EVENTS_A_SECOND;
+}
+
+static int32_t events_emit(struct berth_call *c, const struct berth_pod *pod, uint32_t type,
+                           struct berth_str why, struct berth_str note)
+{
+    struct bh_native *in = may(c, 0, "emit");
+
+    if (!in || !may_emit(in))
+        return 0;
+    if (!pod || type > BERTH_EVENT_WARNING || !is_reason(why) || note.n > EVENT_NOTE ||
+        !bh_native_is_text(note)) {
+        in->broke =
+            "it emitted an event without a pod, or whose type is neither Normal nor Warning, "
+            "whose reason is not 1 to 128 letters and digits, or whose note is not printable "
+            "UTF-8 of at most 1024 bytes";
+        return 0;
+    }
+    if (!in->asks || !within_rate(in))
+        return 0;
+    const struct bh_pod_rec *r = pod_of(pod)->rec;
+    struct bh_arena *a = in->call->arena;
+    const struct bh_asked_event ev = {.namespace_ = bh_rec_namespace(r),
+                                      .name = bh_rec_text(r, r->name).p,
+                                      .uid = bh_rec_uid(r).p,
+                                      .controller =
+                                          bh_sym_text(in->tab, pod_of(pod)->shape->scheduler_name),
+                                      .warning = type == BERTH_EVENT_WARNING,
+                                      .reason = bh_arena_strndup(a, why.p, why.n),
+                                      .note = bh_arena_strndup(a, note.p, note.n)};
+    return bh_asks_event(in->asks, &ev);
+}
+
+static const struct berth_host_events events = {
+    .size = sizeof events,
+    .emit = events_emit,
 };
 
 /* ---- user columns ---------------------------------------------------------------------------- */
@@ -738,4 +860,5 @@ const struct berth_host bh_native_host = {
     .columns = &columns,
     .waiting = &waiting,
     .user = &user,
+    .events = &events,
 };

@@ -7,6 +7,7 @@
 
 #include "plugins/include/berth/plugin.h"
 #include "scheduler/cache/label_columns.h"
+#include "scheduler/framework/asks.h"
 #include "scheduler/native/native.h"
 
 /* ---- file.c: files that may be loaded -------------------------------------------------------- */
@@ -82,6 +83,10 @@ struct bh_native {
     struct bh_arena *arena;
     struct bh_symtab *tab;
     struct bh_waiting_pods *waiting;
+    struct bh_plugin_asks *asks; /* NULL: nobody listens */
+    struct bh_waker waker;
+    uint64_t events_second; /* of the monotonic clock; in it came n_events */
+    uint32_t n_events;
     bh_sym cpu, memory, ephemeral, pods; /* names of resources that are no scalars */
     struct bh_label_columns *labels;     /* NULL: none was asked for */
     bh_sym label_key[BH_LABEL_COLUMNS];
@@ -91,6 +96,7 @@ struct bh_native {
     uint32_t n_reasons;
     /* ---- of the callback that is running ---- */
     struct bh_call *call; /* NULL in create() */
+    uint32_t hook;        /* enum bh_native_hook */
     uint32_t may;         /* BERTH_READS_ bits */
     bool *by_pod;         /* hint(): set when the pod's identity was asked for */
     const char *broke;    /* what it did although it may not; NULL = nothing */
@@ -117,6 +123,7 @@ enum bh_native_hook { /* what is written down is read by the next process: appen
                       BH_HOOK_RESERVE,
                       BH_HOOK_PERMIT,
                       BH_HOOK_LESS,
+                      BH_HOOK_IDLE,
                       BH_HOOKS
 };
 #define BH_NATIVE_MARKED 64u /* plugins */

@@ -44,6 +44,8 @@ const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[sta
         res = "UnschedulablePod";
     else if (ev->resource == BH_EV_OBJECT && ev->kind < BH_KIND_COUNT)
         res = bh_kinds[ev->kind].event_resource;
+    else if (ev->resource == BH_EV_PLUGIN)
+        res = "Plugin";
     /* Each event of the cluster is named: no printf. */
     const char *a = res ? res : "";
     const char *b = action_text(ev->action);

@@ -153,7 +153,13 @@ k() { kubectl --cache-dir "$work/cache" "$@"; }
 config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 100}]}, multiPoint: {enabled: [{name: LabelGang}]}}
   pluginConfig:
   - {name: NodeMetadata, args: {metadataKey: rank, metadataSource: Label, metadataType: Number, scoringStrategy: Highest}}
-  - {name: LabelGang, args: {groupLabel: gang, sizeLabel: size}}' >"$work/up.yaml"
+  - {name: LabelGang, args: {groupLabel: gang, sizeLabel: size}}
+- schedulerName: loaded
+  plugins: {filter: {enabled: [{name: LoadAware}]}}
+  pluginConfig:
+  - {name: LoadAware, args: {file: '"$work"'/now, threshold: 80, onStale: Reject, everySeconds: 1}}' >"$work/up.yaml"
+sed -i 's/^- plugins: {score/- schedulerName: default-scheduler\n  plugins: {score/' "$work/up.yaml"
+printf 'a 93.5\nb 80.5\n' >"$work/now"
 mkdir "$work/plugins"
 cp "$build"/plugins/*.so "$work/plugins/"
 start_up --binders 1 --no-example --config "$work/up.yaml" --plugin-dir "$work/plugins" || exit 1
@@ -169,8 +175,17 @@ pod g3 'gang: x, size: "3"' | k create -f - >/dev/null
 for p in g1 g2 g3; do eventually "all of them are bound: $p" 20 on $p b; done
 pod g4 'gang: x, size: "3"' | k create -f - >/dev/null
 eventually "one more goes on at once" 20 on g4 b
-expect "berth plugins" '^LabelGang +1.0.0 +Active +0 +yes +reserve,permit +.*labelgang.so$' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
-check "as JSON" test "$("$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq -r '.plugins[].name' | sort | xargs)" = "LabelGang NodeMetadata"
+complete() { k get events -o json | jq -r '.items[] | select(.reason == "GangComplete") | .type, .involvedObject.name, .message' | xargs; }
+gone_on() { [ "$(complete)" = "Normal g3 All pods of x have a node: 2 waited for this one" ]; }
+eventually "which an event tells, once" 20 gone_on
+pod idle '' | sed 's/spec: {/spec: {schedulerName: loaded, /' | k create -f - >/dev/null
+busy() { k get pod idle -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F '2 node(s) were too busy'; }
+eventually "every node is busy" 20 busy
+printf 'a 93.5\nb 80\n' >"$work/now.new"
+mv "$work/now.new" "$work/now"
+eventually "until the file says otherwise: the plugin wakes the pod" 20 on idle b
+expect "berth plugins" '^LabelGang +1.0.0 +Active +0 +yes +permit +.*labelgang.so$' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
+check "as JSON" test "$("$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq -r '.plugins[].name' | sort | xargs)" = "LabelGang LoadAware NodeMetadata"
 
 # ---- another file, and a reload
 digest() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq -r '.plugins[] | select(.name == "LabelGang").sha256'; }

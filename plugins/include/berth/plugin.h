@@ -21,7 +21,7 @@
  * may be at work in several threads at once (one scheduler makes one instance a profile, the
  * simulator more), so a plugin has no unguarded globals. Functions of the host may be called inside
  * a callback only, from its thread, with the handles of that callback; elsewhere they do nothing
- * and answer 0. log() and user->publish() may be called from any thread between create() and the
+ * and answer 0. log(), wake() and user->publish() may be called from any thread between create() and the
  * end of destroy(); threads of the plugin's own begin in create() and have ended when destroy()
  * returns.
  *
@@ -126,6 +126,11 @@ struct berth_host_base {
      * Filter, change_pod, PreScore, Score. score_state: from PreScore on for Score, Normalize. */
     void **(*filter_state)(struct berth_call *c);
     void **(*score_state)(struct berth_call *c);
+    /* ---- since ABI 1.1 ---- */
+    /* Something outside of the cluster has changed: pods that the plugin rejected are worth another
+     * attempt, after their back-off (those that are PENDING at once). Any thread. Told within 50 ms;
+     * what is said in the meantime is one. */
+    void (*wake)(const struct berth_home *home);
 };
 
 #define BERTH_NULL   0
@@ -248,6 +253,13 @@ struct berth_host_waiting {
     /* The pod, which waits in the queue, is tried next, whatever back-off it has left: as
      * kube-scheduler's PodsToActivate. One that is not there, or is gated, is passed over. */
     void (*activate)(struct berth_home *home, struct berth_str uid);
+    /* ---- since ABI 1.1 ---- */
+    /* The uids of the pods that wait at Permit, for whichever plugin, in no order. fn may allow and
+     * reject. */
+    void (*each)(struct berth_home *home, void (*fn)(void *arg, struct berth_str uid), void *arg);
+    /* One of them, and the node that it has (node may be NULL); NULL: no such pod waits. Needs
+     * BERTH_READS_OTHERS. */
+    const struct berth_pod *(*get)(struct berth_call *c, struct berth_str uid, berth_sym *node);
 };
 
 /* Numbers of the plugin's own, one a node, that it was told or measured outside of callbacks. A plugin
@@ -264,6 +276,22 @@ struct berth_host_user {
     const double *(*column)(struct berth_call *c, uint32_t column);
 };
 
+#define BERTH_EVENT_NORMAL  0
+#define BERTH_EVENT_WARNING 1
+
+/* Since ABI 1.1. Events of the cluster (kubectl get events) about pods, in the name of the pod's
+ * profile. In PreEnqueue, PostFilter and from Reserve on: other answers may be kept, and their
+ * callbacks are not called for each pod then. */
+struct berth_host_events {
+    uint32_t size;
+    uint32_t reserved;
+    /* reason: letters and digits, at most 128, as GangComplete; note: printable, at most 1024 bytes. A
+     * binder writes it, as kube-scheduler's own: soon, but it is the first thing to be given up. 1; 0:
+     * it is dropped, as more than 32 a second of one instance are, and all in simulations. */
+    int32_t (*emit)(struct berth_call *c, const struct berth_pod *pod, uint32_t type,
+                    struct berth_str reason, struct berth_str note);
+};
+
 struct berth_host {
     uint32_t size;
     uint32_t abi_minor; /* of BERTH_ABI_MAJOR */
@@ -275,6 +303,8 @@ struct berth_host {
     const struct berth_host_columns *columns;
     const struct berth_host_waiting *waiting;
     const struct berth_host_user *user;
+    /* ---- since ABI 1.1 ---- */
+    const struct berth_host_events *events;
 };
 
 /* ---- what a plugin is ------------------------------------------------------------------------ */
@@ -434,6 +464,11 @@ struct berth_plugin {
      * head. */
     int32_t (*less)(void *self, struct berth_call *c, const struct berth_queued *a,
                     const struct berth_queued *b);
+    /* 1: as things stand the plugin has no say about the pod: neither PreFilter and Filter nor PreScore
+     * and Score are called. Asked for each pod, before anything else: cheap. With `reads` beyond NODE,
+     * SUMS and PODS, or without, it keeps the fast path open for such pods. Asked at PreFilter and
+     * PreScore: the plugin is enabled there as well. */
+    int32_t (*idle)(void *self, struct berth_call *c);
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */

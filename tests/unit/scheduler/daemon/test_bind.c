@@ -3,6 +3,7 @@
  * tests/unit/scheduler/daemon/test_bind.c - Bind and PostBind, what plugins want written for a pod,
  * and plugins that let many pods wait for each other
  */
+#include "scheduler/framework/asks.h"
 #include "scheduler/framework/plugin.h"
 #include "tests/unit/scheduler/daemon/fixture.h"
 
@@ -22,6 +23,7 @@
 static struct {
     struct bh_waiting_pods *pods;
     struct bh_reservations *reserved;
+    struct bh_plugin_asks *asks;
     const struct bh_status *bind;         /* what it says */
     const struct bh_status *once;         /* what it says first of all */
     bool at_pre_bind;                     /* there, not at Bind */
@@ -31,8 +33,11 @@ static struct {
     unsigned binds;                       /* calls of bind */
     unsigned group;                       /* pods that wait for each other */
     const char *wake;                     /* uid of a pod that Permit activates */
+    bool says;                            /* Permit emits an event */
     char told[256];                       /* "bound p n1, " "undone p n1, " in order */
 } plug;
+
+static struct bh_waker waker = {.plugin = "NodeResourcesFit"}; /* as if it were that one */
 
 static int plug_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
                     struct bh_err *err)
@@ -40,6 +45,8 @@ static int plug_new(const struct bh_plugin_env *env, const struct bh_json *args,
     (void)args, (void)err;
     plug.pods = env->waiting;
     plug.reserved = env->reserved;
+    plug.asks = env->asks;
+    bh_asks_add_waker(env->asks, &waker);
     *ret = NULL;
     return 0;
 }
@@ -113,6 +120,13 @@ static const struct bh_status *plug_permit(struct bh_call *c, bh_sym node, int64
     (void)c, (void)node;
     if (plug.wake)
         bh_waiting_activate(plug.pods, bh_str_c(plug.wake));
+    if (plug.says)
+        CU_ASSERT(bh_asks_event(plug.asks, &(struct bh_asked_event){.namespace_ = "default",
+                                                                    .name = "p",
+                                                                    .uid = "u-p",
+                                                                    .controller = "ctl",
+                                                                    .reason = "Said",
+                                                                    .note = "so it is"}));
     if (!plug.group)
         return NULL;
     *ret = 900 * SECONDS;
@@ -523,6 +537,23 @@ static void test_a_plugin_activates_a_pod(void)
     teardown(&f);
 }
 
+static void test_a_plugin_says_and_wakes(void)
+{
+    struct fixture f;
+
+    setup_plug(&f);
+    add_pod(&f, "big", "9");
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    plug.says = true;
+    add_pod(&f, "p", "1");
+    SPIN(&f, has_event(&f.b[0], "Said", "so it is"));
+    settle(&f);
+    CU_ASSERT(pod_of(&f, "u-big")->queued->attempts == 1);
+    bh_asks_wake(&waker);
+    SPIN(&f, pod_of(&f, "u-big")->queued->attempts == 2);
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/daemon/bind",
          {"PostBind is told once of what is bound", test_post_bind_is_told_once_of_what_is_bound},
          {"PostBind is told of a bind that only the watch knows",
@@ -544,4 +575,5 @@ BH_TESTS("scheduler/daemon/bind",
          {"the last of a group lets all of it go", test_the_last_of_a_group_lets_all_of_it_go},
          {"pods that wait survive the scheduler and are bound together",
           test_pods_that_wait_survive_the_scheduler_and_are_bound_together},
-         {"a plugin activates a pod", test_a_plugin_activates_a_pod})
+         {"a plugin activates a pod", test_a_plugin_activates_a_pod},
+         {"a plugin says something, and wakes what it rejected", test_a_plugin_says_and_wakes})

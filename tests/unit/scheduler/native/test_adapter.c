@@ -297,6 +297,84 @@ static int32_t filter_user(void *self, struct berth_call *c, const struct berth_
     return v[host->nodes->row(c, node)] >= 0 ? BERTH_SUCCESS : BERTH_UNSCHEDULABLE;
 }
 
+/* Pods of priority 7 are none of its business; it rejects all others. */
+static int32_t idle(void *self, struct berth_call *c)
+{
+    (void)self;
+    if (wish == ASKS_SUMS)
+        CU_ASSERT(host->nodes->requested(c, host->columns->node(c, 0), 1) == 0);
+    return host->pods->priority(c, host->pods->current(c)) == 7;
+}
+static int32_t filter_all(void *self, struct berth_call *c, const struct berth_node *node,
+                          struct berth_why *why)
+{
+    (void)self, (void)node;
+    CU_ASSERT(host->pods->priority(c, host->pods->current(c)) != 7);
+    why->reason = BERTH_STR("not mine");
+    return BERTH_UNSCHEDULABLE;
+}
+
+/* Tells of those that wait, as the wish is. */
+static char talked[256];
+static void tell_uid(void *arg, struct berth_str uid)
+{
+    struct berth_call *c = arg;
+    berth_sym node = 0;
+    const struct berth_pod *pod = host->waiting->get(c, uid, &node);
+
+    CU_ASSERT(!host->waiting->get(c, BERTH_STR("nobody"), NULL));
+    if (!pod)
+        return;
+    CU_ASSERT(host->waiting->get(c, uid, NULL) == pod);
+    size_t n = strlen(talked);
+    snprintf(talked + n, sizeof talked - n, "%s on %s, ", host->pods->name(c, pod).p,
+             host->base->text(last->home, node).p);
+    CU_ASSERT(host->waiting->allow(last->home, uid) == 1);
+}
+static int32_t talks(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                     struct berth_why *why)
+{
+    static char longer[1025];
+    const struct berth_host_events *e = host->events;
+    const struct berth_pod *pod = host->pods->current(c);
+    const struct berth_str note = BERTH_STR("all of it"), reason = BERTH_STR("Complete");
+
+    (void)self, (void)node, (void)why;
+    *wait_ns = 5;
+    memset(longer, 'x', sizeof longer);
+    switch (wish) {
+    case WAITS:
+        return BERTH_WAIT;
+    case NO_REASON:
+        CU_ASSERT(!e->emit(c, pod, BERTH_EVENT_NORMAL, BERTH_STR("no reason"), note));
+        return BERTH_SUCCESS;
+    case NO_SUCH_CODE:
+        CU_ASSERT(!e->emit(c, pod, 2, reason, note));
+        return BERTH_SUCCESS;
+    case BAD_TEXT:
+        CU_ASSERT(!e->emit(c, pod, BERTH_EVENT_NORMAL, reason, BERTH_STR("\xff")));
+        return BERTH_SUCCESS;
+    case LONG_TEXT:
+        CU_ASSERT(!e->emit(c, pod, 0, reason, (struct berth_str){longer, sizeof longer}));
+        return BERTH_SUCCESS;
+    case UNKNOWN_NODE:
+        CU_ASSERT(!e->emit(c, NULL, 0, reason, note));
+        return BERTH_SUCCESS;
+    default:
+        CU_ASSERT(e->emit(c, pod, BERTH_EVENT_WARNING, reason, note) == 1);
+        CU_ASSERT(host->base->now(c) == 77);
+        host->waiting->each(last->home, tell_uid, c);
+        return BERTH_SUCCESS;
+    }
+}
+static int32_t talks_too_early(void *self, struct berth_call *c, const struct berth_node *node,
+                               struct berth_why *why)
+{
+    (void)self, (void)node, (void)why;
+    CU_ASSERT(!host->events->emit(c, host->pods->current(c), 0, BERTH_STR("X"), BERTH_STR("")));
+    return BERTH_SUCCESS;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -318,6 +396,10 @@ static const struct berth_plugin plugins[] = {
     {NAMED("Nominates"), .post_filter = post_filter},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
     {NAMED("Orders"), .reads = BERTH_READS_NODE, .less = less},
+    {NAMED("Idles"), .filter = filter_all, .idle = idle},
+    {NAMED("IdlesKept"), .reads = BERTH_READS_NODE, .filter = filter_all, .idle = idle},
+    {NAMED("Talks"), .reads = BERTH_READS_NODE, .permit = talks},
+    {NAMED("Early"), .filter = talks_too_early},
 };
 
 static const struct bh_plugin *aside;
@@ -667,6 +749,165 @@ static void test_queue_sort(void)
     fx_fini(&f);
 }
 
+static void in_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t t;
+
+    CU_ASSERT_FATAL(pthread_create(&t, NULL, fn, arg) == 0);
+    pthread_join(t, NULL);
+}
+
+static void test_idle(void)
+{
+    static const char *const names[] = {"Idles", "IdlesKept"};
+
+    for (unsigned i = 0; i < 4; i++) {
+        struct bh_engine_stats st;
+        struct fx f;
+        wish = WELL;
+        begin(&f, names[i / 2], i % 2);
+        for (unsigned k = 0; k < 6; k++) {
+            const struct fx_pod p =
+                fx_pod(&f, "p", "'cpu':'10m'", k % 2 ? "'priority':7" : "'priority':1");
+            const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+            const struct bh_decision *d = bh_engine_schedule(f.e, &pending, 0, 1);
+            FX_STR(d->kind == BH_DECIDED ? fx_text(&f, d->node) : d->fit_message,
+                   k % 2 ? "a" : "0/3 nodes are available: 3 not mine.");
+        }
+        bh_engine_stats(f.e, &st);
+        if (i % 2 == 0) /* its reads close the fast path where it has a say */
+            CU_ASSERT(st.fast_cycles >= 3 && (i / 2 || st.fast_cycles == 3));
+        fx_fini(&f);
+    }
+    struct fx f;
+    wish = ASKS_SUMS;
+    begin(&f, "IdlesKept", false);
+    FX_STR(schedule(&f, "p")->message,
+           "running PreFilter plugin \"IdlesKept\": it used requested without BERTH_READS_SUMS in "
+           "its reads");
+    fx_fini(&f);
+}
+
+struct asked {
+    char events[256], woken[64];
+};
+static void on_event(void *arg, const struct bh_asked_event *ev)
+{
+    struct asked *a = arg;
+    size_t n = strlen(a->events);
+
+    snprintf(a->events + n, sizeof a->events - n, "%s %s/%s %s %s by %s: %s, ",
+             ev->warning ? "Warning" : "Normal", ev->namespace_, ev->name, ev->uid, ev->reason,
+             ev->controller, ev->note);
+}
+static void on_wake(void *arg, const char *plugin)
+{
+    struct asked *a = arg;
+    size_t n = strlen(a->woken);
+
+    snprintf(a->woken + n, sizeof a->woken - n, "%s, ", plugin);
+}
+static const struct bh_asked asked = {on_event, on_wake};
+
+static const struct bh_status *permit_on(struct fx *f, const char *pod, const char *node)
+{
+    const struct fx_pod p = fx_pod(f, pod, "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    const bh_sym at = bh_sym_internc(bh_engine_symtab(f->e), node);
+    int64_t timeout;
+
+    CU_ASSERT(bh_engine_assume(f->e, &pending, at) == 0);
+    return bh_engine_permit(f->e, &pending, at, &timeout);
+}
+
+static void test_waiting_and_events(void)
+{
+    static const enum wish bad[] = {NO_REASON, NO_SUCH_CODE, BAD_TEXT, LONG_TEXT, UNKNOWN_NODE};
+    struct asked a = {"", ""};
+    struct fx f;
+
+    wish = WELL;
+    *talked = '\0';
+    begin(&f, "Talks", false);
+    bh_engine_moment(f.e, 77);
+    wish = WAITS;
+    CU_ASSERT(bh_status_code(permit_on(&f, "p", "a")) == BH_WAIT);
+    CU_ASSERT(bh_engine_asked(f.e, &asked, &a) == 0);
+    wish = WELL;
+    CU_ASSERT(permit_on(&f, "q", "b") == NULL);
+    FX_STR(talked, "p on a, ");
+    const char *who, *why;
+    CU_ASSERT(bh_engine_permit_verdict(f.e, bh_str_c("uid-p"), 1, &who, &why) == BH_PERMIT_ALLOWED);
+    CU_ASSERT(bh_engine_asked(f.e, &asked, &a) == 1 && bh_engine_asked(f.e, &asked, &a) == 0);
+    FX_STR(a.events, "Warning default/q uid-q Complete by default-scheduler: all of it, ");
+    for (unsigned i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        char name[4];
+        snprintf(name, sizeof name, "b%u", i);
+        wish = bad[i];
+        const struct bh_status *s = permit_on(&f, name, "a");
+        CU_ASSERT(bh_status_code(s) == BH_ERROR);
+        CU_ASSERT(s &&
+                  strstr(bh_status_message(&f.arena, s),
+                         "plugin \"Talks\": it emitted an event without a pod, or whose type") !=
+                      NULL);
+    }
+    CU_ASSERT(bh_engine_asked(f.e, &asked, &a) == 0);
+    fx_fini(&f);
+    begin(&f, "Early", false);
+    CU_ASSERT(strstr(schedule(&f, "p")->message, "it emitted an event where answers may be kept") !=
+              NULL);
+    fx_fini(&f);
+}
+
+/* A few hundred a second of one instance are too many, and so are those that nobody takes. */
+static void test_event_rate(void)
+{
+    struct asked a = {"", ""};
+    unsigned n = 0;
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Talks", false);
+    struct bh_native *in = (struct bh_native *)(void *)last->home;
+    for (unsigned i = 0; i < 1000; i++) {
+        struct bh_call c = {.arena = &f.arena};
+        const struct fx_pod p = fx_pod(&f, "p", "", "");
+        const struct bh_pod_info pod = {
+            .rec = p.rec, .shape = bh_engine_shape_rec(f.e, p.shape), .shape_id = p.shape};
+        in->call = &c;
+        in->hook = BH_HOOK_PERMIT;
+        in->broke = NULL;
+        bh_native_inside = in;
+        n += host->events->emit((void *)&c, (const void *)&pod, 0, BERTH_STR("X"),
+                                BERTH_STR("y")) != 0;
+        bh_native_inside = NULL;
+    }
+    CU_ASSERT(n >= 32 && n <= 256 && bh_engine_asked(f.e, &asked, &a) == n);
+    fx_fini(&f);
+}
+
+static void *ring(void *arg)
+{
+    (void)arg;
+    host->base->wake(last->home);
+    host->base->wake(last->home);
+    return NULL;
+}
+
+static void test_wake(void)
+{
+    struct asked a = {"", ""};
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Plain", false);
+    CU_ASSERT(bh_engine_asked(f.e, &asked, &a) == 0);
+    in_thread(ring, NULL);
+    CU_ASSERT(bh_engine_asked(f.e, &asked, &a) == 1 && bh_engine_asked(f.e, &asked, &a) == 0);
+    FX_STR(a.woken, "Plain, ");
+    fx_fini(&f);
+}
+
 static void test_permit(void)
 {
     static const struct {
@@ -754,13 +995,6 @@ static void *publish(void *arg)
     CU_ASSERT(host->user->publish(last->home, 8, names, numbers, 3) == 0);
     CU_ASSERT(host->user->publish(last->home, 0, names, numbers, UINT64_C(1) << 40) == 0);
     return NULL;
-}
-static void in_thread(void *(*fn)(void *), void *arg)
-{
-    pthread_t t;
-
-    CU_ASSERT_FATAL(pthread_create(&t, NULL, fn, arg) == 0);
-    pthread_join(t, NULL);
 }
 static const char *goes_to(struct fx *f, const char *pod, int64_t now_ns)
 {
@@ -851,7 +1085,7 @@ static void test_refused(void)
         const char *why;
     } rows[] = {
         {{SIZED("X", 16)}, "bytes, at least"},
-        {{SIZED("X", sizeof(struct berth_plugin) - 3)}, "whole members are needed"},
+        {{SIZED("X", sizeof(struct berth_plugin) - 3)}, "are needed, in whole members"},
         {{NAMED("X"), .flags = 1u << 16}, "demands what this Berth does not know"},
         {{NAMED("X"), .reads = 64}, "reads what this Berth does not know"},
         {{NAMED("X"), .normal = 3, .score = score}, "another way of normalizing"},
@@ -919,5 +1153,7 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
          {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
          {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
-         {"a struct of the past", test_past}, {"QueueSort", test_queue_sort},
+         {"a struct of the past", test_past}, {"no say about a pod", test_idle},
+         {"pods that wait, and events", test_waiting_and_events},
+         {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
          {"QueueSort of one that is aside", test_order_aside})

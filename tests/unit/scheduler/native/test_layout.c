@@ -36,6 +36,7 @@ AT(host_base, text, 32);
 AT(host_base, now, 40);
 AT(host_base, filter_state, 48);
 AT(host_base, score_state, 56);
+AT(host_base, wake, 64); /* since 1.1 */
 
 GROWS(host_values, 88);
 AT(host_values, size, 0);
@@ -100,6 +101,9 @@ AT(host_waiting, size, 0);
 AT(host_waiting, reserved, 4);
 AT(host_waiting, allow, 8);
 AT(host_waiting, reject, 16);
+AT(host_waiting, activate, 24);
+AT(host_waiting, each, 32); /* since 1.1 */
+AT(host_waiting, get, 40);
 
 GROWS(host, 72);
 AT(host, size, 0);
@@ -111,6 +115,13 @@ AT(host, pods, 40);
 AT(host, nodes, 48);
 AT(host, columns, 56);
 AT(host, waiting, 64);
+AT(host, user, 72);
+AT(host, events, 80); /* since 1.1 */
+
+GROWS(host_events, 16); /* since 1.1 */
+AT(host_events, size, 0);
+AT(host_events, reserved, 4);
+AT(host_events, emit, 8);
 
 FIXED(event, 8);
 AT(event, on, 0);
@@ -165,6 +176,7 @@ AT(plugin, reserve, 176);
 AT(plugin, unreserve, 184);
 AT(plugin, permit, 192);
 AT(plugin, less, 200); /* since 1.1 */
+AT(plugin, idle, 208);
 
 GROWS(entry, 24);
 AT(entry, size, 0);
@@ -184,6 +196,8 @@ IS(LOG_ERROR, 0);
 IS(LOG_WARNING, 1);
 IS(LOG_INFO, 2);
 IS(LOG_DEBUG, 3);
+IS(EVENT_NORMAL, 0);
+IS(EVENT_WARNING, 1);
 IS(NULL, 0);
 IS(BOOL, 1);
 IS(NUMBER, 2);

@@ -766,6 +766,28 @@ static void test_members_return_with_backoff(void)
     teardown_gangs(&f, &g);
 }
 
+static void test_a_plugin_wakes_what_it_rejected(void)
+{
+    struct bh_cluster_event ev = {
+        .resource = BH_EV_PLUGIN, .action = BH_EV_UPDATE, .plugin = "NodeAffinity"};
+    struct fixture f;
+    char label[96];
+
+    setup(&f);
+    add(&f, "p", 0, T0);
+    add(&f, "q", 0, T0);
+    add(&f, "r", 0, T0);
+    (void)pop(&f, T0), (void)pop(&f, T0), (void)pop(&f, T0);
+    reject(&f, "p", "NodeResourcesFit", T0);
+    reject(&f, "q", "NodeAffinity", T0);
+    bh_queue_event(f.q, &ev, T0);
+    CU_ASSERT(place(&f, "p") == BH_Q_UNSCHEDULABLE && place(&f, "q") == BH_Q_BACKOFF);
+    reject(&f, "r", "NodeAffinity", T0); /* it was in flight meanwhile */
+    CU_ASSERT(place(&f, "r") == BH_Q_BACKOFF);
+    CU_ASSERT_STRING_EQUAL(bh_queue_event_label(&ev, label), "PluginUpdate");
+    teardown(&f);
+}
+
 /* ---- another order --------------------------------------------------------------------------- */
 
 static bool backwards;
@@ -890,5 +912,6 @@ BH_TESTS(
     {"a gated member completes a gang", test_gated_member_completes_a_gang},
     {"a member is taken from wherever it waits, unless gated", test_take_member},
     {"members return with backoff only", test_members_return_with_backoff},
+    {"a plugin wakes what it rejected", test_a_plugin_wakes_what_it_rejected},
     {"a QueueSort plugin orders", test_a_plugin_orders},
     {"an order that changes", test_an_order_that_changes})

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/asks.c - what plugins ask of whoever runs the engine
+ */
+#include "scheduler/framework/asks.h"
+
+void bh_asks_init(struct bh_plugin_asks *a)
+{
+    bh_arena_init(&a->arena, 0);
+    SLIST_INIT(&a->wakers);
+}
+
+void bh_asks_fini(struct bh_plugin_asks *a)
+{
+    bh_arena_fini(&a->arena);
+}
+
+bool bh_asks_event(struct bh_plugin_asks *a, const struct bh_asked_event *ev)
+{
+    struct bh_arena *mem = &a->arena;
+
+    if (a->n_events == BH_ASKS_EVENTS)
+        return false;
+    a->events[a->n_events++] =
+        (struct bh_asked_event){.namespace_ = bh_arena_strdup(mem, ev->namespace_),
+                                .name = bh_arena_strdup(mem, ev->name),
+                                .uid = bh_arena_strdup(mem, ev->uid),
+                                .controller = bh_arena_strdup(mem, ev->controller),
+                                .warning = ev->warning,
+                                .reason = bh_arena_strdup(mem, ev->reason),
+                                .note = bh_arena_strdup(mem, ev->note)};
+    return true;
+}
+
+void bh_asks_add_waker(struct bh_plugin_asks *a, struct bh_waker *w)
+{
+    SLIST_INSERT_HEAD(&a->wakers, w, link);
+}
+
+void bh_asks_wake(struct bh_waker *w)
+{
+    atomic_store_explicit(&w->rings, true,
+                          memory_order_release); /* pairs with the exchange below */
+}
+
+unsigned bh_asks_take(struct bh_plugin_asks *a, const struct bh_asked *fn, void *arg)
+{
+    unsigned n = a->n_events;
+    struct bh_waker *w;
+
+    for (uint32_t i = 0; i < a->n_events; i++)
+        fn->event(arg, &a->events[i]);
+    if (a->n_events)
+        bh_arena_reset(&a->arena);
+    a->n_events = 0;
+    SLIST_FOREACH(w, &a->wakers, link) {
+        if (!atomic_load_explicit(&w->rings, memory_order_relaxed) ||
+            !atomic_exchange_explicit(&w->rings, false, memory_order_acquire))
+            continue;
+        fn->wake(arg, w->plugin);
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/asks.h - what plugins ask of whoever runs the engine: events about pods, and
+ * another attempt for pods that they rejected
+ *
+ * Whoever runs the engine takes it after each turn (bh_engine_asked()); who does not, a simulation,
+ * loses nothing but them.
+ *
+ * Owns:     the events until they are taken; texts are copied. Wakers belong to the plugins.
+ * Runs in:  the engine's thread; bh_asks_wake() in any.
+ */
+#ifndef BH_ASKS_H
+#define BH_ASKS_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "common/base/arena.h"
+
+#define BH_ASKS_EVENTS 256u /* that wait to be taken; more are dropped */
+
+struct bh_asked_event {
+    const char *namespace_, *name, *uid; /* of the pod */
+    const char *controller;              /* its profile */
+    bool warning;                        /* of type Warning; else Normal */
+    const char *reason, *note;
+};
+struct bh_waker {       /* of one instance of a plugin */
+    const char *plugin; /* its name, static */
+    atomic_bool rings;
+    SLIST_ENTRY(bh_waker) link;
+};
+struct bh_plugin_asks {
+    struct bh_arena arena; /* of the events */
+    struct bh_asked_event events[BH_ASKS_EVENTS];
+    uint32_t n_events;
+    SLIST_HEAD(, bh_waker) wakers;
+};
+void bh_asks_init(struct bh_plugin_asks *a);
+void bh_asks_fini(struct bh_plugin_asks *a);
+/* false: there are too many. */
+bool bh_asks_event(struct bh_plugin_asks *a, const struct bh_asked_event *ev);
+/* w lives as long as a; not while another thread rings. */
+void bh_asks_add_waker(struct bh_plugin_asks *a, struct bh_waker *w);
+/* Pods that the plugin rejected are worth another attempt. Any thread. */
+void bh_asks_wake(struct bh_waker *w);
+
+/* ---- for whoever runs the engine ------------------------------------------------------------- */
+struct bh_asked {
+    void (*event)(void *arg, const struct bh_asked_event *ev);
+    void (*wake)(void *arg, const char *plugin);
+};
+/* Each is told once. Returns how many. */
+unsigned bh_asks_take(struct bh_plugin_asks *a, const struct bh_asked *fn, void *arg);
+#endif
