@@ -3,6 +3,7 @@
  * cli/plugin.c - `berth plugin`: a plugin of one's own, begun and checked
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -192,7 +193,26 @@ static int examine(int argc, char **argv)
 
 /* ---- what the running scheduler has ---------------------------------------------------------- */
 
-static void plugin_row(struct bh_grid *g, const struct bh_json *p)
+/* Adds to p what the plugin said of its measurements: when, and of how many nodes. */
+static bool add_measured(struct bh_arena *a, const char *dir, struct bh_json *p)
+{
+    BH_CLEANUP(bh_freep)
+    char *path = bh_asprintf("%s/" BH_NATIVE_MEASURED ".%s", dir, bh_json_get_str(p, "name"));
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    size_t n = 0;
+    int64_t at_ns;
+    uint32_t nodes;
+
+    if (bh_read_file(path, 64, &text, &n) < 0 ||
+        sscanf(text, "%" SCNd64 " %" SCNu32, &at_ns, &nodes) != 2)
+        return false;
+    bh_json_add(a, p, "measuredSecondsAgo: %d, measuredNodes: %u",
+                (int)((bh_wall_ns() - at_ns) / 1000000000), nodes);
+    return true;
+}
+
+/* measured: with a column for it. */
+static void plugin_row(struct bh_grid *g, const struct bh_json *p, bool measured)
 {
     struct bh_buf points BH_CLEANUP(bh_buf_fini) = {0};
     const char *aside = bh_json_get_str(p, "aside");
@@ -203,6 +223,12 @@ static void plugin_row(struct bh_grid *g, const struct bh_json *p)
     bh_grid_members(g, 0, p, ">crashes");
     bh_grid_cell(g, 0, "%s", bh_json_get_bool(p, "fast", false) ? "yes" : "no");
     bh_grid_cell(g, 0, "%s", bh_buf_str(&points));
+    if (measured && bh_json_get(p, "measuredNodes"))
+        bh_grid_cell(g, 0, "%" PRId64 " nodes, %" PRId64 "s ago",
+                     bh_json_get_i64(p, "measuredNodes", 0),
+                     bh_json_get_i64(p, "measuredSecondsAgo", 0));
+    else if (measured)
+        bh_grid_cell(g, 0, "-");
     bh_grid_members(g, 0, p, "file");
     bh_grid_row(g);
 }
@@ -245,14 +271,17 @@ int bh_cmd_plugins(int argc, char **argv)
         return bh_cli_fail(ALL, &err);
     if (kill((pid_t)bh_json_get_i64(v, "pid", 0), 0) < 0 && errno == ESRCH)
         fprintf(stderr, ALL ": the scheduler that loaded these is not running\n");
+    bool measured = false;
+    for (struct bh_json *p = bh_json_first(bh_json_get(v, "plugins")); p; p = p->next)
+        measured |= add_measured(&a, dir, p);
     if (bh_streq(output, "json")) {
         bh_json_write_pretty(&out, v);
         bh_buf_addc(&out, '\n');
     } else {
-        bh_grid_heading(&g, 0, "NAME", "VERSION", "STATE", ">CRASHES", "FAST", "POINTS", "FILE",
-                        NULL);
+        bh_grid_heading(&g, 0, "NAME", "VERSION", "STATE", ">CRASHES", "FAST", "POINTS",
+                        measured ? "MEASURED" : "FILE", measured ? "FILE" : NULL, NULL);
         bh_json_each(p, bh_json_get(v, "plugins"))
-            plugin_row(&g, p);
+            plugin_row(&g, p, measured);
         bh_grid_print(&g, &out, 0, bh_colour_wanted(STDOUT_FILENO));
     }
     return bh_cli_print(ALL, &out);

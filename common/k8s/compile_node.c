@@ -32,19 +32,78 @@ static struct bh_slice put_images(struct bh_compiler *c, const K8s__NodeStatus *
 }
 
 /* `pods` is no resource of pods, so the amounts leave it out. */
-static int pods_of(struct bh_compiler *c, const K8s__NodeStatus *st, int64_t *ret)
+static int pods_of(struct bh_compiler *c, K8s__QuantityEntry *const *list, size_t n,
+                   const char *what, int64_t *ret)
 {
-    for (size_t i = 0; st && i < st->n_allocatable; i++) {
-        const K8s__QuantityEntry *e = st->allocatable[i];
+    for (size_t i = 0; i < n; i++) {
+        const K8s__QuantityEntry *e = list[i];
         bh_nano v;
         if (!bh_streq(e->key, "pods") || !e->value || !e->value->string)
             continue;
         if (bh_quantity_parse(e->value->string, strlen(e->value->string), &v) != 0)
-            return bh_err_set(c->err, -EINVAL,
-                              "status.allocatable[pods]: quantity \"%.32s\" does not parse",
-                              e->value->string);
+            return bh_err_set(c->err, -EINVAL, "status.%s[pods]: quantity \"%.32s\" does not parse",
+                              what, e->value->string);
         *ret = bh_quantity_value(v);
     }
+    return 0;
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+    const struct bh_res *a = pa, *b = pb;
+    return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* -1: not named. */
+static int64_t amount_of(const struct bh_amounts *x, bh_sym name)
+{
+    for (uint32_t i = 0; i < x->n; i++)
+        if (x->scalars[i].name == name)
+            return bh_quantity_value(x->scalars[i].v);
+    return -1;
+}
+
+/* The amount of one list that the other does not have, or has another of. */
+static uint32_t add_other(struct bh_res *out, uint32_t n, bh_sym name, int64_t capacity,
+                          int64_t allocatable)
+{
+    if (capacity != allocatable)
+        out[n++] = (struct bh_res){.name = name, .value = capacity};
+    return n;
+}
+
+/* What the node has, where it is not what pods may use of it. Most nodes keep some for themselves:
+ * two or three amounts. */
+static int put_capacity(struct bh_compiler *c, const K8s__NodeStatus *st,
+                        const struct bh_node_rec *head, const struct bh_amounts *alloc,
+                        struct bh_slice *ret)
+{
+    struct bh_amounts cap = {0};
+    int64_t pods = 0;
+    uint32_t n = 0;
+
+    if (!st || !st->n_capacity) /* no node of a cluster, but many a file: as allocatable */
+        return 0;
+    bh_amounts_read(c, &cap, st->capacity, st->n_capacity, "status.capacity");
+    int rc = c->rc ? c->rc : pods_of(c, st->capacity, st->n_capacity, "capacity", &pods);
+    struct bh_res *v = bh_arena_new_array(c->a, struct bh_res, 4 + cap.n + alloc->n);
+    if (rc || !v)
+        return rc ? rc : bh_compile_no_memory(c, "capacity");
+    n = add_other(v, n, bh_compile_sym(c, "cpu"), bh_quantity_milli_value(cap.std[BH_CPU]),
+                  head->alloc_cpu_milli);
+    n = add_other(v, n, bh_compile_sym(c, "memory"), bh_quantity_value(cap.std[BH_MEMORY]),
+                  head->alloc_memory_bytes);
+    n = add_other(v, n, bh_compile_sym(c, "ephemeral-storage"),
+                  bh_quantity_value(cap.std[BH_EPHEMERAL]), head->alloc_ephemeral_bytes);
+    n = add_other(v, n, bh_compile_sym(c, "pods"), pods, head->alloc_pods);
+    for (uint32_t i = 0; i < cap.n; i++)
+        n = add_other(v, n, cap.scalars[i].name, bh_quantity_value(cap.scalars[i].v),
+                      amount_of(alloc, cap.scalars[i].name));
+    for (uint32_t i = 0; i < alloc->n; i++)
+        if (amount_of(&cap, alloc->scalars[i].name) < 0)
+            n = add_other(v, n, alloc->scalars[i].name, 0, bh_quantity_value(alloc->scalars[i].v));
+    qsort(v, n, sizeof *v, by_name);
+    *ret = bh_rec_put(&c->b, v, n, sizeof *v);
     return 0;
 }
 
@@ -61,7 +120,10 @@ int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_inte
     if (n->status)
         bh_amounts_read(&c, &alloc, n->status->allocatable, n->status->n_allocatable,
                         "status.allocatable");
-    int rc = c.rc ? c.rc : pods_of(&c, n->status, &head.alloc_pods);
+    int rc = c.rc        ? c.rc
+             : n->status ? pods_of(&c, n->status->allocatable, n->status->n_allocatable,
+                                   "allocatable", &head.alloc_pods)
+                         : 0;
     if (rc == 0)
         rc = bh_compile_map(&c, n->metadata->labels, n->metadata->n_labels, &head.labels);
     if (rc)
@@ -90,5 +152,8 @@ int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_inte
     if (n->status)
         head.features =
             bh_compile_syms(&c, n->status->declaredfeatures, n->status->n_declaredfeatures);
+    rc = put_capacity(&c, n->status, &head, &alloc, &head.capacity);
+    if (rc)
+        return bh_err_prefix(err, rc, "node %s", n->metadata->name);
     return bh_compile_end(&c, "node", &head.h, sizeof(head), ret);
 }

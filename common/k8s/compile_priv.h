@@ -60,6 +60,11 @@ void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantit
                      size_t n, const char *path);
 /* Sorted integers of the scalars. */
 struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x);
+/* Integers of all that is named, sorted: also of the standard ones. */
+struct bh_slice bh_amounts_put_all(struct bh_compiler *c, const struct bh_amounts *x);
+/* Appends what the spec says of each container, and the overhead. */
+int bh_compile_containers(struct bh_compiler *c, const K8s__Pod *p, struct bh_slice *ret_containers,
+                          struct bh_slice *ret_overhead);
 /* The three request vectors and the non-zero amounts, into the shape at the builder's front. */
 void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p);
 

@@ -376,6 +376,25 @@ struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x
     return s;
 }
 
+struct bh_slice bh_amounts_put_all(struct bh_compiler *c, const struct bh_amounts *x)
+{
+    static const char *const names[BH_STD_RESOURCES] = {"cpu", "memory", "ephemeral-storage"};
+    struct bh_res v[BH_STD_RESOURCES + MAX_SCALARS];
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < BH_STD_RESOURCES; i++)
+        if (x->has[i])
+            v[n++] = (struct bh_res){.name = bh_compile_sym(c, names[i]),
+                                     .value = i == BH_CPU ? bh_quantity_milli_value(x->std[i])
+                                                          : bh_quantity_value(x->std[i])};
+    for (uint32_t i = 0; i < x->n; i++)
+        v[n++] = (struct bh_res){.name = x->scalars[i].name,
+                                 .value = bh_quantity_value(x->scalars[i].v)};
+    if (n > 1)
+        qsort(v, n, sizeof(*v), by_name);
+    return bh_rec_put(&c->b, v, n, sizeof(*v));
+}
+
 static struct bh_requests put_vector(struct bh_compiler *c, const struct bh_amounts *x)
 {
     return (struct bh_requests){.cpu_milli = bh_quantity_milli_value(x->std[BH_CPU]),

@@ -215,6 +215,10 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     rc = bh_compile_claims(c, p->spec, &claims, &extended);
     if (rc)
         return rc;
+    struct bh_slice containers = {0, 0}, overhead = {0, 0};
+    rc = bh_compile_containers(c, p, &containers, &overhead);
+    if (rc)
+        return rc;
     /* Last, so that nothing else depends on their lengths: bh_shape_essence(). */
     rc = bh_compile_map(c, m->labels, m->n_labels, &labels);
     if (rc)
@@ -232,6 +236,8 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     r->volumes = volumes;
     r->claims = claims;
     r->extended = extended;
+    r->containers = containers;
+    r->overhead = overhead;
     return 0;
 }
 

@@ -118,13 +118,16 @@ TYPE(an_extended, bh_extended_request, NULL, NULL, SYM(bh_extended_request, reso
      SYM(bh_extended_request, container_name),
      BITS(bh_extended_request, flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR),
      PAD(bh_extended_request));
+TYPE(a_container, bh_container, NULL, NULL,
+     BITS(bh_container, flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR), PAD(bh_container),
+     LIST(bh_container, requests, a_res), LIST(bh_container, limits, a_res));
 TYPE(a_claim_status, bh_claim_status, NULL, NULL, SYM(bh_claim_status, name),
      SYM(bh_claim_status, claim));
 TYPE(a_node, bh_node_rec, NULL, NULL, SYM(bh_node_rec, name), SYM(bh_node_rec, uid),
      BITS(bh_node_rec, flags, BH_NODE_UNSCHEDULABLE), PAD(bh_node_rec),
      LIST(bh_node_rec, labels, a_kv), LIST(bh_node_rec, taints, a_taint),
      LIST(bh_node_rec, scalars, a_res), LIST(bh_node_rec, images, an_image),
-     LIST(bh_node_rec, features, a_sym));
+     LIST(bh_node_rec, features, a_sym), LIST(bh_node_rec, capacity, a_res));
 /* Labels and images are last: see bh_shape_essence(). */
 TYPE(a_shape, bh_shape_rec, NULL, NULL, SYM(bh_shape_rec, namespace_),
      SYM(bh_shape_rec, scheduler_name), SYM(bh_shape_rec, owner),
@@ -139,7 +142,8 @@ TYPE(a_shape, bh_shape_rec, NULL, NULL, SYM(bh_shape_rec, namespace_),
      LIST(bh_shape_rec, preferred_affinity, a_pod_term),
      LIST(bh_shape_rec, preferred_anti_affinity, a_pod_term), LIST(bh_shape_rec, spread, a_spread),
      LIST(bh_shape_rec, volumes, a_volume), LIST(bh_shape_rec, claims, a_claim),
-     LIST(bh_shape_rec, extended, an_extended), LIST(bh_shape_rec, labels, a_kv),
+     LIST(bh_shape_rec, extended, an_extended), LIST(bh_shape_rec, containers, a_container),
+     LIST(bh_shape_rec, overhead, a_res), LIST(bh_shape_rec, labels, a_kv),
      LIST(bh_shape_rec, images, a_sym));
 TYPE(a_pod, bh_pod_rec, NULL, NULL,
      BITS(bh_pod_rec, flags, BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER),

@@ -24,7 +24,7 @@
 #include "common/base/buf.h"
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT    7u
+#define BH_REC_LAYOUT    8u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
@@ -80,6 +80,10 @@ struct bh_node_rec {
     struct bh_slice scalars;   /* struct bh_res, sorted by name symbol: status.allocatable */
     struct bh_slice images;    /* struct bh_image, one per name in status.images[].names */
     struct bh_slice features;  /* bh_sym: status.declaredFeatures */
+    /* struct bh_res sorted by name symbol: of status.capacity what differs from what the node may
+     * give (also "cpu" in milli, "memory", "ephemeral-storage", "pods"); 0: not named there.
+     * None where there is no capacity at all. */
+    struct bh_slice capacity;
 };
 
 /* ---- pod shape ---- */
@@ -210,6 +214,13 @@ enum bh_owner_kind {
     BH_OWNER_NODE, /* a mirror pod */
     BH_OWNER_NONE
 };
+/* What the spec says of one container, amount by amount: struct bh_res sorted by name symbol, also
+ * "cpu" in milli, "memory" and "ephemeral-storage"; present even when 0. */
+struct bh_container {
+    uint32_t flags; /* enum bh_container_flags */
+    uint32_t pad;
+    struct bh_slice requests, limits;
+};
 /* Three request vectors, because upstream computes three (reference plugins.md 2.3). */
 struct bh_requests {
     int64_t cpu_milli, memory_bytes, ephemeral_bytes;
@@ -243,10 +254,12 @@ struct bh_shape_rec {
     /* struct bh_pod_term, spec order */
     struct bh_slice affinity, anti_affinity; /* requiredDuringSchedulingIgnoredDuringExecution */
     struct bh_slice preferred_affinity, preferred_anti_affinity;
-    struct bh_slice spread;   /* struct bh_spread, spec order */
-    struct bh_slice volumes;  /* struct bh_volume, spec order */
-    struct bh_slice claims;   /* struct bh_pod_claim, spec order */
-    struct bh_slice extended; /* struct bh_extended_request by container, then position */
+    struct bh_slice spread;     /* struct bh_spread, spec order */
+    struct bh_slice volumes;    /* struct bh_volume, spec order */
+    struct bh_slice claims;     /* struct bh_pod_claim, spec order */
+    struct bh_slice extended;   /* struct bh_extended_request by container, then position */
+    struct bh_slice containers; /* struct bh_container, init containers first, spec order */
+    struct bh_slice overhead;   /* struct bh_res as a container's: spec.overhead */
 };
 
 /* ---- pod ---- */
@@ -288,6 +301,8 @@ int bh_rec_remap(void *rec, size_t n, bh_sym (*map)(void *arg, bh_sym s), void *
 uint64_t bh_rec_hash(const void *rec);
 
 /* ---- matching: the shared meaning of selectors (reference plugins.md 2.5 - 2.7) ---- */
+/* One amount of a list of struct bh_res; absent where it is not named. */
+int64_t bh_res_get(const void *rec, struct bh_slice list, bh_sym name, int64_t absent);
 /* value of key among sorted or unsorted labels; false when absent. */
 bool bh_labels_get(const struct bh_kv *labels, uint32_t n, bh_sym key, bh_sym *ret_value);
 /* One requirement against labels. tab is needed for Gt/Lt (numbers are parsed from the text). */

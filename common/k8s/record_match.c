@@ -161,6 +161,16 @@ bool bh_taints_tolerated(const struct bh_shape_rec *s, const struct bh_node_rec 
     return true;
 }
 
+int64_t bh_res_get(const void *rec, struct bh_slice list, bh_sym name, int64_t absent)
+{
+    const struct bh_res *r = bh_rec_at(rec, list, struct bh_res);
+
+    for (uint32_t i = 0; i < list.n; i++)
+        if (r[i].name == name)
+            return r[i].value;
+    return absent;
+}
+
 void bh_shape_essence(const struct bh_shape_rec *s, struct bh_buf *out)
 {
     struct bh_shape_rec head = *s;

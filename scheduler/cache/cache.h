@@ -89,6 +89,9 @@ struct bh_cache {
     uint32_t *affinity_shapes, n_affinity_shapes, cap_affinity_shapes; /* theirs, on any node */
     uint32_t rebuild_mark;
 
+    /* Somebody looked at when pods were started: from now on that is a change of the node's pods.
+     * Answers that were kept before did not depend on it. */
+    bool starts_count;
     struct bh_umap claim_users; /* (namespace, claim name) -> pod volumes on nodes with a row */
     /* Node state as a snapshot gives it that is built from the objects for each cycle (upstream's
      * NewSnapshot), not as the long-lived cache keeps it: every node's own image sizes, current

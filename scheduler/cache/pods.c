@@ -166,7 +166,9 @@ void bh_cache_put_pod(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t
     struct bh_pod_info old = p->info;
     /* Ports are a set: the addition may bring back what another pod's removal took out of it. */
     bool same = old.shape_id == shape && old.rec->node == rec->node &&
-                old.rec->flags == rec->flags && !bh_shapes_rec(&c->shapes, shape)->host_ports.n;
+                old.rec->flags == rec->flags &&
+                !(c->starts_count && old.rec->start_ns != rec->start_ns) &&
+                !bh_shapes_rec(&c->shapes, shape)->host_ports.n;
     enum bh_row_change what = same ? BH_ROW_SAME_PODS : BH_ROW_PODS;
     displace(c, p, what);
     bh_cache_hold(c, &p->info, rec, shape, rec->node);

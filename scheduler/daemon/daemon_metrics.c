@@ -30,7 +30,7 @@ static const char kinds[] = "counter gauge histogram"; /* by enum bh_metric_kind
         X(limit), X(alone), X(algorithm_s), X(attempts_hist), X(victims), X(preemptions),          \
         X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped), X(record_full), \
         X(record_cpu), X(record_attempts), X(record_bytes), X(group_attempts), X(group_attempt_s), \
-        X(group_algorithm_s), X(plugins)
+        X(group_algorithm_s), X(plugins), X(measured_age), X(measured_nodes)
 #define NAME(member)   #member
 #define OFFSET(member) offsetof(struct bh_sched_metrics, member)
 static const char *const names[] = {MEMBERS(NAME)};
@@ -93,6 +93,14 @@ static void make_versions(struct bh_metrics *r, const struct bh_feature_gates *g
 static void on_native(void *arg, const char *plugin, const char *aside, bool skips BH_UNUSED)
 {
     bh_cell_set(bh_metric_cell(arg, plugin, aside ? "PutAside" : "Active"), 1);
+}
+
+static void on_measured(void *arg, const char *plugin, int64_t at_ns, uint64_t n_nodes)
+{
+    const struct bh_sched_metrics *m = arg;
+
+    bh_cell_set(bh_metric_cell(m->measured_age, plugin), (double)(bh_wall_ns() - at_ns) / 1e9);
+    bh_cell_set(bh_metric_cell(m->measured_nodes, plugin), (double)n_nodes);
 }
 
 static void on_gate(void *arg, const struct bh_feature_state *s)
@@ -242,6 +250,7 @@ static void fill(void *arg)
         bh_cell_set(d->m->record_bytes, (double)r.bytes);
     }
     bh_engine_each_plugin(d->engine, on_plugin, d->m);
+    bh_native_each_measured(on_measured, d->m);
     if (bh_snap_reader_info(d->in.reader, &s)) {
         set(d->m->snapshot, "head", (double)s.head);
         set(d->m->snapshot, "position", (double)bh_snap_reader_pos(d->in.reader));

@@ -57,7 +57,7 @@ struct bh_sched_metrics {
     /* Berth's own */
     struct bh_cell *outcome_cells[8]; /* by outcome, made at the first one */
     struct bh_metric *outcomes, *ledger, *adopted, *engine, *snapshot, *control, *depth, *limit,
-        *alone, *plugins;
+        *alone, *plugins, *measured_age, *measured_nodes;
 };
 /* daemon_observe.c */
 /* At a scrape: what was only counted. */

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -253,4 +254,29 @@ void bh_native_each(void (*fn)(void *arg, const char *plugin, const char *aside,
 {
     for (uint32_t i = 0; i < guard.n_of; i++)
         fn(arg, guard.of[i]->d.name, guard.of[i]->aside, guard.of[i]->skips);
+}
+
+void bh_native_measured(struct bh_native_plugin *p, int64_t at_ns, uint64_t n_nodes)
+{
+    BH_CLEANUP(bh_freep) char *path = NULL;
+    char line[64];
+
+    p->measured_nodes = n_nodes;
+    if (atomic_exchange(&p->measured_ns, at_ns) == at_ns || !guard.dir)
+        return;
+    path = bh_asprintf("%s/" BH_NATIVE_MEASURED ".%s", guard.dir, p->d.name);
+    int n = snprintf(line, sizeof line, "%" PRId64 " %" PRIu64 "\n", at_ns, n_nodes);
+    int rc = bh_write_file(path, line, (size_t)n, 0640);
+    if (rc < 0)
+        bh_log_warn("When nodes were measured could not be written", bh_kv_s("file", path),
+                    bh_kv_s("err", strerror(-rc)));
+}
+
+void bh_native_each_measured(void (*fn)(void *arg, const char *plugin, int64_t at_ns,
+                                        uint64_t n_nodes),
+                             void *arg)
+{
+    for (uint32_t i = 0; i < guard.n_of; i++)
+        if (guard.of[i]->measured_ns)
+            fn(arg, guard.of[i]->d.name, guard.of[i]->measured_ns, guard.of[i]->measured_nodes);
 }

@@ -395,6 +395,87 @@ static berth_sym pod_nominated_node(struct berth_call *c, const struct berth_pod
     return r ? r->nominated_node : BH_SYM_NONE;
 }
 
+/* The container, if there is such; the record that it lies in is the pod's shape. */
+static const struct bh_container *container_of(struct berth_call *c, const struct berth_pod *pod,
+                                               uint32_t i, const char *what)
+{
+    const struct bh_shape_rec *s = may(c, 0, what) ? pod_of(pod)->shape : NULL;
+
+    return s && i < s->containers.n ? &bh_rec_at(s, s->containers, struct bh_container)[i] : NULL;
+}
+
+static uint32_t pod_n_containers(struct berth_call *c, const struct berth_pod *pod)
+{
+    return may(c, 0, "n_containers") ? pod_of(pod)->shape->containers.n : 0;
+}
+
+static uint32_t pod_container_kind(struct berth_call *c, const struct berth_pod *pod, uint32_t i)
+{
+    const struct bh_container *k = container_of(c, pod, i, "container_kind");
+
+    return !k || !k->flags                   ? BERTH_CONTAINER
+           : k->flags & BH_CONTAINER_SIDECAR ? BERTH_CONTAINER_SIDECAR
+                                             : BERTH_CONTAINER_INIT;
+}
+
+static int64_t pod_container_request(struct berth_call *c, const struct berth_pod *pod, uint32_t i,
+                                     berth_sym resource)
+{
+    const struct bh_container *k = container_of(c, pod, i, "container_request");
+
+    return k ? bh_res_get(pod_of(pod)->shape, k->requests, resource, -1) : -1;
+}
+
+static int64_t pod_container_limit(struct berth_call *c, const struct berth_pod *pod, uint32_t i,
+                                   berth_sym resource)
+{
+    const struct bh_container *k = container_of(c, pod, i, "container_limit");
+
+    return k ? bh_res_get(pod_of(pod)->shape, k->limits, resource, -1) : -1;
+}
+
+static int64_t pod_overhead(struct berth_call *c, const struct berth_pod *pod, berth_sym resource)
+{
+    const struct bh_shape_rec *s = may(c, 0, "overhead") ? pod_of(pod)->shape : NULL;
+
+    return s ? bh_res_get(s, s->overhead, resource, 0) : 0;
+}
+
+static uint32_t pod_n_extended(struct berth_call *c, const struct berth_pod *pod)
+{
+    return may(c, 0, "n_extended of a pod") ? pod_of(pod)->shape->fit.scalars.n : 0;
+}
+
+static berth_sym extended_in(const void *rec, struct bh_slice list, uint32_t i)
+{
+    return i < list.n ? bh_rec_at(rec, list, struct bh_res)[i].name : BERTH_SYM_ABSENT;
+}
+
+static berth_sym pod_extended_at(struct berth_call *c, const struct berth_pod *pod, uint32_t i)
+{
+    const struct bh_shape_rec *s = may(c, 0, "extended_at of a pod") ? pod_of(pod)->shape : NULL;
+
+    return s ? extended_in(s, s->fit.scalars, i) : BERTH_SYM_ABSENT;
+}
+
+/* Of pods on nodes: that it became known is no change of the node's pods, unless somebody asks. */
+static int64_t pod_started(struct berth_call *c, const struct berth_pod *pod)
+{
+    const struct bh_native *in = bh_native_inside;
+    bool on_node = in && in->call && pod_of(pod) != in->call->pod;
+    const struct bh_pod_rec *r;
+
+    if (!on_node || !(in->may & BERTH_READS_PODS)) {
+        r = identity(c, pod, UNDECLARED("started", "BERTH_READS_PODS or BERTH_READS_IDENTITY"));
+        return r ? r->start_ns : 0;
+    }
+    if (!may(c, BERTH_READS_PODS, "started"))
+        return 0;
+    if (in->call->cache)
+        in->call->cache->starts_count = true;
+    return pod_of(pod)->rec->start_ns;
+}
+
 static const struct berth_host_pods pods = {
     .size = sizeof pods,
     .current = pod_current,
@@ -409,6 +490,14 @@ static const struct berth_host_pods pods = {
     .created = pod_created,
     .terminating = pod_terminating,
     .nominated_node = pod_nominated_node,
+    .n_containers = pod_n_containers,
+    .container_kind = pod_container_kind,
+    .container_request = pod_container_request,
+    .container_limit = pod_container_limit,
+    .overhead = pod_overhead,
+    .n_extended = pod_n_extended,
+    .extended_at = pod_extended_at,
+    .started = pod_started,
 };
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -508,6 +597,28 @@ static int64_t node_allocatable(struct berth_call *c, const struct berth_node *n
     return bh_node_rec_scalar(r, resource, &present);
 }
 
+static int64_t node_capacity(struct berth_call *c, const struct berth_node *node,
+                             berth_sym resource)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("capacity"));
+
+    return r ? bh_res_get(r, r->capacity, resource, node_allocatable(c, node, resource)) : 0;
+}
+
+static uint32_t node_n_extended(struct berth_call *c, const struct berth_node *node)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("n_extended of a node"));
+
+    return r ? r->scalars.n : 0;
+}
+
+static berth_sym node_extended_at(struct berth_call *c, const struct berth_node *node, uint32_t i)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("extended_at of a node"));
+
+    return r ? extended_in(r, r->scalars, i) : BERTH_SYM_ABSENT;
+}
+
 #define REQUESTED UNDECLARED("requested", "BERTH_READS_SUMS")
 
 static int64_t node_requested(struct berth_call *c, const struct berth_node *node,
@@ -579,6 +690,9 @@ static const struct berth_host_nodes nodes = {
     .pod_at = node_pod_at,
     .count = node_count,
     .find = node_find,
+    .capacity = node_capacity,
+    .n_extended = node_n_extended,
+    .extended_at = node_extended_at,
 };
 
 /* ---- columns --------------------------------------------------------------------------------- */
@@ -843,10 +957,18 @@ static const double *user_column(struct berth_call *c, uint32_t column)
     return in && in->user ? bh_native_user_column(in->user, in->call, column) : NULL;
 }
 
+static void user_measured(struct berth_home *home, int64_t at_ns, uint64_t n_nodes)
+{
+    const struct bh_native *in = (const struct bh_native *)(const void *)home;
+
+    bh_native_measured((struct bh_native_plugin *)(uintptr_t)in->of, at_ns, n_nodes);
+}
+
 static const struct berth_host_user user = {
     .size = sizeof user,
     .publish = user_publish,
     .column = user_column,
+    .measured = user_measured,
 };
 
 const struct berth_host bh_native_host = {

@@ -67,7 +67,12 @@ int bh_native_refresh(struct bh_err *err);
  * A callback that does not return within the time-out ends the process (a thread watches once a
  * plugin is loaded). 0; -EINVAL, -errno. */
 int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err *err);
-#define BH_NATIVE_INVENTORY "plugins.json" /* in the runtime directory: what it loaded */
+#define BH_NATIVE_INVENTORY "plugins.json"    /* in the runtime directory: what it loaded */
+#define BH_NATIVE_MEASURED  "plugin.measured" /* .NAME beside it: moment in ns and number of nodes */
+/* Those of a guarded process that said when what they know of nodes was measured. */
+void bh_native_each_measured(void (*fn)(void *arg, const char *plugin, int64_t at_ns,
+                                        uint64_t n_nodes),
+                             void *arg);
 /* Those that a guarded process loaded. aside: why its code is not run, NULL: it is; skips: its pods
  * are scheduled without it then. Texts live as long as the process. */
 void bh_native_each(void (*fn)(void *arg, const char *plugin, const char *aside, bool skips),

@@ -44,11 +44,13 @@ int bh_native_read_note(int fd, const char *path, struct bh_arena *a, struct bh_
 
 /* One plugin of a file. */
 struct bh_native_plugin {
-    uint32_t index;        /* in the mark */
-    const char *aside;     /* why its code is not run any more; NULL: it is */
-    bool skips;            /* ... and that it has no say then; else its callbacks fail */
-    struct bh_plugin d;    /* what the framework sees */
-    struct berth_plugin p; /* ours: what the file has beyond it is not looked at */
+    uint32_t index;              /* in the mark */
+    const char *aside;           /* why its code is not run any more; NULL: it is */
+    bool skips;                  /* ... and that it has no say then; else its callbacks fail */
+    struct bh_plugin d;          /* what the framework sees */
+    struct berth_plugin p;       /* ours: what the file has beyond it is not looked at */
+    _Atomic int64_t measured_ns; /* what it published last; 0: it never said */
+    _Atomic uint64_t measured_nodes;
 };
 /* A descriptor for it, for the life of the process; -EINVAL: what is wrong with it. */
 int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
@@ -139,6 +141,8 @@ struct bh_native_mark {
 extern struct bh_native_mark *bh_native_mark; /* NULL: nothing is written down */
 /* A plugin that was loaded just now. */
 void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_native_plugin *p);
+/* Any thread: what the plugin's user columns say was measured then, of so many nodes. */
+void bh_native_measured(struct bh_native_plugin *p, int64_t at_ns, uint64_t n_nodes);
 /* ---- aside.c ---- From now on no code of the plugin runs. */
 void bh_native_put_aside(struct bh_native_plugin *p, bool skip);
 

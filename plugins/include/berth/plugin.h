@@ -21,9 +21,9 @@
  * may be at work in several threads at once (one scheduler makes one instance a profile, the
  * simulator more), so a plugin has no unguarded globals. Functions of the host may be called inside
  * a callback only, from its thread, with the handles of that callback; elsewhere they do nothing
- * and answer 0. log(), wake() and user->publish() may be called from any thread between create() and the
- * end of destroy(); threads of the plugin's own begin in create() and have ended when destroy()
- * returns.
+ * and answer 0. log(), wake(), user->publish() and user->measured() may be called from any thread
+ * between create() and the end of destroy(); threads of the plugin's own begin in create() and have
+ * ended when destroy() returns.
  *
  * Purity. PreFilter, Filter, PreScore, Score and their batch forms answer from their arguments, the
  * host's accessors and the instance: no files, no sockets, no clock, no random numbers. What a thread
@@ -184,7 +184,25 @@ struct berth_host_pods {
     int64_t (*created)(struct berth_call *c, const struct berth_pod *pod); /* ns since 1970 */
     int32_t (*terminating)(struct berth_call *c, const struct berth_pod *pod);
     berth_sym (*nominated_node)(struct berth_call *c, const struct berth_pod *pod); /* 0 = none */
+    /* ---- since 1.1: what its spec says, container by container, init containers first ---- */
+    uint32_t (*n_containers)(struct berth_call *c, const struct berth_pod *pod);
+    uint32_t (*container_kind)(struct berth_call *c, const struct berth_pod *pod, uint32_t i);
+    /* -1: it does not name the resource. */
+    int64_t (*container_request)(struct berth_call *c, const struct berth_pod *pod, uint32_t i,
+                                 berth_sym resource);
+    int64_t (*container_limit)(struct berth_call *c, const struct berth_pod *pod, uint32_t i,
+                               berth_sym resource);
+    int64_t (*overhead)(struct berth_call *c, const struct berth_pod *pod, berth_sym resource);
+    /* The resources besides "cpu", "memory" and "ephemeral-storage" that request() is about. */
+    uint32_t (*n_extended)(struct berth_call *c, const struct berth_pod *pod);
+    berth_sym (*extended_at)(struct berth_call *c, const struct berth_pod *pod, uint32_t i);
+    /* When the kubelet of its node took it up, ns since 1970; 0: it has not yet, as far as is known.
+     * Of pods on the node at hand with BERTH_READS_PODS, else BERTH_READS_IDENTITY. */
+    int64_t (*started)(struct berth_call *c, const struct berth_pod *pod);
 };
+#define BERTH_CONTAINER         0u
+#define BERTH_CONTAINER_INIT    1u /* ends before the containers begin */
+#define BERTH_CONTAINER_SIDECAR 2u /* an init container that goes on */
 
 struct berth_host_nodes {
     uint32_t size;
@@ -213,6 +231,13 @@ struct berth_host_nodes {
     /* Other nodes than the one at hand: needs BERTH_READS_OTHERS. NULL: there is no such node. */
     uint32_t (*count)(struct berth_call *c);
     const struct berth_node *(*find)(struct berth_call *c, berth_sym name);
+    /* ---- since 1.1 ---- */
+    /* status.capacity, of what allocatable() knows: needs BERTH_READS_NODE. */
+    int64_t (*capacity)(struct berth_call *c, const struct berth_node *node, berth_sym resource);
+    /* The resources that its allocatable names besides the four that every node has: extended ones,
+     * huge pages. Need BERTH_READS_NODE. */
+    uint32_t (*n_extended)(struct berth_call *c, const struct berth_node *node);
+    berth_sym (*extended_at)(struct berth_call *c, const struct berth_node *node, uint32_t i);
 };
 #define BERTH_NO_SCHEDULE        1
 #define BERTH_PREFER_NO_SCHEDULE 2
@@ -274,6 +299,10 @@ struct berth_host_user {
                        const double *values, uint64_t n);
     /* One value a row, as other columns; NULL: no such column. Needs BERTH_READS_NODE. */
     const double *(*column)(struct berth_call *c, uint32_t column);
+    /* ---- since 1.1 ---- */
+    /* When what the columns say was measured, ns since 1970, and of how many nodes: metrics and
+     * `berth plugins` show its age. Until the first call nothing is shown. Any thread. */
+    void (*measured)(struct berth_home *home, int64_t at_ns, uint64_t n_nodes);
 };
 
 #define BERTH_EVENT_NORMAL  0

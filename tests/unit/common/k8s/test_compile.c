@@ -821,6 +821,52 @@ static void test_node(void)
     CU_ASSERT_NOT_EQUAL(o->annotations_hash, r->annotations_hash);
 }
 
+static int64_t amount(const void *rec, struct bh_slice list, const char *name)
+{
+    return bh_res_get(rec, list, s(name), -1);
+}
+
+/* Only what differs from allocatable is kept, also what stands in one of the lists alone. */
+static void test_capacity(void)
+{
+    begin();
+    const struct bh_node_rec *r = node_json(
+        "{'metadata':{'name':'n'},'status':{'capacity':{'cpu':'4','memory':'2Gi','pods':'110',"
+        "'x.y/a':'2','x.y/b':'3'},'allocatable':{'cpu':'3900m','memory':'2Gi','pods':'100',"
+        "'x.y/a':'2','x.y/c':'4'}}}");
+    CU_ASSERT_EQUAL(r->capacity.n, 4);
+    CU_ASSERT_EQUAL(amount(r, r->capacity, "cpu"), 4000);
+    CU_ASSERT_EQUAL(amount(r, r->capacity, "pods"), 110);
+    CU_ASSERT_EQUAL(amount(r, r->capacity, "x.y/b"), 3);
+    CU_ASSERT_EQUAL(amount(r, r->capacity, "x.y/c"), 0);
+    CU_ASSERT_EQUAL(amount(r, r->capacity, "memory"), -1);
+}
+
+/* Init containers first; a resource that is named with 0 differs from one that is not named. */
+static void test_containers(void)
+{
+    const struct bh_shape_rec *r = shape_spec(
+        "'containers':[{'name':'a','resources':{'requests':{'cpu':'1500u','memory':'1Ki',"
+        "'x.y/z':'0'},'limits':{'cpu':'2'}}},{'name':'b'}],"
+        "'initContainers':[{'name':'i','resources':{'limits':{'memory':'5'}}},"
+        "{'name':'s','restartPolicy':'Always'}],'overhead':{'cpu':'250m','memory':'120Mi'}");
+    const struct bh_container *k = bh_rec_at(r, r->containers, struct bh_container);
+
+    CU_ASSERT_EQUAL_FATAL(r->containers.n, 4);
+    CU_ASSERT_EQUAL(k[0].flags, BH_CONTAINER_INIT);
+    CU_ASSERT_EQUAL(k[1].flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR);
+    CU_ASSERT(k[2].flags == 0 && k[2].requests.n == 3 && k[2].limits.n == 1);
+    CU_ASSERT_EQUAL(amount(r, k[0].limits, "memory"), 5);
+    CU_ASSERT_EQUAL(amount(r, k[2].requests, "cpu"), 2); /* rounded up */
+    CU_ASSERT_EQUAL(amount(r, k[2].requests, "memory"), 1024);
+    CU_ASSERT_EQUAL(amount(r, k[2].requests, "x.y/z"), 0);
+    CU_ASSERT_EQUAL(amount(r, k[2].requests, "ephemeral-storage"), -1);
+    CU_ASSERT_EQUAL(amount(r, k[2].limits, "cpu"), 2000);
+    CU_ASSERT(k[3].requests.n == 0 && k[3].limits.n == 0);
+    CU_ASSERT_EQUAL(amount(r, r->overhead, "cpu"), 250);
+    CU_ASSERT_EQUAL(amount(r, r->overhead, "memory"), 120 * MI);
+}
+
 static void test_pod(void)
 {
     begin();
@@ -954,5 +1000,7 @@ BH_TESTS("common/k8s/compile", {"requests, the documented table", test_requests_
          {"topology spread constraints and matchLabelKeys", test_spread_constraints},
          {"the owner whose selector counts", test_owners},
          {"replicas share one shape", test_replicas_share_a_shape}, {"a node", test_node},
-         {"a pod", test_pod}, {"missing identity is an error", test_missing_identity},
+         {"capacity where it is not allocatable", test_capacity},
+         {"containers one by one", test_containers}, {"a pod", test_pod},
+         {"missing identity is an error", test_missing_identity},
          {"records and memory are bounded", test_size_limits}, )

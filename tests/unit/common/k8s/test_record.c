@@ -48,15 +48,17 @@ static const char pod_text[] =
     "\"g\"}],\"containers\":[{\"name\":\"c\",\"image\":\"web\",\"ports\":[{\"hostPort\":80},{"
     "\"hostPort\":"
     "81}],\"resources\":{\"requests\":{\"cpu\":\"1\",\"x/y\":\"2\",\"a/b\":\"1\",\"m/"
-    "n\":\"3\"}}}]},\"status\":{\"resourceClaimStatuses\":[{\"name\":\"y\",\"resourceClaimName\":"
+    "n\":\"3\"},\"limits\":{\"cpu\":\"2\"}}}],\"overhead\":{\"cpu\":\"1\"}},\"status\":{"
+    "\"resourceClaimStatuses\":[{\"name\":\"y\",\"resourceClaimName\":"
     "\"ry\"},{\"name\":\"x\"}]}}";
-static const char node_text[] = "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"labels\":{\"zone\":"
-                                "\"z2\",\"gen\":\"6\",\"disk\":\"ssd\"}},"
-                                "\"spec\":{\"taints\":[{\"key\":\"k2\",\"value\":\"v2\",\"effect\":"
-                                "\"NoExecute\"}]},\"status\":{"
-                                "\"allocatable\":{\"cpu\":\"4\",\"x/y\":\"2\",\"a/"
-                                "b\":\"7\"},\"images\":[{\"names\":[\"web:latest\"],"
-                                "\"sizeBytes\":9}],\"declaredFeatures\":[\"F\"]}}";
+static const char node_text[] =
+    "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"labels\":{\"zone\":"
+    "\"z2\",\"gen\":\"6\",\"disk\":\"ssd\"}},"
+    "\"spec\":{\"taints\":[{\"key\":\"k2\",\"value\":\"v2\",\"effect\":"
+    "\"NoExecute\"}]},\"status\":{"
+    "\"allocatable\":{\"cpu\":\"4\",\"x/y\":\"2\",\"a/"
+    "b\":\"7\"},\"capacity\":{\"cpu\":\"4\",\"x/y\":\"3\"},\"images\":[{\"names\":[\"web:latest\"],"
+    "\"sizeBytes\":9}],\"declaredFeatures\":[\"F\"]}}";
 
 struct world {
     struct bh_symtab *tab;
@@ -183,16 +185,17 @@ static void test_every_symbol_is_mapped_once(void)
 {
     struct world w;
     static const size_t want[] = {
-        /* node: name, uid, 3 labels, 1 taint (key, value), 2 scalars, 1 image, 1 feature */
-        2 + 6 + 2 + 2 + 1 + 1,
+        /* node: name, uid, 3 labels, 1 taint (key, value), 2 scalars, 1 image, 1 feature, 2 of
+         * capacity */
+        2 + 6 + 2 + 2 + 1 + 1 + 2,
         /* shape: namespace, scheduler, 9 scalars, 3 labels, 3 of 2 tolerations, 2 selectors,
          * error, 3 requirements with 5 values, 1 requirement, 2 ports, image, gate;
          * affinity: 2 keys, 3 requirements with 4 values, 3 namespaces; anti-affinity: key, error,
          * namespace; spread: key, 2 requirements with 2 values; volumes: 2 of a claim, 5 of a disk;
          * 4 of claims, 3 extended resources and their
-         * containers */
+         * containers; 4 requests, 1 limit, 1 overhead */
         2 + 9 + 6 + 3 + 4 + 1 + 3 + 5 + 1 + 4 + 1 + 1 + (2 + 3 + 4 + 3) + 3 + (1 + 2 + 2) +
-            (2 + 5) + 4 + 3 * 2,
+            (2 + 5) + 4 + 3 * 2 + (4 + 1 + 1),
         1 + 3, /* pod: node, statuses of claims */
     };
     build(&w);

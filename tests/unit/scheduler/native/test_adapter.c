@@ -375,6 +375,47 @@ static int32_t talks_too_early(void *self, struct berth_call *c, const struct be
     return BERTH_SUCCESS;
 }
 
+/* What the host says of the pod's containers and of the node, and the last start of its pods. */
+static int64_t last_start;
+static int32_t score_spec(void *self, struct berth_call *c, const struct berth_node *node,
+                          int64_t *ret, struct berth_why *why)
+{
+    const struct instance *in = self;
+    const struct berth_pod *pod = host->pods->current(c);
+    berth_sym gpu = host->base->intern(in->home, BERTH_STR("x.y/gpu"));
+
+    (void)why;
+    n_score++;
+    CU_ASSERT_EQUAL(host->pods->n_containers(c, pod), 2);
+    CU_ASSERT_EQUAL(host->pods->container_kind(c, pod, 0), BERTH_CONTAINER_INIT);
+    CU_ASSERT_EQUAL(host->pods->container_kind(c, pod, 1), BERTH_CONTAINER);
+    CU_ASSERT_EQUAL(host->pods->container_request(c, pod, 1, in->cpu), 200);
+    CU_ASSERT_EQUAL(host->pods->container_request(c, pod, 2, in->cpu), -1);
+    CU_ASSERT_EQUAL(host->pods->container_limit(c, pod, 1, in->cpu), -1);
+    CU_ASSERT_EQUAL(host->pods->container_limit(c, pod, 0, in->cpu), 50);
+    CU_ASSERT_EQUAL(host->pods->overhead(c, pod, in->cpu), 7);
+    CU_ASSERT_EQUAL(host->pods->overhead(c, pod, gpu), 0);
+    CU_ASSERT_EQUAL(host->pods->n_extended(c, pod), 1);
+    CU_ASSERT_EQUAL(host->pods->extended_at(c, pod, 0), gpu);
+    CU_ASSERT_EQUAL(host->pods->extended_at(c, pod, 1), BERTH_SYM_ABSENT);
+    CU_ASSERT_EQUAL(host->nodes->n_extended(c, node), 1);
+    CU_ASSERT_EQUAL(host->nodes->extended_at(c, node, 0), gpu);
+    CU_ASSERT_EQUAL(host->nodes->capacity(c, node, gpu), 8);
+    CU_ASSERT_EQUAL(host->nodes->capacity(c, node, in->cpu), 5000);
+    for (uint32_t i = 0; i < host->nodes->n_pods(c, node); i++)
+        last_start = host->pods->started(c, host->nodes->pod_at(c, node, i));
+    *ret = 1;
+    return BERTH_SUCCESS;
+}
+/* Of the pod itself it is identity. */
+static int32_t score_own_start(void *self, struct berth_call *c, const struct berth_node *node,
+                               int64_t *ret, struct berth_why *why)
+{
+    (void)self, (void)node, (void)why;
+    *ret = host->pods->started(c, host->pods->current(c)) + 1;
+    return BERTH_SUCCESS;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -394,6 +435,8 @@ static const struct berth_plugin plugins[] = {
      .permit = permit},
     {NAMED("User"), .flags = BERTH_USER_COLUMNS, .reads = BERTH_READS_NODE, .filter = filter_user},
     {NAMED("Nominates"), .post_filter = post_filter},
+    {NAMED("Spec"), .reads = BERTH_READS_NODE | BERTH_READS_PODS, .score = score_spec},
+    {NAMED("OwnStart"), .reads = BERTH_READS_NODE | BERTH_READS_PODS, .score = score_own_start},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
     {NAMED("Orders"), .reads = BERTH_READS_NODE, .less = less},
     {NAMED("Idles"), .filter = filter_all, .idle = idle},
@@ -422,10 +465,8 @@ static const struct bh_plugin *find(const char *name)
     return NULL;
 }
 
-static void begin(struct fx *f, const char *plugin, bool verify)
+static void begin_empty(struct fx *f, const char *plugin, bool verify)
 {
-    static const char *const nodes[] = {"a", "b", "c"};
-    static const char *const labels[] = {"'rank':'20'", "'rank':'30'", ""};
     char profile[256];
 
     bh_plugin_find_more = find;
@@ -437,6 +478,13 @@ static void begin(struct fx *f, const char *plugin, bool verify)
         plugin);
     fx_init_with(f, profile,
                  (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .verify = verify});
+}
+static void begin(struct fx *f, const char *plugin, bool verify)
+{
+    static const char *const nodes[] = {"a", "b", "c"};
+    static const char *const labels[] = {"'rank':'20'", "'rank':'30'", ""};
+
+    begin_empty(f, plugin, verify);
     for (unsigned i = 0; i < 3; i++)
         fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", labels[i], "", "");
 }
@@ -1031,6 +1079,50 @@ static void test_user_columns(void)
     fx_fini(&f);
 }
 
+/* Containers, and when pods were started: that is a change of the node's pods once it was asked. */
+static struct fx_pod spec_pod(struct fx *f, const char *name, const char *status)
+{
+    return fx_pod_full(f, name, "",
+                       "'overhead':{'cpu':'7m'},'containers':[{'name':'c','resources':{'requests':"
+                       "{'cpu':'200m','x.y/gpu':'1'}}}],'initContainers':[{'name':'i',"
+                       "'resources':{'limits':{'cpu':'50m'}}}]",
+                       status);
+}
+static void decide(struct fx *f, struct fx_pod p)
+{
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+
+    CU_ASSERT(bh_engine_schedule(f->e, &pending, 0, 1)->kind == BH_DECIDED);
+}
+static void test_spec(void)
+{
+    struct fx f;
+
+    wish = WELL;
+    for (unsigned verify = 0; verify < 2; verify++) {
+        begin_empty(&f, "Spec", verify);
+        for (unsigned i = 0; i < 2; i++)
+            fx_node(&f, i ? "d" : "e", "'cpu':'4','memory':'8Gi','pods':'110','x.y/gpu':'8'", "",
+                    "", "'capacity':{'cpu':'5','x.y/gpu':'8'}");
+        fx_place(&f, spec_pod(&f, "there", ""), "d");
+        last_start = -1;
+        decide(&f, spec_pod(&f, "p", ""));
+        CU_ASSERT_EQUAL(last_start, 0);
+        decide(&f, spec_pod(&f, "n", ""));
+        n_score = 0;
+        decide(&f, spec_pod(&f, "o", ""));
+        CU_ASSERT(verify || n_score == 0); /* kept */
+        fx_place(&f, spec_pod(&f, "there", "'startTime':'2026-01-01T00:00:00Z'"), "d");
+        decide(&f, spec_pod(&f, "q", ""));
+        CU_ASSERT_EQUAL(last_start, INT64_C(1767225600) * 1000000000);
+        fx_fini(&f);
+    }
+    begin(&f, "OwnStart", false);
+    const struct bh_decision *d = schedule(&f, "p");
+    CU_ASSERT(d->kind != BH_DECIDED && strstr(d->message, "it used started without"));
+    fx_fini(&f);
+}
+
 /* Its code is not run any more: its callbacks fail, or have no say. */
 static void test_aside(void)
 {
@@ -1157,3 +1249,8 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"pods that wait, and events", test_waiting_and_events},
          {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
          {"QueueSort of one that is aside", test_order_aside})
+         {"containers, extended resources, starts", test_spec}, {"user columns", test_user_columns},
+         {"PreEnqueue and hints", test_queue}, {"Permit", test_permit},
+         {"PostFilter nominates", test_post_filter}, {"nominated pods count", test_nominated},
+         {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
+         {"a struct of the future", test_future})

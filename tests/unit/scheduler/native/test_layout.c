@@ -67,6 +67,14 @@ AT(host_pods, uid, 72);
 AT(host_pods, created, 80);
 AT(host_pods, terminating, 88);
 AT(host_pods, nominated_node, 96);
+AT(host_pods, n_containers, 104);
+AT(host_pods, container_kind, 112);
+AT(host_pods, container_request, 120);
+AT(host_pods, container_limit, 128);
+AT(host_pods, overhead, 136);
+AT(host_pods, n_extended, 144);
+AT(host_pods, extended_at, 152);
+AT(host_pods, started, 160);
 
 GROWS(host_nodes, 120);
 AT(host_nodes, size, 0);
@@ -85,6 +93,9 @@ AT(host_nodes, n_pods, 88);
 AT(host_nodes, pod_at, 96);
 AT(host_nodes, count, 104);
 AT(host_nodes, find, 112);
+AT(host_nodes, capacity, 120);
+AT(host_nodes, n_extended, 128);
+AT(host_nodes, extended_at, 136);
 
 GROWS(host_columns, 56);
 AT(host_columns, size, 0);
@@ -104,6 +115,13 @@ AT(host_waiting, reject, 16);
 AT(host_waiting, activate, 24);
 AT(host_waiting, each, 32); /* since 1.1 */
 AT(host_waiting, get, 40);
+
+GROWS(host_user, 32);
+AT(host_user, size, 0);
+AT(host_user, reserved, 4);
+AT(host_user, publish, 8);
+AT(host_user, column, 16);
+AT(host_user, measured, 24);
 
 GROWS(host, 72);
 AT(host, size, 0);
@@ -207,6 +225,9 @@ IS(OBJECT, 5);
 IS(NO_SCHEDULE, 1);
 IS(PREFER_NO_SCHEDULE, 2);
 IS(NO_EXECUTE, 3);
+IS(CONTAINER, 0);
+IS(CONTAINER_INIT, 1);
+IS(CONTAINER_SIDECAR, 2);
 IS(FACT_UNSCHEDULABLE, 1);
 IS(FACT_HARD_TAINT, 2);
 IS(FACT_SOFT_TAINT, 3);
