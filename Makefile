@@ -158,7 +158,7 @@ $(BUILD)/share/berth/web/%: simulator/scenario/%
 PLUGINS := $(patsubst plugins/%/,$(BUILD)/plugins/%.so,$(filter-out plugins/include/ plugins/wasm/,$(wildcard plugins/*/)))
 PLUGIN_CC = $(CC) -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -shared -Wl,-z,relro,-z,now,-z,defs -Iplugins/include
 define PLUGIN_RULE
-$(BUILD)/plugins/$(1).so: $(wildcard plugins/$(1)/*.c) plugins/include/berth/plugin.h
+$(BUILD)/plugins/$(1).so: $(wildcard plugins/$(1)/*.[ch]) plugins/include/berth/plugin.h
 	$(call say,PLUGIN,$$@)
 	@mkdir -p $$(dir $$@)
 	$(Q)$(PLUGIN_CC) -o $$@ $$(filter %.c,$$^) -lm

@@ -86,7 +86,7 @@ static int try_plugin(const char *name, const struct bh_json *args, struct bh_er
         printf("decided    64 pods on 16 nodes, both paths agree: %u placed, %u unschedulable, %u "
                "gated, %u failed\n",
                s.scheduled, s.unschedulable, s.gated, s.failed);
-        for (size_t i = 0; i < t->n_list && s.failed; i++)
+        for (size_t i = 0; t && i < t->n_list && s.failed; i++)
             if (t->list[i]->result == BH_TRIAL_ERROR && rc >= 0)
                 rc = bh_err_set(err, -EINVAL, "%s", t->list[i]->message);
     }

@@ -78,6 +78,7 @@ $(BUILD)/checks: FORCE
 	   $(if $(SANITIZE),,printf 'simulation/same\tp\tbash tests/simulation/same.sh %s\n' '$(SIMULATION_BIN)';) \
 	   $(if $(SANITIZE)$(if $(SIMULATION_CASE),,none),,printf 'simulation/cases\tp\t%s %s\n' '$(SIMULATION_BIN)' '$(SIMULATION_CASE)';) \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\tp\t$(BUILD)/bin/berth conformance --through-record tests/conformance\n';) \
+	   printf 'conformance/community\tp\tpython3 tests/conformance/community/run.py --bin $(BUILD)/bin\n'; \
 	   $(foreach s,$(INTEGRATION),printf 'integration/%s\tp\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@
 

@@ -22,7 +22,7 @@ static struct bh_slice put_images(struct bh_compiler *c, const K8s__NodeStatus *
     for (size_t i = 0; st && i < st->n_images; i++)
         n += st->images[i]->n_names;
     struct bh_image *out = bh_rec_room(&c->b, n, sizeof(*out), &s);
-    for (size_t i = 0; out && i < st->n_images; i++) {
+    for (size_t i = 0; st && out && i < st->n_images; i++) {
         const K8s__ContainerImage *img = st->images[i];
         for (size_t j = 0; j < img->n_names; j++)
             out[at++] = (struct bh_image){.name = bh_compile_sym(c, img->names[j]),
@@ -143,7 +143,7 @@ int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_inte
     head.alloc_ephemeral_bytes = bh_quantity_value(alloc.std[BH_EPHEMERAL]);
     const K8s__NodeSpec *spec = n->spec;
     struct bh_taint *out = bh_rec_room(&c.b, spec ? spec->n_taints : 0, sizeof(*out), &head.taints);
-    for (size_t i = 0; out && i < spec->n_taints; i++)
+    for (size_t i = 0; spec && out && i < spec->n_taints; i++)
         out[i] = (struct bh_taint){.key = bh_compile_sym(&c, spec->taints[i]->key),
                                    .value = bh_compile_sym(&c, spec->taints[i]->value),
                                    .effect = bh_compile_effect(spec->taints[i]->effect)};

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the community's plugins: what one plugin says of one node, and of wrong arguments.
+
+usage: run.py [--bin build/bin] [--only TEXT] [FILE.yaml...]        default: all beside this script
+
+A file has `plugin`, defaults of its cases (`args`, `node`) and `cases`. A case has a name and
+
+  node, nodes   what nodes have: {cpu: 1000m, memory: 1Gi} each, and under `allocatable` where it is less; `nodes` has names
+  pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end}
+  pod           the one that is scheduled: {containers: [{requests, limits}], init: [...], overhead: {...}}
+  metrics       by node: words of the file that the plugin reads ("CPU/AVG=50 CPU/STD=10"); `window_age`: seconds since it ended
+  score         of node `node`, or by node; `raw`: before NormalizeScore; `rejects`: by node, the filter's reason
+  errors        instead of all that: texts that checking the arguments gives; []: they are right
+
+Every case is decided by both paths of the engine (--verify), in an engine of its own with no other plugin.
+"""
+import argparse
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def config(plugin, args):
+    enabled = [{"name": n} for n in ("PrioritySort", "DefaultBinder")] + [{"name": plugin, "weight": 1}]
+    return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
+                          "pluginConfig": [{"name": plugin, "args": args}]}]}
+
+
+def node(name, has):
+    status = {k: str(v) for k, v in has.items() if k not in ("allocatable", "labels")}
+    status.setdefault("pods", "110")
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": "n-" + name, "labels": has.get("labels", {})},
+            "status": {"capacity": status, "allocatable": {**status, **has.get("allocatable", {})}}}
+
+
+def container(i, c):
+    return {"name": f"c{i}", "image": "i", "resources": c}
+
+
+def pod(name, what, end):
+    spec = {"schedulerName": "default-scheduler", "containers": [container(i, c) for i, c in enumerate(what.get("containers", []))],
+            "initContainers": [{**container(i, {k: v for k, v in c.items() if k != "sidecar"}), "name": f"i{i}",
+                                **({"restartPolicy": "Always"} if c.get("sidecar") else {})} for i, c in enumerate(what.get("init", []))]}
+    for key in ("overhead", "priority"):
+        if key in what:
+            spec[key] = what[key]
+    status = {"phase": "Pending"}
+    if "node" in what:
+        spec["nodeName"] = what["node"]
+        if "started" in what:
+            status = {"phase": "Running", "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end - what["started"]))}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": "p-" + name,
+            "annotations": what.get("annotations", {}), "labels": what.get("labels", {})}, "spec": spec, "status": status}
+
+
+class Runner:
+    def __init__(self, o):
+        self.o, self.passed, self.failed = o, 0, 0
+        self.dir = tempfile.mkdtemp(prefix="community")
+        self.plugins = os.path.join(o.bin, "..", "plugins")
+
+    def file(self, name, text):
+        path = f"{self.dir}/{name}"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text if isinstance(text, str) else json.dumps(text))
+        return path
+
+    def run(self, *argv):
+        return subprocess.run([f"{self.o.bin}/berth", *argv], capture_output=True, text=True, check=False,
+                              env={**os.environ, "BERTH_PLUGIN_DIR": self.plugins, "BERTH_NODE_METRICS": f"{self.dir}/metrics"})
+
+    def arguments(self, table, case):
+        r = self.run("config", "check", self.file("config.yaml", config(table["plugin"], case.get("args", {}))))
+        said = r.stdout + r.stderr
+        if not case["errors"]:
+            return None if r.returncode == 0 else said
+        if r.returncode == 0:
+            return "nothing is wrong with them, it says"
+        missing = [t for t in case["errors"] if t not in said]
+        return f"not said: {missing}; but: {said}" if missing else None
+
+    def decide(self, table, case):
+        end = int(time.time()) - case.get("window_age", 0)
+        nodes = case.get("nodes") or {"node": case.get("node", table.get("node"))}
+        objects = [node(n, has) for n, has in nodes.items()]
+        if len(nodes) == 1:  # of one feasible node alone nobody asks the score
+            objects.append(node("another", {"cpu": "1", "memory": "1Gi"}))
+        objects += [pod(f"there-{i}", {"node": "node", **p}, end) for i, p in enumerate(case.get("pods", []))]
+        objects.append(pod("p", case.get("pod", {}), end))
+        lines = [f"{n} {words}" for n, words in case.get("metrics", {}).items()]
+        self.file("metrics", "\n".join(["berth-node-metrics 1", f"window {end - 900} {end}", *lines, ""]))
+        args = {**table.get("args", {}), **case.get("args", {})}
+        r = self.run("simulate", "--verify", "-o", "json", "--explain", "--config", self.file("config.yaml", config(table["plugin"], args)),
+                     "-f", self.file("objects.json", {"apiVersion": "v1", "kind": "List", "items": objects}))
+        try:
+            return json.loads(r.stdout)["pods"][-1]["explanations"][-1], None
+        except (ValueError, LookupError):
+            return None, r.stdout + r.stderr
+
+    def compare(self, table, case):
+        if "errors" in case:
+            return self.arguments(table, case)
+        e, wrong = self.decide(table, case)
+        if wrong is not None:
+            return wrong
+        if "rejects" in case:
+            have = {n: r for g in e.get("rejections", []) for n in g["nodes"] for r in g["reasons"]}
+            return None if have == case["rejects"] else f"rejects {have}, not {case['rejects']}"
+        for key, want in (("normalized", case.get("score")), ("raw", case.get("raw"))):
+            want = want if isinstance(want, dict) or want is None else {"node": want}
+            have = {r["node"]: p[key] for r in e["ranking"] for p in r.get("plugins", []) if p["plugin"] == table["plugin"]}
+            wrong = {n: have.get(n) for n in want or {} if have.get(n) != want[n]}
+            if wrong:
+                return f"{key} {wrong}, not {want}"
+        return None if "score" in case or "raw" in case else "the case expects nothing"
+
+    def table(self, path):
+        with open(path, encoding="utf-8") as f:
+            for table in yaml.safe_load_all(f):
+                for case in table["cases"]:
+                    name = f"{os.path.basename(path)[:-5]}: {table['plugin']}: {case['name']}"
+                    if self.o.only not in name:
+                        continue
+                    wrong = self.compare(table, case)
+                    self.passed += wrong is None
+                    self.failed += wrong is not None
+                    print(f"ok - {name}" if wrong is None else f"not ok - {name}\n#   {wrong}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    p.add_argument("--bin", default="build/bin")
+    p.add_argument("--only", default="", help="cases whose name has this text")
+    p.add_argument("files", nargs="*")
+    o = p.parse_args()
+    r = Runner(o)
+    for path in o.files or sorted(glob.glob(f"{HERE}/*.yaml")):
+        r.table(path)
+    print(f"{r.passed} passed, {r.failed} failed, 0 skipped")
+    for f in os.listdir(r.dir):
+        os.unlink(f"{r.dir}/{f}")
+    os.rmdir(r.dir)
+    return r.failed > 0 or not r.passed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
