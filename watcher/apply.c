@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "common/base/log.h"
+#include "common/k8s/coscheduling.h"
 #include "common/k8s/pod_group.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
@@ -174,6 +175,18 @@ static void apply_group(struct bh_watcher *w, const struct bh_kind_info *k,
     put_into(w, &w->objects, key, &mine);
 }
 
+static void apply_coscheduling(struct bh_watcher *w, const struct bh_kind_info *k,
+                               const struct bh_object_key *key, const struct bh_reflector_event *ev)
+{
+    struct bh_err err = {""};
+    int rc = bh_coscheduling_check((const K8s__CoschedulingPodGroup *)ev->object, &err);
+
+    if (accepted(w, k, ev->name, rc, &err))
+        put_into(w, &w->objects, key, ev);
+    else
+        bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
@@ -195,6 +208,8 @@ void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
         bh_objects_end(&w->objects, &key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
     else if (k->kind == BH_KIND_PODGROUP)
         apply_group(w, k, &key, ev);
+    else if (k->kind == BH_KIND_COSCHEDULING_PODGROUP)
+        apply_coscheduling(w, k, &key, ev);
     else
         put_into(w, &w->objects, &key, ev);
     /* A list of a million objects is one long callback; the heart has to beat in it. */

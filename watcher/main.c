@@ -99,6 +99,7 @@ static int run(struct program *p, struct options *o, struct bh_err *err)
         .leader = &o->setup.file.leader,
         .users = &o->users,
         .pod_groups = bh_feature_enabled(&o->flags.gates, "GenericWorkload"),
+        .coscheduling = o->setup.file.coscheduling,
         .event_source = o->setup.file.first_profile};
     rc = bh_watcher_new(&p->loop, &wo, &cb, &p->watcher, err);
     if (rc < 0)

@@ -130,6 +130,12 @@ static struct bh_metric *make(struct bh_watcher *w, const struct family *f, cons
     return bh_metric_new(w->metrics, f->kind, f->name, f->help, labels, NULL, 0);
 }
 
+/* There are two kinds of PodGroups. */
+static const char *label_of(const struct bh_kind_info *k)
+{
+    return k->kind == BH_KIND_COSCHEDULING_PODGROUP ? k->event_resource : k->kind_name;
+}
+
 void bh_watcher_stats_init(struct bh_watcher *w)
 {
     struct bh_watcher_stats *s = w->stats = bh_calloc(1, sizeof(*s));
@@ -138,7 +144,7 @@ void bh_watcher_stats_init(struct bh_watcher *w)
         struct bh_metric *m = make(w, &kind_families[k], "kind");
         for (size_t i = 0; i < BH_KIND_COUNT; i++)
             if (bh_watcher_watches(w, (enum bh_kind)i))
-                s->kinds[i][k] = bh_metric_cell(m, bh_kinds[i].kind_name);
+                s->kinds[i][k] = bh_metric_cell(m, label_of(&bh_kinds[i]));
     }
     for (size_t k = 0; k < METRICS; k++)
         s->cells[k] = bh_metric_cell(make(w, &families[k], ""));

@@ -344,6 +344,7 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
     w->loop = loop;
     w->cb = *cb;
     w->pod_groups = o->pod_groups;
+    w->coscheduling = o->coscheduling;
     w->last_tick_ns = bh_mono_ns();
     w->metrics = bh_metrics_new();
     bh_objects_init(&w->objects);

@@ -27,7 +27,8 @@ struct bh_watcher_options {
     const struct bh_leader_config *leader; /* NULL or not leader_elect: this host always decides */
     const struct bh_bus_users *users;      /* of this host: who may be fed; NULL = our own */
     bool pod_groups;                       /* PodGroups too (gate GenericWorkload) */
-    const char *event_source;              /* of LeaderElection events: first profile's name */
+    bool coscheduling;        /* those of scheduling.x-k8s.io too (plugin Coscheduling) */
+    const char *event_source; /* of LeaderElection events: first profile's name */
 };
 struct bh_watcher_callbacks {
     void (*on_synced)(void *arg); /* once: everything has been listed */

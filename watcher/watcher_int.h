@@ -45,6 +45,7 @@ struct bh_watcher {
     struct bh_watch_kind kinds[BH_KIND_COUNT];
     unsigned watched, kinds_synced;
     bool pod_groups; /* are watched */
+    bool coscheduling;
     bool synced, failed, closing;
     unsigned open_handles;
     uint64_t last_tick_ns, events_since_tick;
@@ -53,7 +54,8 @@ struct bh_watcher {
 };
 static inline bool bh_watcher_watches(const struct bh_watcher *w, enum bh_kind k)
 {
-    return bh_kinds[k].watched || (k == BH_KIND_PODGROUP && w->pod_groups);
+    return bh_kinds[k].watched || (k == BH_KIND_PODGROUP && w->pod_groups) ||
+           (k == BH_KIND_COSCHEDULING_PODGROUP && w->coscheduling);
 }
 /* Reflector callbacks; arg is the watcher. */
 void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,

@@ -94,6 +94,19 @@ static struct reader reader_of(const struct bh_json *tree, const char *name, str
     return r;
 }
 
+/* Under whatever extension point. */
+static bool enables(const struct bh_json *tree, const char *plugin)
+{
+    bh_json_each(profile, bh_json_get(tree, "profiles")) {
+        bh_json_each(point, bh_json_get(profile, "plugins")) {
+            bh_json_each(p, bh_json_get(point, "enabled"))
+                if (bh_streq(bh_json_get_text(p, "name"), plugin))
+                    return true;
+        }
+    }
+    return false;
+}
+
 int bh_component_config_of(const struct bh_json *tree, struct bh_component_config *ret,
                            struct bh_err *err)
 {
@@ -112,7 +125,8 @@ int bh_component_config_of(const struct bh_json *tree, struct bh_component_confi
                                                .qps = 50,
                                                .burst = 100},
                                     .first_profile =
-                                        profile && *profile ? profile : "default-scheduler"};
+                                        profile && *profile ? profile : "default-scheduler",
+                                    .coscheduling = enables(tree, "Coscheduling")};
     struct reader leader = reader_of(tree, "leaderElection", err);
 
     read_leader(&leader, &c.leader);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * common/flags/component.h - the parts of a component's configuration that are not its own:
- * clientConnection and leaderElection
+ * clientConnection and leaderElection, and what has to be watched for the plugins
  *
  * Every process that talks to the API server is given the same KubeSchedulerConfiguration; this is
  * all that the watcher reads of it, in any of its versions. berth-scheduler reads the whole file,
@@ -28,6 +28,7 @@ struct bh_component_config {
     struct bh_leader_config leader;
     struct bh_client_config client;
     const char *first_profile; /* its schedulerName: the source of LeaderElection events */
+    bool coscheduling; /* some profile enables plugin Coscheduling: its PodGroups are read */
 };
 /* From the tree of a file, or NULL = the defaults. Strings point into the tree, or are literals.
  * -EINVAL: a member of the two has the wrong type. */

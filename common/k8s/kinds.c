@@ -66,6 +66,11 @@ const struct bh_kind_info bh_kinds[BH_KIND_COUNT] = {
     KIND(DEVICECLASS, "resource.k8s.io", "DeviceClass", "deviceclasses", false, true, NULL,
          "resource.k8s.io/DeviceClass", device_class),
     [BH_KIND_PODGROUP] = PODGROUP("v1alpha2", pod_group, &pod_group_v1beta1),
+    /* Of plugin Coscheduling, and read only for it. */
+    [BH_KIND_COSCHEDULING_PODGROUP] = {BH_KIND_COSCHEDULING_PODGROUP, "scheduling.x-k8s.io",
+                                       "v1alpha1", "PodGroup", "podgroups", true, false, NULL,
+                                       "podgroups.v1alpha1.scheduling.x-k8s.io",
+                                       &k8s__coscheduling_pod_group__descriptor, NULL},
 };
 
 const struct bh_kind_info *bh_kind_find(const char *api_version, const char *kind_name)

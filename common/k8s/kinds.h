@@ -34,6 +34,7 @@ enum bh_kind {
     BH_KIND_RESOURCESLICE,
     BH_KIND_DEVICECLASS,
     BH_KIND_PODGROUP,
+    BH_KIND_COSCHEDULING_PODGROUP, /* scheduling.x-k8s.io: a custom resource, in JSON only */
     BH_KIND_COUNT
 };
 

@@ -29,6 +29,7 @@ struct env {
     unsigned synced, failed;
     bool hold_claims;          /* ResourceClaims are not answered */
     bool pod_groups;           /* are watched; the server has them in v1beta1 */
+    bool coscheduling;         /* those of the plugin are */
     struct bh_pod_group group; /* the last one told */
     struct raw_conn *held, *pods, *nodes, *namespaces;
     /* as a scheduler sees it */
@@ -88,6 +89,10 @@ static void list_reply(struct env *e, struct raw_conn *c, const char *target)
         raw_json(c, 200,
                  LIST("{\"metadata\":{\"name\":\"ns\",\"uid\":\"u-ns\",\"resourceVersion\":"
                       "\"3\",\"labels\":{\"team\":\"a\"}}}"));
+    else if (strstr(target, "/scheduling.x-k8s.io/v1alpha1/podgroups?"))
+        raw_json(c, 200,
+                 LIST("{" META("three", "u-three", "4") ",\"spec\":{\"minMember\":3}},{" META(
+                     "odd", "u-odd", "5") ",\"spec\":{\"minMember\":-2}}"));
     else if (strstr(target, "/v1beta1/podgroups?"))
         raw_json(c, 200,
                  LIST("{" META("gang", "u-gang",
@@ -231,6 +236,7 @@ static int start(struct env *e, struct bh_watcher **ret, struct bh_err *err)
                                          .runtime_dir = e->dir,
                                          .metrics_address = "127.0.0.1:0",
                                          .pod_groups = e->pod_groups,
+                                         .coscheduling = e->coscheduling,
                                          .user_agent = "berth-watcher/test"};
     const struct bh_watcher_callbacks cb = {on_synced, on_failed, e};
     return bh_watcher_new(&e->loop, &o, &cb, ret, err);
@@ -348,6 +354,20 @@ static void test_groups_of_pods(void)
     CU_ASSERT_STRING_EQUAL(e.group.version, "v1beta1");
     CU_ASSERT_STRING_EQUAL(e.group.condition, "PodGroupInitiallyScheduled");
     CU_ASSERT(e.group.min_count == 3 && e.group.whole);
+    teardown(&e);
+}
+
+static void test_groups_of_the_plugin(void)
+{
+    struct env e = {.coscheduling = true};
+
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 3);
+    const int at = find(&e, '+', "three");
+    CU_ASSERT_FATAL(at >= 0);
+    CU_ASSERT_EQUAL(e.seen[at].kind, BH_KIND_COSCHEDULING_PODGROUP);
+    CU_ASSERT(find(&e, '+', "odd") < 0); /* a negative minMember */
     teardown(&e);
 }
 
@@ -556,6 +576,7 @@ static void test_second_watcher(void)
 BH_TESTS("watcher/watcher",
          {"nodes and assigned pods in the snapshot, the rest over the bus", test_initial_state},
          {"groups of pods, in one form", test_groups_of_pods},
+         {"groups of plugin Coscheduling, as the API server has them", test_groups_of_the_plugin},
          {"synced only when every kind has been listed", test_synced_means_everything},
          {"pods: pending, bound, terminated, deleted, replaced", test_pod_transitions},
          {"nodes and other objects come and go; broken ones are skipped", test_objects_and_nodes},

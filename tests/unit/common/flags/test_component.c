@@ -83,6 +83,31 @@ static void test_values(void)
     bh_arena_fini(&a);
 }
 
+static void test_what_a_plugin_needs(void)
+{
+    static const struct {
+        const char *profiles;
+        bool coscheduling;
+    } rows[] = {
+        {"[{plugins: {multiPoint: {enabled: [{name: A}, {name: Coscheduling}]}}}]", true},
+        {"[{}, {plugins: {permit: {enabled: [{name: Coscheduling}]}}}]", true},
+        {"[{plugins: {permit: {disabled: [{name: Coscheduling}]}}}]", false},
+        {"[{pluginConfig: [{name: Coscheduling}]}]", false},
+        {"[{plugins: {permit: {enabled: [1, {}, {name: 1}]}, filter: 1}}, 1]", false},
+        {"{}", false},
+    };
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct bh_component_config c;
+        struct bh_arena a = {0};
+        struct bh_err err = {""};
+        char text[256];
+        snprintf(text, sizeof text, "profiles: %s\n", rows[i].profiles);
+        CU_ASSERT_EQUAL(load(text, &a, &c, &err), 0);
+        CU_ASSERT_EQUAL(c.coscheduling, rows[i].coscheduling);
+        bh_arena_fini(&a);
+    }
+}
+
 static void test_wrong_types(void)
 {
     static const char *const cases[][2] = {
@@ -153,4 +178,5 @@ static void test_checks(void)
 }
 
 BH_TESTS("common/data/component", {"defaults", test_defaults}, {"values", test_values},
+         {"what a plugin needs", test_what_a_plugin_needs},
          {"wrong types are named", test_wrong_types}, {"the elector's checks", test_checks})
