@@ -65,6 +65,7 @@ void bh_cache_fini(struct bh_cache *c)
     bh_umap_fini(&c->claim_users);
     bh_nominator_fini(c);
     bh_groups_fini(&c->groups);
+    bh_groups_fini(&c->labelled);
     bh_order_fini(c);
     bh_pages_free(c->rows, c->cap_rows * sizeof *c->rows);
     bh_pages_free(c->row_changed, c->cap_rows);

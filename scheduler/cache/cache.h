@@ -103,6 +103,7 @@ struct bh_cache {
     struct bh_map nominations; /* uid -> struct bh_nomination * */
     struct bh_umap nominated;  /* node name -> first struct bh_nomination * */
     struct bh_groups groups;   /* of pods: those of the queue and those on nodes */
+    struct bh_groups labelled; /* the same by Coscheduling's label */
 
     bool keep_order; /* only sampling needs upstream's node order */
     struct bh_zone *zones;

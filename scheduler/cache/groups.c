@@ -33,19 +33,32 @@ void bh_groups_fini(struct bh_groups *g)
     bh_umap_fini(&g->by_name);
 }
 
-static struct bh_member *join(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_)
+bh_sym bh_groups_name(const struct bh_groups *g, const struct bh_pod_rec *pod,
+                      const struct bh_shape_rec *shape)
 {
-    const struct bh_str uid = bh_rec_text(pod, pod->uid);
-    struct bh_group *in = bh_groups_find(g, namespace_, pod->group);
+    bh_sym name;
+
+    if (g->label == BH_SYM_NONE)
+        return pod->group;
+    return bh_labels_get(bh_rec_at(shape, shape->labels, struct bh_kv), shape->labels.n, g->label,
+                         &name)
+               ? name
+               : BH_SYM_NONE;
+}
+
+static struct bh_member *join(struct bh_groups *g, struct bh_str uid, bh_sym namespace_,
+                              bh_sym name)
+{
+    struct bh_group *in = bh_groups_find(g, namespace_, name);
     struct bh_member *m = bh_calloc(1, sizeof(*m) + uid.n + 1);
 
     if (!in) {
         in = bh_calloc(1, sizeof(*in));
         in->namespace_ = namespace_;
-        in->name = pod->group;
+        in->name = name;
         for (unsigned i = 0; i < BH_MEMBER_PLACES; i++)
             TAILQ_INIT(&in->at[i]);
-        bh_umap_put(&g->by_name, key_of(namespace_, pod->group), (uint64_t)(uintptr_t)in);
+        bh_umap_put(&g->by_name, key_of(namespace_, name), (uint64_t)(uintptr_t)in);
     }
     m->group = in;
     m->n_uid = uid.n;
@@ -74,6 +87,7 @@ static void settle(struct bh_groups *g, struct bh_member *m)
         in->n[to]++;
         return;
     }
+    in->n_gated -= m->gated;
     (void)bh_map_del(&g->by_uid, m->uid, m->n_uid);
     free(m);
     if (!bh_group_all(in)) {
@@ -82,32 +96,49 @@ static void settle(struct bh_groups *g, struct bh_member *m)
     }
 }
 
+/* Found, or made if it is to join. A label may change: then the pod leaves one group for another. NULL:
+ * the pod is no member. */
 static struct bh_member *member(struct bh_groups *g, const struct bh_pod_rec *pod,
-                                bh_sym namespace_, bool join_it)
+                                const struct bh_shape_rec *shape, bool join_it)
 {
     const struct bh_str uid = bh_rec_text(pod, pod->uid);
-    struct bh_member *m = bh_map_get(&g->by_uid, uid.p, uid.n);
+    const bh_sym name = bh_groups_name(g, pod, shape);
+    struct bh_member *m = g->by_uid.len ? bh_map_get(&g->by_uid, uid.p, uid.n) : NULL;
 
-    return m || !join_it ? m : join(g, pod, namespace_);
+    if (m && join_it && m->group->name != name) {
+        const struct bh_member was = *m;
+        m->waits = false;
+        m->placed = BH_MEMBER_NOWHERE;
+        settle(g, m);
+        m = NULL;
+        if (name != BH_SYM_NONE) {
+            m = join(g, uid, shape->namespace_, name);
+            m->waits = was.waits;
+            m->placed = was.placed;
+        }
+    }
+    return m || !join_it || name == BH_SYM_NONE ? m : join(g, uid, shape->namespace_, name);
 }
 
-void bh_groups_wait(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_,
-                    bool waits)
+void bh_groups_wait(struct bh_groups *g, const struct bh_pod_rec *pod,
+                    const struct bh_shape_rec *shape, bool waits)
 {
-    struct bh_member *m =
-        g->on && pod->group != BH_SYM_NONE ? member(g, pod, namespace_, waits) : NULL;
+    struct bh_member *m = g->on ? member(g, pod, shape, waits) : NULL;
 
     if (!m)
         return;
+    const bool gated = waits && shape->gates.n;
+    m->group->n_gated += gated;
+    m->group->n_gated -= m->gated;
+    m->gated = gated;
     m->waits = waits;
     settle(g, m);
 }
 
-void bh_groups_place(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_,
-                     enum bh_member_place placed)
+void bh_groups_place(struct bh_groups *g, const struct bh_pod_rec *pod,
+                     const struct bh_shape_rec *shape, enum bh_member_place placed)
 {
-    struct bh_member *m =
-        g->on && pod->group != BH_SYM_NONE ? member(g, pod, namespace_, placed) : NULL;
+    struct bh_member *m = g->on ? member(g, pod, shape, placed) : NULL;
 
     if (!m)
         return;

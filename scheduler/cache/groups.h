@@ -2,8 +2,9 @@
  *
  * scheduler/cache/groups.h - pods that go together: who belongs to which group, and how far it is
  *
- * A pod belongs to the group that its spec.schedulingGroup names, in its own namespace, whether there
- * is a PodGroup object or not. Two sides know of a pod: the queue (it waits: bh_groups_wait) and the
+ * A pod belongs to the group that its spec.schedulingGroup names, or, in the second of these tables,
+ * its label (plugin Coscheduling), in its own namespace, whether there is a PodGroup object or not. Two
+ * sides know of a pod: the queue (it waits: bh_groups_wait) and the
  * cache (it is on a node, assumed or assigned: bh_groups_place). What the cache says counts. A pod of
  * which neither side knows any more is no member, and a group without members is gone.
  *
@@ -36,29 +37,34 @@ struct bh_member {
     enum bh_member_place at;
     enum bh_member_place placed; /* NOWHERE, ASSUMED, ASSIGNED: as the cache has it */
     bool waits;                  /* the queue has it */
+    bool gated;                  /* and it has scheduling gates */
     uint32_t n_uid;
     char uid[]; /* with NUL */
 };
 struct bh_group {
     bh_sym namespace_, name;
     uint32_t n[BH_MEMBER_PLACES];
+    uint32_t n_gated;                                       /* members with scheduling gates */
     TAILQ_HEAD(bh_members, bh_member) at[BH_MEMBER_PLACES]; /* in the order of their coming there */
     uint64_t
         told; /* fingerprint of the condition that was written last; 0 = none (daemon/group.c) */
 };
 struct bh_groups {
-    bool on; /* gate GenericWorkload; off: nothing is kept */
+    bool on;      /* gate GenericWorkload, or the plugin is enabled; off: nothing is kept */
+    bh_sym label; /* whose value names the group; NONE: spec.schedulingGroup does */
     struct bh_umap by_name;
     struct bh_map by_uid; /* struct bh_member * */
 };
 void bh_groups_fini(struct bh_groups *g);
-/* The queue has the pod, or has it no longer; nothing for one without a group. namespace_: of its
- * shape. */
-void bh_groups_wait(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_,
-                    bool waits);
+/* The group's name of a pod of this shape, NONE: it has none. */
+bh_sym bh_groups_name(const struct bh_groups *g, const struct bh_pod_rec *pod,
+                      const struct bh_shape_rec *shape);
+/* The queue has the pod, or has it no longer; nothing for one without a group. */
+void bh_groups_wait(struct bh_groups *g, const struct bh_pod_rec *pod,
+                    const struct bh_shape_rec *shape, bool waits);
 /* placed: NOWHERE, ASSUMED, ASSIGNED. */
-void bh_groups_place(struct bh_groups *g, const struct bh_pod_rec *pod, bh_sym namespace_,
-                     enum bh_member_place placed);
+void bh_groups_place(struct bh_groups *g, const struct bh_pod_rec *pod,
+                     const struct bh_shape_rec *shape, enum bh_member_place placed);
 struct bh_group *bh_groups_find(const struct bh_groups *g, bh_sym namespace_,
                                 bh_sym name); /* or NULL */
 /* What the PodGroup object says. false: there is none. */

@@ -135,7 +135,9 @@ static struct bh_cache_pod *new_pod(struct bh_cache *c, const struct bh_pod_rec 
 static void note_group(struct bh_cache *c, const struct bh_cache_pod *p, enum bh_member_place at)
 {
     if (bh_unlikely(c->groups.on))
-        bh_groups_place(&c->groups, p->info.rec, p->info.shape->namespace_, at);
+        bh_groups_place(&c->groups, p->info.rec, p->info.shape, at);
+    if (bh_unlikely(c->labelled.on))
+        bh_groups_place(&c->labelled, p->info.rec, p->info.shape, at);
 }
 
 static void remove_pod(struct bh_cache *c, struct bh_cache_pod *p)

@@ -475,6 +475,7 @@ enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_s
                                                 int64_t now_ns, const char **ret_plugin,
                                                 const char **ret_message)
 {
+    e->now_ns = now_ns;
     return bh_waiting_verdict(&e->waiting, uid, now_ns, ret_plugin, ret_message);
 }
 

@@ -17,9 +17,11 @@ static const char unschedulable[] = "pod group is unschedulable";
 
 void bh_engine_waits(struct bh_engine *e, const struct bh_pending *p, bool waits)
 {
-    if (bh_unlikely(e->cache.groups.on) && p->pod->group != BH_SYM_NONE)
-        bh_groups_wait(&e->cache.groups, p->pod,
-                       bh_shapes_rec(&e->cache.shapes, p->shape)->namespace_, waits);
+    if (bh_likely(!e->cache.groups.on && !e->cache.labelled.on))
+        return;
+    const struct bh_shape_rec *s = bh_shapes_rec(&e->cache.shapes, p->shape);
+    bh_groups_wait(&e->cache.groups, p->pod, s, waits);
+    bh_groups_wait(&e->cache.labelled, p->pod, s, waits);
 }
 
 struct bh_group *bh_engine_group_of(const struct bh_engine *e, const struct bh_pending *p)

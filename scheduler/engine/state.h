@@ -110,6 +110,7 @@ struct bh_engine {
     struct bh_engine_stats stats;
     struct bh_watch watch;
     uint32_t next_start; /* sampling */
+    int64_t now_ns;      /* as a caller told it last: what Unreserve takes for the time */
 
     struct bh_ext *ext;          /* NULL: no extenders */
     uint64_t ext_deciding;       /* those that filter or prioritise */

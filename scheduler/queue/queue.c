@@ -306,8 +306,7 @@ static void set_object(struct bh_queue *q, struct entry *e, const struct bh_pod_
     e->pub.told_nomination = pod->nominated_node;
     e->priority = bh_engine_shape_rec(q->engine, shape)->priority;
     e->sync_generation = q->sync_generation;
-    if (bh_unlikely(pod->group != BH_SYM_NONE))
-        bh_engine_waits(q->engine, &e->pub.pending, true);
+    bh_engine_waits(q->engine, &e->pub.pending, true);
 }
 
 struct bh_pods *bh_queue_pods(struct bh_queue *q)
@@ -440,8 +439,7 @@ void bh_queue_told(struct bh_pod_state *s, uint64_t condition, bh_sym nomination
 
 static void drop_entry(struct bh_queue *q, struct entry *e)
 {
-    if (bh_unlikely(e->pub.pending.pod->group != BH_SYM_NONE))
-        bh_engine_waits(q->engine, &e->pub.pending, false);
+    bh_engine_waits(q->engine, &e->pub.pending, false);
     unlink_entry(q, e);
     e->pub.pod->queued = NULL;
     q->count.pods--;
