@@ -220,7 +220,7 @@ install: all ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/lib/berth/plugins
 	install -m 644 $(PLUGINS) $(DESTDIR)$(PREFIX)/lib/berth/plugins/
 	install -m 755 systemd/restart-pause $(DESTDIR)$(PREFIX)/libexec/berth/
-	install -m 644 config/example-cluster.yaml config/rbac.yaml config/rbac-observe.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
+	install -m 644 config/example-cluster.yaml config/coscheduling.yaml config/coscheduling-crd.yaml config/rbac.yaml config/rbac-observe.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
 	install -m 644 config/scenarios/*.yaml $(DESTDIR)$(PREFIX)/share/berth/scenarios/
 	install -m 644 $(WEB) $(DESTDIR)$(PREFIX)/share/berth/web/
 	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf systemd/berth-scheduler-binders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/

@@ -35,6 +35,7 @@ const struct bh_plugin *const bh_plugins[] = {
     &bh_plugin_gang_scheduling,
     &bh_plugin_topology_placement_generator,
     &bh_plugin_pod_group_pods_count,
+    &bh_plugin_coscheduling,
     NULL,
 };
 

@@ -20,4 +20,6 @@ extern const struct bh_plugin bh_plugin_gang_scheduling, bh_plugin_topology_plac
 /* Off by default: what upstream had and dropped. */
 extern const struct bh_plugin bh_plugin_ebs_limits, bh_plugin_gce_pd_limits,
     bh_plugin_azure_disk_limits, bh_plugin_cinder_limits, bh_plugin_selector_spread;
+/* Off by default: the community's. */
+extern const struct bh_plugin bh_plugin_coscheduling;
 #endif
