@@ -7,6 +7,7 @@
  */
 #include "scheduler/daemon/control.h"
 
+#include "common/k8s/coscheduling.h"
 #include "common/k8s/pod_group.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/daemon/daemon.h"
@@ -125,25 +126,49 @@ static void fill_bind(struct bh_control *c, const struct bh_pod_state *s, Berth_
     m->bind_ns = bh_sched_now(c->d) - (int64_t)(bh_mono_ns() - w->queued_ns);
 }
 
+static Berth__QueueGroup *group_message(struct bh_control *c, const struct bh_group *g)
+{
+    Berth__QueueGroup *m = bh_arena_new(&c->arena, Berth__QueueGroup);
+
+    berth__queue_group__init(m);
+    m->name = sym_of(c, g->name);
+    m->has_found = m->has_min_count = m->has_members = m->has_scheduled = true;
+    m->members = bh_group_all(g);
+    m->scheduled = bh_group_scheduled(g);
+    return m;
+}
+
+static const void *group_object(const struct bh_control *c, enum bh_kind kind,
+                                const struct bh_group *g)
+{
+    return bh_engine_get_object(c->d->engine, kind, bh_sym_text(c->d->symtab, g->namespace_),
+                                bh_sym_text(c->d->symtab, g->name));
+}
+
 static Berth__QueueGroup *queue_group(struct bh_control *c, const struct bh_queued_pod *p)
 {
     const struct bh_group *g = bh_engine_group_of(c->d->engine, &p->pending);
     Berth__QueueGroup *m;
     struct bh_pod_group spec;
+    struct bh_coscheduling_group other;
     struct bh_err err;
 
+    if (g) {
+        const K8s__PodGroup *o = group_object(c, BH_KIND_PODGROUP, g);
+        m = group_message(c, g);
+        m->found = o && bh_pod_group_read(o, &spec, &err) == 0;
+        m->min_count = m->found ? (uint32_t)spec.min_count : 0;
+        return m;
+    }
+    g = bh_engine_labelled_group_of(c->d->engine, &p->pending);
     if (!g)
         return NULL;
-    m = bh_arena_new(&c->arena, Berth__QueueGroup);
-    berth__queue_group__init(m);
-    m->name = sym_of(c, g->name);
-    const K8s__PodGroup *o = (const void *)bh_engine_get_object(
-        c->d->engine, BH_KIND_PODGROUP, bh_sym_text(c->d->symtab, g->namespace_), m->name);
-    m->has_found = m->has_min_count = m->has_members = m->has_scheduled = true;
-    m->found = o && bh_pod_group_read(o, &spec, &err) == 0;
-    m->min_count = m->found ? (uint32_t)spec.min_count : 0;
-    m->members = bh_group_all(g);
-    m->scheduled = bh_group_scheduled(g);
+    const K8s__CoschedulingPodGroup *o = group_object(c, BH_KIND_COSCHEDULING_PODGROUP, g);
+    m = group_message(c, g);
+    m->found = o != NULL;
+    if (o)
+        bh_coscheduling_read(o, &other);
+    m->min_count = o ? (uint32_t)BH_MAX(other.min_member, 0) : 0;
     return m;
 }
 

@@ -215,6 +215,8 @@ void bh_engine_waits(struct bh_engine *e, const struct bh_pending *p, bool waits
 /* The pod's group and how far it is; NULL without a group, and with the gate off. Valid until a pod
  * comes or goes. */
 struct bh_group *bh_engine_group_of(const struct bh_engine *e, const struct bh_pending *p);
+/* The same of the group that plugin Coscheduling sees, which is scheduled pod by pod. */
+struct bh_group *bh_engine_labelled_group_of(const struct bh_engine *e, const struct bh_pending *p);
 struct bh_group_try { /* one member, in the order in which they are tried */
     struct bh_pending pod;
     /* Told the decision as it was taken, before the next; NULL: nobody. */

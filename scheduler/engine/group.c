@@ -32,6 +32,15 @@ struct bh_group *bh_engine_group_of(const struct bh_engine *e, const struct bh_p
                           p->pod->group);
 }
 
+struct bh_group *bh_engine_labelled_group_of(const struct bh_engine *e, const struct bh_pending *p)
+{
+    const struct bh_groups *g = &e->cache.labelled;
+    const struct bh_shape_rec *s = bh_shapes_rec(&e->cache.shapes, p->shape);
+    const bh_sym name = g->on ? bh_groups_name(g, p->pod, s) : BH_SYM_NONE;
+
+    return name != BH_SYM_NONE ? bh_groups_find(g, s->namespace_, name) : NULL;
+}
+
 void bh_decide_refused(struct bh_arena *a, const struct bh_status *s, struct bh_decision *ret)
 {
     *ret = (struct bh_decision){.kind = BH_DECISION_ERROR, .clear_nomination = true};
