@@ -158,20 +158,6 @@ static void forget_pending(void *arg)
 
 /* ---- the scheduler's configuration ----------------------------------------------------------- */
 
-/* "A=true,B=false" */
-static int take_gates(struct bh_arena *a, const char *text, struct bh_feature_gates *gates,
-                      struct bh_err *err)
-{
-    const struct bh_opt_list none = {0};
-    struct bh_opt_list list = {.v = bh_arena_new_array(a, const char *, BH_FEATURE_GATES_MAX)};
-    char *rest = bh_arena_strdup(a, text), *one;
-
-    while ((one = strsep(&rest, ",")) && list.n < BH_FEATURE_GATES_MAX)
-        list.v[list.n++] = one;
-    bh_feature_gates_init(gates);
-    return bh_feature_gates_set(gates, &list, &none, &none, err);
-}
-
 int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_feature_gates *gates,
                        struct bh_sched_config **ret, const char **ret_from, bool *ret_draws,
                        struct bh_err *err)
@@ -196,7 +182,7 @@ int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_feature
         rc = bh_sched_config_new(doc, ret, err);
     }
     if (rc == 0 && c->feature_gates && *c->feature_gates) {
-        rc = take_gates(a, c->feature_gates, gates, err);
+        rc = bh_feature_gates_parse(gates, c->feature_gates, err);
         (*ret)->gates = rc == 0 ? gates : NULL;
     }
     return rc < 0 ? bh_err_prefix(err, rc,

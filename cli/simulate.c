@@ -17,7 +17,8 @@
 #define WARNINGS_SHOWN 20u
 
 struct options {
-    struct bh_opt_list files;
+    struct bh_opt_list files, gates;
+    struct bh_feature_gates in_force;
     const char *output, *tie, *now, *only, *config;
     int64_t seed, max;
     bool count, explain, verify, strict, no_preemption;
@@ -48,6 +49,8 @@ static int read_options(struct options *o, int argc, char **argv, struct bh_err 
          "objects of unknown kinds are errors, not warnings"},
         {"verify", 0, BH_OPT_BOOL, &o->verify, NULL,
          "decide every pod by both paths of the engine and abort on a difference"},
+        {"feature-gates", 0, BH_OPT_STRLIST, &o->gates, "NAME=BOOL,...",
+         "the scheduler's; PodGroups need GenericWorkload=true,GangScheduling=true"},
         BH_NATIVE_OPTIONS(o->plugins),
         {0},
     };
@@ -55,8 +58,9 @@ static int read_options(struct options *o, int argc, char **argv, struct bh_err 
     return bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, err);
 }
 
-static int check(const struct options *o, struct bh_trial_options *to, struct bh_err *err)
+static int check(struct options *o, struct bh_trial_options *to, struct bh_err *err)
 {
+    const struct bh_opt_list none = {0};
     const char *slash = o->only ? strchr(o->only, '/') : NULL;
     enum bh_form form = BH_FORM_TABLE;
     int rc = bh_form_parse(o->output, &form, err);
@@ -80,7 +84,11 @@ static int check(const struct options *o, struct bh_trial_options *to, struct bh
                                     .strict = o->strict,
                                     .form = form,
                                     .colour = bh_colour_wanted(STDOUT_FILENO),
-                                    .only = o->only};
+                                    .only = o->only,
+                                    .gates = &o->in_force};
+    bh_feature_gates_init(&o->in_force);
+    if (rc == 0)
+        rc = bh_feature_gates_set(&o->in_force, &o->gates, &none, &none, err);
     to->now_ns = bh_wall_ns();
     if (rc == 0 && o->now && (bh_time_parse_ns(o->now, &to->now_ns) != 0 || to->now_ns < 0))
         rc = bh_err_set(err, -EINVAL,
@@ -121,6 +129,7 @@ int bh_cmd_simulate(int argc, char **argv)
         rc = check(&o, &to, &err);
     if (rc != 0) {
         free(o.files.v);
+        free(o.gates.v);
         return bh_cli_usage(WHO, rc, &err);
     }
     bh_native_start(&o.plugins, NULL);
@@ -150,5 +159,6 @@ int bh_cmd_simulate(int argc, char **argv)
         fprintf(stderr, "berth simulate: %s\n", bh_buf_str(&line));
     }
     free(o.files.v);
+    free(o.gates.v);
     return bh_cli_print(WHO, &out) == BH_EXIT_OK ? code : BH_EXIT_FAIL;
 }

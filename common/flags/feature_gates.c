@@ -321,6 +321,21 @@ int bh_feature_gates_set(struct bh_feature_gates *g, const struct bh_opt_list *g
     return rc < 0 ? rc : set_gates(g, gates, err);
 }
 
+int bh_feature_gates_parse(struct bh_feature_gates *g, const char *text, struct bh_err *err)
+{
+    const struct bh_opt_list none = {0};
+    struct bh_opt_list list = {.v = bh_calloc(BH_FEATURE_GATES_MAX, sizeof *list.v)};
+    BH_CLEANUP(bh_freep) char *copy = bh_strdup(text ? text : "");
+    char *rest = copy, *one;
+
+    while (*copy && (one = strsep(&rest, ",")) && list.n < BH_FEATURE_GATES_MAX)
+        list.v[list.n++] = one;
+    bh_feature_gates_init(g);
+    int rc = bh_feature_gates_set(g, &list, &none, &none, err);
+    free(list.v);
+    return rc;
+}
+
 bool bh_feature_enabled(const struct bh_feature_gates *g, const char *name)
 {
     size_t row = find_gate(name, strlen(name));

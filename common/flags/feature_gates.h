@@ -40,6 +40,8 @@ void bh_feature_gates_init(struct bh_feature_gates *g); /* defaults of BH_FEATUR
 int bh_feature_gates_set(struct bh_feature_gates *g, const struct bh_opt_list *gates,
                          const struct bh_opt_list *emulated,
                          const struct bh_opt_list *min_compatibility, struct bh_err *err);
+/* From defaults and "A=true,B=false" alone; text NULL or "": defaults. */
+int bh_feature_gates_parse(struct bh_feature_gates *g, const char *text, struct bh_err *err);
 /* The range of the two versions, for upstream's Validate: texts are added, one a call of add. */
 void bh_feature_gates_check_versions(const struct bh_feature_gates *g,
                                      void (*add)(void *arg, const char *text), void *arg);

@@ -79,12 +79,11 @@ const struct bh_kind_info *bh_kind_find(const char *api_version, const char *kin
     size_t n_group = slash ? (size_t)(slash - api_version) : 0;
     const char *version = slash ? slash + 1 : api_version;
 
-    for (size_t i = 0; i < BH_KIND_COUNT; i++) {
-        const struct bh_kind_info *k = &bh_kinds[i];
-        if (bh_streq(k->kind_name, kind_name) && bh_streq(k->version, version) &&
-            strlen(k->group) == n_group && memcmp(k->group, api_version, n_group) == 0)
-            return k;
-    }
+    for (size_t i = 0; i < BH_KIND_COUNT; i++)
+        for (const struct bh_kind_info *k = &bh_kinds[i]; k; k = k->other)
+            if (bh_streq(k->kind_name, kind_name) && bh_streq(k->version, version) &&
+                strlen(k->group) == n_group && memcmp(k->group, api_version, n_group) == 0)
+                return k;
     return NULL;
 }
 

@@ -53,7 +53,7 @@ struct bh_kind_info {
     const struct bh_kind_info *other; /* a version that a server may have instead; NULL = none */
 };
 extern const struct bh_kind_info bh_kinds[BH_KIND_COUNT];
-/* group of "apps/v1"; NULL when Berth does not know the kind. */
+/* group of "apps/v1", or one of its other versions; NULL when Berth does not know the kind. */
 const struct bh_kind_info *bh_kind_find(const char *api_version, const char *kind_name);
 /* Writes "/api/v1/pods" or "/apis/apps/v1/replicasets"; ns NULL = all namespaces. */
 void bh_kind_path(const struct bh_kind_info *k, const char *ns, char *out, size_t n);

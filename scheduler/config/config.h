@@ -89,7 +89,7 @@ struct bh_sched_config {
     const char **warnings;      /* "line 3: ..." */
     const struct bh_json *tree; /* what is in force, as a v1 tree with sorted members */
     const struct bh_feature_gates
-        *gates; /* NULL = defaults; borrowed, bh_sched_config_apply_flags */
+        *gates; /* NULL = defaults; borrowed, bh_sched_config_apply_gates */
 };
 /* NULL tree = all defaults. 0 or -EINVAL with upstream's text in err, cut to its size. */
 int bh_sched_config_new(const struct bh_json *tree, struct bh_sched_config **ret,
@@ -100,6 +100,8 @@ void bh_sched_config_free(struct bh_sched_config *c);
 /* kube-scheduler's flags over a configuration just read, also in its tree; once, before it is used.
  * f outlives c. Plugins whose gate is off leave the profiles. */
 void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f);
+/* Its part that is about gates alone, for whoever has no such flags. g outlives c. */
+void bh_sched_config_apply_gates(struct bh_sched_config *c, const struct bh_feature_gates *g);
 /* A gate of the configuration (NULL = the defaults of BH_KUBERNETES_VERSION). */
 bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name);
 /* A line in the log for each gate that is not at its default and that Berth cannot switch. */

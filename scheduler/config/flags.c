@@ -83,15 +83,27 @@ static void add_plugin(struct bh_sched_config *c, struct bh_profile_config *p,
 }
 
 /* A plugin that upstream's default profile has with its gate only. */
-static void follow_gate(struct bh_sched_config *c, const struct bh_kube_flags *f, const char *gate,
-                        const char *plugin)
+static void follow_gate(struct bh_sched_config *c, const char *gate, const char *plugin)
 {
     const struct bh_json *profiles = bh_json_get(c->tree, "profiles");
+    const bool on = bh_feature_enabled(c->gates, gate);
 
-    if (!bh_kube_flags_gate(f, gate))
+    if (!on)
         drop_plugin(c, plugin);
-    for (uint32_t i = 0; i < c->n_profiles && bh_kube_flags_gate(f, gate); i++)
+    for (uint32_t i = 0; i < c->n_profiles && on; i++)
         add_plugin(c, &c->profiles[i], bh_json_get(bh_json_at(profiles, i), "plugins"), plugin);
+}
+
+void bh_sched_config_apply_gates(struct bh_sched_config *c, const struct bh_feature_gates *g)
+{
+    c->gates = g;
+    if (!bh_feature_enabled(g, "NodeDeclaredFeatures"))
+        drop_plugin(c, "NodeDeclaredFeatures");
+    if (!bh_feature_enabled(g, "DynamicResourceAllocation"))
+        drop_plugin(c, "DynamicResources");
+    follow_gate(c, "GangScheduling", "GangScheduling");
+    follow_gate(c, "TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator");
+    follow_gate(c, "TopologyAwareWorkloadScheduling", "PodGroupPodsCount");
 }
 
 void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f)
@@ -124,14 +136,7 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
     put_number(a, k, "qps", c->client_connection.qps);
     put_number(a, k, "burst", c->client_connection.burst);
     bh_config_sort(tree);
-    c->gates = &f->gates;
-    if (!bh_kube_flags_gate(f, "NodeDeclaredFeatures"))
-        drop_plugin(c, "NodeDeclaredFeatures");
-    if (!bh_kube_flags_gate(f, "DynamicResourceAllocation"))
-        drop_plugin(c, "DynamicResources");
-    follow_gate(c, f, "GangScheduling", "GangScheduling");
-    follow_gate(c, f, "TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator");
-    follow_gate(c, f, "TopologyAwareWorkloadScheduling", "PodGroupPodsCount");
+    bh_sched_config_apply_gates(c, &f->gates);
 }
 
 /* Of every engine of the process; constant once made. */

@@ -20,6 +20,7 @@ struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with
     struct bh_console_moment *m = bh_calloc(1, sizeof(*m));
 
     m->revision = r->sim->rv;
+    m->gates = *bh_sim_gates(r->sim);
     m->runtime_dir = r->sim->opt.runtime_dir;
     m->body = bh_console_body(r, &m->body_n);
     for (size_t i = 0; with_objects && i < bh_sim_n_types; i++) {
@@ -162,7 +163,8 @@ int bh_console_question_trial(struct bh_console_question *q, const struct bh_jso
                                        .no_extenders = true,
                                        .form = BH_FORM_JSON,
                                        .watcher = {.stop = is_dropped, .arg = q->job},
-                                       .now_ns = bh_wall_ns()};
+                                       .now_ns = bh_wall_ns(),
+                                       .gates = &q->moment->gates};
     const struct bh_trial_source at = {.file = "the cluster", .document = 1};
     struct bh_err err = {0};
 

@@ -16,8 +16,9 @@
 struct bh_console_moment {
     uint64_t revision;
     struct bh_sim_objs objs;
-    const char *runtime_dir; /* NULL = no scheduler is known */
-    char *body;              /* of the request, NUL-terminated */
+    struct bh_feature_gates gates; /* the server's, and of the scheduler that works here */
+    const char *runtime_dir;       /* NULL = no scheduler is known */
+    char *body;                    /* of the request, NUL-terminated */
     size_t body_n;
 };
 /* In the loop. */

@@ -5,7 +5,7 @@
  * The order is the daemon's (scheduler/daemon/cycle.c).
  * Upstream: pkg/scheduler/schedule_one.go
  */
-#include "simulator/offline/offline.h"
+#include "simulator/offline/offline_int.h"
 
 /* ---- back to the queue ----------------------------------------------------------------------- */
 
@@ -53,9 +53,30 @@ static void post_filter_writes(struct bh_offline *w, const struct bh_decision *d
     }
 }
 
-/* began: of the attempt; what the owner does with the writes is not counted. */
-static void rejected(struct bh_offline *w, const struct bh_pending *p, const struct bh_decision *d,
-                     uint64_t began)
+struct bh_victim *bh_offline_keep_victims(struct bh_arena *a, const struct bh_victim *v, uint32_t n)
+{
+    struct bh_victim *kept = bh_arena_new_array(a, struct bh_victim, n + 1);
+
+    for (uint32_t i = 0; i < n; i++) {
+        kept[i] = v[i];
+        kept[i].namespace_.p = bh_arena_strndup(a, v[i].namespace_.p, v[i].namespace_.n);
+        kept[i].name.p = bh_arena_strndup(a, v[i].name.p, v[i].name.n);
+        kept[i].uid.p = bh_arena_strndup(a, v[i].uid.p, v[i].uid.n);
+    }
+    return kept;
+}
+
+/* No plugin told of the error: the same again would be the same again. Members of a group that are
+ * held back by it are no such error. */
+static bool is_hopeless(const struct bh_decision *d)
+{
+    return d->kind == BH_DECISION_ERROR && !d->n_unschedulable_plugins &&
+           !bh_streq(d->reason, "Unschedulable");
+}
+
+/* What the owner does with the writes is not counted. */
+void bh_offline_rejected(struct bh_offline *w, const struct bh_pending *p,
+                         const struct bh_decision *d, uint64_t began)
 {
     BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = bh_memdup(p->pod, p->pod->h.size);
     struct bh_str uid = bh_rec_text(pod, pod->uid);
@@ -64,13 +85,7 @@ static void rejected(struct bh_offline *w, const struct bh_pending *p, const str
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
     /* Copies: what the engine gave lives until its next call. */
-    struct bh_victim *v = bh_arena_new_array(&a, struct bh_victim, d->n_victims + 1);
-    for (uint32_t i = 0; i < d->n_victims; i++) {
-        v[i] = d->victims[i];
-        v[i].namespace_.p = bh_arena_strndup(&a, v[i].namespace_.p, v[i].namespace_.n);
-        v[i].name.p = bh_arena_strndup(&a, v[i].name.p, v[i].name.n);
-        v[i].uid.p = bh_arena_strndup(&a, v[i].uid.p, v[i].uid.n);
-    }
+    struct bh_victim *v = bh_offline_keep_victims(&a, d->victims, d->n_victims);
     if (n_victims) {
         /* Pods of lower priority that were promised the preemptor's node may look for another. */
         bh_sym node = d->nominated_node;
@@ -87,9 +102,8 @@ static void rejected(struct bh_offline *w, const struct bh_pending *p, const str
         }
     }
     post_filter_writes(w, d);
-    if (w->o.events_only && d->kind == BH_DECISION_ERROR && !d->n_unschedulable_plugins)
-        bh_queue_delete(w->queue,
-                        bh_queue_pod(w->queue, uid)); /* the same again would be the same again */
+    if (w->o.events_only && is_hopeless(d))
+        bh_queue_delete(w->queue, bh_queue_pod(w->queue, uid));
     else
         bh_queue_return(w->queue, bh_queue_pod(w->queue, uid), d->unschedulable_plugins,
                         d->n_unschedulable_plugins, d->pending_plugins, d->n_pending_plugins,
@@ -120,7 +134,7 @@ static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym nod
         .n_unschedulable_plugins = no_fit && *by,
     };
     bh_offline_give_back(w, p, node);
-    rejected(w, p, &d, began);
+    bh_offline_rejected(w, p, &d, began);
 }
 
 /* ---- to a node ------------------------------------------------------------------------------- */
@@ -152,9 +166,8 @@ bh_offline_decide(struct bh_offline *w, const struct bh_pending *p, bh_sym *ret_
     return d;
 }
 
-/* promised: where the pod was nominated to. */
-static void placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node, bh_sym promised,
-                   uint64_t began)
+void bh_offline_placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node,
+                       bh_sym promised, uint64_t began)
 {
     const struct bh_offline_try t = {.pod = p->pod, .shape = p->shape, .node = node};
 
@@ -180,11 +193,34 @@ static void placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
+/* Groups come back when their back-off ends, and time stands still here: it passes when something has
+ * changed since they were tried, and nothing else is to be done. */
+static void let_groups_try_again(struct bh_offline *w)
+{
+    struct bh_queue_stats q;
+
+    w->held = false;
+    for (bh_queue_stats(w->queue, &q); q.backoff; bh_queue_stats(w->queue, &q))
+        w->now_ns += bh_queue_tick(w->queue, w->now_ns);
+}
+
+static struct bh_queued_pod *next(struct bh_offline *w)
+{
+    struct bh_queued_pod *q = bh_queue_pop(w->queue, w->now_ns);
+
+    if (q || !w->held || w->held_events == w->events)
+        return q;
+    let_groups_try_again(w);
+    return bh_queue_pop(w->queue, w->now_ns);
+}
+
 bool bh_offline_attempt(struct bh_offline *w)
 {
     uint64_t began = w->o.timer();
-    const struct bh_queued_pod *q = bh_queue_pop(w->queue, w->now_ns);
+    struct bh_queued_pod *q = next(w);
 
+    if (q && q->pending.pod->group != BH_SYM_NONE && bh_offline_group_cycle(w, q, began))
+        return true;
     if (q && !(q->pending.pod->flags & BH_POD_TERMINATING)) {
         const struct bh_pending *p = &q->pending;
         bh_sym promised = bh_engine_nominated_node(w->engine, bh_rec_text(p->pod, p->pod->uid));
@@ -195,11 +231,11 @@ bool bh_offline_attempt(struct bh_offline *w)
         w->decisions++;
         w->decide_allocations += bh_allocations - allocated;
         if (d->kind != BH_DECIDED)
-            rejected(w, p, d, began);
+            bh_offline_rejected(w, p, d, began);
         else if (s && s->code != BH_WAIT)
             refused(w, p, node, s, began);
         else
-            placed(w, p, node, promised, began);
+            bh_offline_placed(w, p, node, promised, began);
         return true;
     }
     if (q) /* as upstream: skipped */

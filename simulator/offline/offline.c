@@ -8,6 +8,7 @@
 
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
+#include "common/k8s/pod_group.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
 #define FLUSH_AFTER_NS INT64_C(300000000000)
@@ -23,6 +24,11 @@ int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_
 
     if (!meta)
         return bh_err_set(err, -EINVAL, "no metadata");
+    if (k->kind == BH_KIND_PODGROUP) { /* whatever version it has */
+        m = (const ProtobufCMessage *)bh_pod_group_of(a, k, m);
+        if (!m)
+            return bh_err_set(err, -E2BIG, "the object is too large");
+    }
     *ret =
         (struct bh_offline_object){.kind = k,
                                    .message = m,

@@ -5,7 +5,8 @@
  * The one way in which anything but the daemon lets the scheduler decide: trials, scenarios,
  * `berth bench perf`, conformance cases, the property test; `berth explain` reads and puts its
  * objects with it. API objects become records and events (offline.c); an attempt goes from the queue
- * to a node or back, in the order in which the daemon's does (attempt.c).
+ * to a node or back, in the order in which the daemon's does (attempt.c), pods that go together
+ * together (group.c).
  *
  * What a binder would do is done at once in the engine (effects.c), unless the owner has a place
  * where such things are written (struct bh_offline_hooks; world.h: a store with controllers): a
@@ -46,6 +47,11 @@ int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
+struct bh_offline_group { /* a group whose turn ended; valid during the call */
+    const char *ns, *name;
+    const struct bh_group_result *result;
+    uint32_t members; /* that were tried */
+};
 struct bh_offline_try { /* an attempt that ended; valid during the call */
     const struct bh_pod_rec *pod;
     bh_shape_id shape;
@@ -56,7 +62,7 @@ struct bh_offline_try { /* an attempt that ended; valid during the call */
 /* Each may be NULL. None may call the world, but bind, evict and write may lead to
  * bh_offline_put() and bh_offline_del(). */
 struct bh_offline_hooks {
-    /* How the pod comes out, before anything follows from it. */
+    /* How the pod comes out, before anything follows from it; of a group's, in each placement. */
     void (*decided)(void *arg, const struct bh_pending *p, const struct bh_decision *d);
     /* After an attempt, before its victims are evicted. */
     void (*tried)(void *arg, const struct bh_offline_try *t);
@@ -67,6 +73,8 @@ struct bh_offline_hooks {
     void (*evict)(void *arg, const char *ns, const char *name);
     void (*write)(void *arg, const struct bh_write *w);
     void *arg;
+    /* How a group comes out, before anything follows from it; `tried` tells of its members then. */
+    void (*grouped)(void *arg, const struct bh_offline_group *g);
 };
 struct bh_offline_options {
     const struct bh_sched_config *config; /* borrowed; NULL = defaults, only with no_queue */
@@ -98,6 +106,10 @@ struct bh_offline {
      * and per change. */
     uint64_t decisions, decide_allocations, changes, change_allocations;
     uint64_t events; /* the queue was told of */
+    /* With events_only: a group was held back when there had been so many events. More of them, and
+     * it is tried again when nothing else can be. */
+    bool held;
+    uint64_t held_events;
 };
 /* fini also after a failed init, and of a zeroed one. */
 int bh_offline_init(struct bh_offline *w, const struct bh_offline_options *o, struct bh_err *err);
@@ -128,7 +140,7 @@ const struct bh_decision *bh_offline_decide(struct bh_offline *w, const struct b
                                             bh_sym *ret_node, const struct bh_status **ret_refused);
 /* Unreserve and forget. */
 void bh_offline_give_back(struct bh_offline *w, const struct bh_pending *p, bh_sym node);
-/* The queue's next pod. false: none can be tried now. */
+/* The queue's next pod, with its group. false: none can be tried now. */
 bool bh_offline_attempt(struct bh_offline *w);
 /* When the queue wants to be looked at again; INT64_MAX = only after a change. */
 int64_t bh_offline_due(struct bh_offline *w);

@@ -10,6 +10,7 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
+#include "simulator/server/tree.h"
 
 #define DECODED_MAX(n) (((size_t)4 << 20) + 64 * (size_t)(n))
 
@@ -178,6 +179,47 @@ static void on_tried(void *arg, const struct bh_offline_try *t)
         w->o.tried(w->o.arg, t);
 }
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+struct condition {
+    const struct bh_offline_group *g;
+    int64_t now_ns;
+};
+
+/* It never goes back from True. Upstream: updatePodGroupCondition in
+ * pkg/scheduler/schedule_one_podgroup.go */
+static bool set_condition(void *arg, struct bh_arena *a, struct bh_json *obj)
+{
+    const struct condition *c = arg;
+    const struct bh_group_result *r = c->g->result;
+    const bool success = r->code == BH_SUCCESS;
+    char now[32];
+
+    if (bh_tree_condition_true(obj, "PodGroupScheduled"))
+        return false;
+    bh_time_format_ns(now, c->now_ns);
+    if (!bh_tree_set_condition(a, obj, "PodGroupScheduled", success ? "True" : "False",
+                               success               ? "Scheduled"
+                               : r->code == BH_ERROR ? "SchedulerError"
+                                                     : "Unschedulable",
+                               r->message, now))
+        return false;
+    bh_json_set_i64(a, bh_tree_condition(obj, "PodGroupScheduled"), "observedGeneration",
+                    bh_tree_i64(obj, "metadata.generation", 0));
+    return true;
+}
+
+static void on_grouped(void *arg, const struct bh_offline_group *g)
+{
+    struct bh_world *w = arg;
+    struct condition c = {.g = g, .now_ns = w->offline.now_ns};
+
+    (void)bh_sim_edit(w->sim, bh_sim_type_of_kind(NULL, "PodGroup"), g->ns, g->name, NULL,
+                      BH_SIM_STATUS, set_condition, &c, NULL, NULL);
+    if (w->o.grouped)
+        w->o.grouped(w->o.arg, g);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct bh_err *err)
@@ -186,7 +228,11 @@ int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct b
     uv_loop_init(&w->loop);
     if (o->config->n_extenders)
         return bh_err_set(err, -ENOTSUP, "extenders are not asked here");
-    const struct bh_sim_options so = {.no_controllers = !o->controllers,
+    static const char *every[] = {"api/all=true"}; /* whose gate is on */
+    static const struct bh_opt_list apis = {.v = every, .n = 1};
+    const struct bh_sim_options so = {.features = o->config->gates,
+                                      .runtime_config = &apis,
+                                      .no_controllers = !o->controllers,
                                       .kubelet_delay_ns = o->kubelet_delay_ns,
                                       .manual_clock = true,
                                       .clock_ns = o->start_ns,
@@ -208,7 +254,8 @@ int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct b
                   .bind = on_bind,
                   .evict = on_evict,
                   .write = o->controllers ? on_write : NULL,
-                  .arg = w}};
+                  .arg = w,
+                  .grouped = o->controllers ? on_grouped : NULL}};
     rc = bh_offline_init(&w->offline, &oo, err);
     if (rc < 0)
         return rc;

@@ -37,6 +37,8 @@ struct bh_world_options {
     void (*commit)(void *arg, const struct bh_world_commit *c);
     void (*tried)(void *arg, const struct bh_offline_try *t);
     void *arg;
+    /* With controllers; the PodGroup has its condition already. */
+    void (*grouped)(void *arg, const struct bh_offline_group *g);
 };
 struct bh_world {
     struct bh_world_options o;

@@ -317,6 +317,22 @@ static int read_config(const char *text, size_t n, const char *file, struct bh_s
                : rc;
 }
 
+/* Of them the profiles' plugins and the kinds of the world follow. */
+static int read_gates(struct bh_check *c, struct bh_scenario *s, const struct bh_json *gates)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf text = {0};
+    struct bh_err err = {0};
+
+    bh_json_each(g, gates) {
+        if (g->type != BH_JSON_BOOL)
+            return bh_check_fail(c, g, "featureGates", "%.80s: expected true or false", g->key.p);
+        bh_buf_addf(&text, "%s%s=%s", text.n ? "," : "", g->key.p, g->b ? "true" : "false");
+    }
+    return bh_feature_gates_parse(&s->gates, bh_buf_str(&text), &err) < 0
+               ? bh_check_fail(c, gates, "featureGates", "%.479s", err.msg)
+               : 0;
+}
+
 static int add_scheduler(struct bh_check *c, struct bh_scenario *s, const char *name,
                          const struct bh_json *config)
 {
@@ -346,6 +362,8 @@ static int add_scheduler(struct bh_check *c, struct bh_scenario *s, const char *
         rc = rc < 0 ? rc : read_config(text, n, config->s.p, &x->config, &err);
     }
     s->n_schedulers++;
+    if (rc >= 0)
+        bh_sched_config_apply_gates(x->config, &s->gates);
     return rc < 0 ? bh_check_fail(c, config, NULL, "%.479s", err.msg) : 0;
 }
 
@@ -429,6 +447,9 @@ static int check_all(struct bh_check *c, struct bh_scenario *s, const struct bh_
     if (rc < 0)
         return rc;
     fill(s, spec);
+    rc = read_gates(c, s, bh_json_get(spec, "featureGates"));
+    if (rc < 0)
+        return rc;
     rc = check_steps(c, s->setup, "setup", false);
     rc = rc < 0 ? rc : check_steps(c, s->timeline, "timeline", true);
     bh_json_each(e, rc < 0 ? NULL : s->expect) {

@@ -251,7 +251,8 @@ static int run_init(struct bh_run *r, const struct bh_scenario *s,
                                         .start_ns = s->begin_ns,
                                         .commit = bh_run_on_commit,
                                         .tried = bh_run_on_tried,
-                                        .arg = r};
+                                        .arg = r,
+                                        .grouped = bh_run_on_grouped};
 
     *r = (struct bh_run){.s = s, .o = o, .scheduler = x, .n_resources = 2};
     bh_heap_init(&r->later, offsetof(struct later, heap_at), sooner);
@@ -323,6 +324,7 @@ static void run_fini(struct bh_run *r)
     bh_map_fini(&r->pods);
     bh_map_fini(&r->nodes);
     bh_map_fini(&r->keys);
+    bh_map_fini(&r->groups);
     bh_arena_fini(&r->a);
     bh_arena_fini(&r->keep);
     bh_symtab_free(r->texts);

@@ -34,7 +34,8 @@ struct bh_scenario {
     int64_t until_ns, most_ns; /* after begin; until 0: when nothing happens any more */
     struct bh_json *setup, *timeline, *expect; /* lists, or NULL */
     struct bh_json *operations;                /* of a KEP-140 Scenario, instead of the timeline */
-    struct bh_json *objects; /* further documents of the file: there from the start */
+    struct bh_json *objects;       /* further documents of the file: there from the start */
+    struct bh_feature_gates gates; /* of all schedulers, and of the world they work in */
     struct bh_scenario_scheduler *schedulers;
     uint32_t n_schedulers;
 };

@@ -139,6 +139,7 @@ struct bh_run {
     bool done; /* a doneOperation was met */
     struct bh_err trouble;
     int trouble_rc;
+    struct bh_map groups; /* "ns/name" -> what was said of it last, in texts */
 };
 static inline int64_t bh_run_at(const struct bh_run *r)
 {
@@ -158,6 +159,7 @@ struct bh_run_pod *bh_run_pod_of(struct bh_run *r, const char *uid);
 /* watch.c: what the world tells */
 void bh_run_on_commit(void *arg, const struct bh_world_commit *c);
 void bh_run_on_tried(void *arg, const struct bh_offline_try *t);
+void bh_run_on_grouped(void *arg, const struct bh_offline_group *g);
 void bh_run_sample(struct bh_run *r, int64_t at_ns); /* what is now, as of then */
 /* An object of a manifest goes into the store (a clone of it). -EEXIST, -EINVAL. */
 int bh_run_create(struct bh_run *r, const struct bh_json *obj, struct bh_err *err);

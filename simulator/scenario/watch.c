@@ -283,7 +283,9 @@ void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
         const struct bh_decision *d = t->failed;
         const char *message = text_of(r, d->message ? d->message : ""), *before = p->message;
         r->failed_attempts++;
-        p->state = d->kind == BH_NO_FIT ? BH_RUN_UNSCHEDULABLE : BH_RUN_ERROR;
+        p->state = d->kind == BH_NO_FIT || bh_streq(d->reason, "Unschedulable")
+                       ? BH_RUN_UNSCHEDULABLE
+                       : BH_RUN_ERROR;
         p->reason = text_of(r, d->reason);
         p->message = message;
         if (message != before) /* equal texts are one text */
@@ -296,6 +298,20 @@ void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
             r->preemptions++;
         }
     }
+}
+
+void bh_run_on_grouped(void *arg, const struct bh_offline_group *g)
+{
+    struct bh_run *r = arg;
+    const bool fits = g->result->code == BH_SUCCESS;
+    const char *key = bh_arena_printf(&r->a, "%s/%s", g->ns, g->name);
+    const char *now = text_of(r, fits ? "Scheduled" : g->result->message);
+
+    if (bh_map_get(&r->groups, key, strlen(key)) == now) /* equal texts are one text */
+        return;
+    bh_map_put(&r->groups, key, strlen(key), (void *)(uintptr_t)now);
+    bh_run_note(r, fits ? "scheduled" : "unschedulable", "PodGroup", g->ns, g->name, NULL,
+                fits ? NULL : now);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */

@@ -85,6 +85,11 @@ bool bh_sim_feature(const struct bh_sim *s, const char *gate)
     return bh_feature_enabled(&s->features->gates, gate);
 }
 
+const struct bh_feature_gates *bh_sim_gates(const struct bh_sim *s)
+{
+    return &s->features->gates;
+}
+
 bool bh_sim_type_served(const struct bh_sim *s, const struct bh_sim_type *t)
 {
     if (t->custom)

@@ -126,6 +126,7 @@ const struct bh_sim_type *bh_sim_type_at(const struct bh_sim *s, size_t i);
 bool bh_sim_type_served(const struct bh_sim *s, const struct bh_sim_type *t);
 /* A gate of --feature-gates (common/flags/feature_gates.data). */
 bool bh_sim_feature(const struct bh_sim *s, const char *gate);
+const struct bh_feature_gates *bh_sim_gates(const struct bh_sim *s);
 /* Whether objects of t are kept under t itself: no review, no metrics, no second representation. */
 bool bh_sim_type_stores(const struct bh_sim_type *t);
 #define BH_SIM_CRD_GROUP     "apiextensions.k8s.io"

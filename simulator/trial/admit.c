@@ -198,7 +198,7 @@ static int admit_manifest(struct bh_admission *ad, size_t at, const struct bh_si
 static unsigned turn_of(const char *kind)
 {
     static const char first[] = "PriorityClass LimitRange StorageClass PersistentVolume "
-                                "RuntimeClass ResourceClaimTemplate";
+                                "RuntimeClass ResourceClaimTemplate Workload";
 
     return bh_streq(kind, "Namespace") ? 0 : bh_word_at(first, kind) >= 0 ? 1 : 2;
 }
@@ -263,7 +263,11 @@ static int admit_all(struct bh_admission *ad, struct bh_err *err)
 
 int bh_trial_admit(struct bh_trial *t, struct bh_err *err)
 {
-    const struct bh_sim_options o = {.no_controllers = true,
+    static const char *every[] = {"api/all=true"}; /* whose gate is on */
+    static const struct bh_opt_list apis = {.v = every, .n = 1};
+    const struct bh_sim_options o = {.features = t->config->gates,
+                                     .runtime_config = &apis,
+                                     .no_controllers = true,
                                      .manual_clock = true,
                                      .clock_ns = t->o.now_ns,
                                      .seed = 1,

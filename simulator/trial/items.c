@@ -96,7 +96,10 @@ static bool matters_otherwise(const char *api_version, const char *kind)
                                            {"apps/v1", "DaemonSet"},
                                            {"batch/v1", "Job"},
                                            {"v1", "LimitRange"},
-                                           {"node.k8s.io/v1", "RuntimeClass"}};
+                                           {"node.k8s.io/v1", "RuntimeClass"},
+                                           {"scheduling.k8s.io/v1alpha2", "Workload"},
+                                           {"scheduling.k8s.io/v1alpha3", "Workload"},
+                                           {"scheduling.k8s.io/v1beta1", "Workload"}};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(kinds); i++)
         if (bh_streq(kinds[i][0], api_version) && bh_streq(kinds[i][1], kind))

@@ -17,6 +17,12 @@
  *                       explanations[] (with --explain, one for each of the first ten attempts:
  *                       scheduler/explain/explain.h)}
  *   preempted[]        {namespace, name, nodeName, placedBefore: bool, by: {namespace, name}}
+ *   groups[]           PodGroups with pods that were pending, by name (gate GenericWorkload):
+ *                      {namespace, name, policy: Gang, Basic or None (there is no such PodGroup),
+ *                       minCount: int, topologyKey,
+ *                       result: Scheduled, Unschedulable, Error, or Gated (never tried),
+ *                       pods, members, scheduled: int (pending at first; all; on nodes now),
+ *                       attempts: int, placements, fitting: int (of the last attempt), message}
  *   warnings[]         text
  */
 #include "simulator/trial/trial.h"
@@ -139,6 +145,9 @@ static void write_document(const struct bh_trial *t, enum bh_form form, struct b
                            bh_trial_pod_name(p->preemptor));
         }
     }
+    struct bh_json *groups = bh_trial_groups(t, &a);
+    if (groups->c.n)
+        bh_json_set(&a, doc, "groups", groups);
     bh_form_write(out, doc, form);
 }
 
@@ -277,6 +286,7 @@ void bh_trial_report(const struct bh_trial *t, struct bh_buf *out)
     if (!wide)
         messages_table(t, &g, colour, out);
     victims_table(t, &g, colour, out);
+    bh_trial_groups_table(t, &g, colour, out);
     for (size_t i = 0; i < t->n_list; i++)
         bh_buf_add(out, bh_buf_str(&t->list[i]->explanations), t->list[i]->explanations.n);
     struct bh_trial_summary s = bh_trial_summarize(t);

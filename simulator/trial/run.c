@@ -56,7 +56,7 @@ static void keep_explanation(struct bh_trial *t, struct bh_trial_pod *p, const s
     enum bh_form form = t->o.form;
     size_t before = p->explanations.n;
 
-    if (p->attempts > EXPLAINED_MAX || t->explained_bytes > EXPLAINED_BYTES_MAX)
+    if (p->attempts >= EXPLAINED_MAX || t->explained_bytes > EXPLAINED_BYTES_MAX)
         return;
     if (form == BH_FORM_TABLE || form == BH_FORM_WIDE) {
         bh_buf_addc(&p->explanations, '\n');
@@ -77,7 +77,6 @@ static void on_decided(void *arg, const struct bh_pending *pending, const struct
     struct bh_trial *t = arg;
     struct bh_trial_pod *p = bh_trial_pod_of(t, bh_rec_text(pending->pod, pending->pod->uid));
 
-    p->attempts++;
     if (!t->o.explain)
         return;
     struct bh_explain_subject s = bh_explain_subject_of(t->w.engine, pending);
@@ -90,6 +89,7 @@ static void on_tried(void *arg, const struct bh_offline_try *x)
     struct bh_trial *t = arg;
     struct bh_trial_pod *p = bh_trial_pod_of(t, bh_rec_text(x->pod, x->pod->uid));
 
+    p->attempts++;
     if (!x->failed) {
         p->result = BH_TRIAL_SCHEDULED;
         p->node = p->rec->node = x->node;
@@ -120,7 +120,8 @@ void bh_trial_run(struct bh_trial *t)
 {
     size_t n = t->n_list;
 
-    t->w.o.hooks = (struct bh_offline_hooks){.decided = on_decided, .tried = on_tried, .arg = t};
+    t->w.o.hooks = (struct bh_offline_hooks){
+        .decided = on_decided, .tried = on_tried, .arg = t, .grouped = bh_trial_on_grouped};
     t->w.now_ns = t->o.now_ns + (int64_t)n;
     while (!bh_trial_stopped(t) && bh_offline_attempt(&t->w)) {
         t->w.now_ns++;

@@ -100,6 +100,12 @@ struct bh_trial_options {
     const char *unbind; /* "ns/name": this pod is pending, whatever node it is on */
     bool no_extenders;  /* they are not asked, and hold nothing up */
     int64_t now_ns;
+    const struct bh_feature_gates *gates; /* NULL = defaults; copied */
+};
+struct bh_trial_group {                     /* a PodGroup that was tried */
+    uint32_t attempts, placements, fitting; /* of the last: where it was tried, and fits */
+    bool fits, failed;                      /* failed: with an error */
+    const char *message;
 };
 struct bh_trial_budget;
 struct bh_trial {
@@ -123,6 +129,8 @@ struct bh_trial {
     uint32_t n_nodes, n_placed_before, n_placed;
     uint32_t n_finished, n_foreign, n_terminating; /* pods that take no part */
     size_t explained_bytes;
+    struct bh_feature_gates gates;
+    struct bh_map groups; /* "ns/name" -> struct bh_trial_group *, in names */
 };
 
 int bh_trial_new(const struct bh_trial_options *o, struct bh_trial **ret, struct bh_err *err);
@@ -201,6 +209,14 @@ void bh_trial_budgets_see(struct bh_trial *t, const struct bh_shape_rec *shape, 
 void bh_trial_budgets_settle(struct bh_trial *t);
 void bh_trial_budgets_follow(struct bh_trial *t, const struct bh_shape_rec *shape, int healthy);
 void bh_trial_budgets_fini(struct bh_trial *t);
+/* ---- groups (groups.c) ----------------------------------------------------------------------- */
+void bh_trial_on_grouped(void *arg, const struct bh_offline_group *g); /* arg: the trial */
+void bh_trial_groups_warn(struct bh_trial *t); /* there are some, and the gate is off */
+/* Those with pods that were pending, by name; empty with the gate off (report.c has the members). */
+struct bh_json *bh_trial_groups(const struct bh_trial *t, struct bh_arena *a);
+struct bh_grid;
+void bh_trial_groups_table(const struct bh_trial *t, struct bh_grid *g, bool colour,
+                           struct bh_buf *out);
 /* ---- reports (report.c, count.c) ------------------------------------------------------------- */
 
 struct bh_trial_summary {

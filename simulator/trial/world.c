@@ -202,6 +202,7 @@ int bh_trial_prepare(struct bh_trial *t, struct bh_err *err)
         struct bh_trial_pod *p = t->list[i];
         bh_offline_pend(&t->w, p->rec, bh_engine_shape_rec(t->w.engine, p->shape));
     }
+    bh_trial_groups_warn(t);
     if (!t->n_nodes)
         bh_trial_warn(t, "the files hold no node");
     return 0;
@@ -239,6 +240,10 @@ int bh_trial_new(const struct bh_trial_options *o, struct bh_trial **ret, struct
     t->o = *o;
     int rc = o->config_object ? bh_sched_config_new(o->config_object, &t->config, err)
                               : bh_sched_config_load(o->config, &t->config, err);
+    if (rc >= 0 && o->gates) {
+        t->gates = *o->gates;
+        bh_sched_config_apply_gates(t->config, &t->gates);
+    }
     if (rc >= 0 && o->no_extenders)
         t->config->n_extenders = 0;
     if (rc >= 0) {
@@ -277,6 +282,7 @@ void bh_trial_free(struct bh_trial *t)
     }
     free(t->list);
     bh_map_fini(&t->pods);
+    bh_map_fini(&t->groups);
     bh_trial_budgets_fini(t);
     bh_trial_items_fini(t);
     bh_offline_fini(&t->w);

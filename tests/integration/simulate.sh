@@ -50,6 +50,27 @@ printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 expect "another configuration" '"otherScheduler": [1-9]' \
     s -f "$example" -f "$work/small.yaml" --config "$work/other.yaml" -o json
 
+# ---- pods that go together
+gang() { # NODES
+    for n in $(seq "$1"); do
+        printf 'apiVersion: v1\nkind: Node\nmetadata: {name: n%s}\nstatus: {allocatable: {cpu: "1", memory: 4Gi, pods: "9"}}\n---\n' "$n"
+    done
+    printf 'apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: train}\nspec: {schedulingPolicy: {gang: {minCount: 8}}}\n'
+    for p in $(seq 8); do
+        printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: w%s}\nspec: {schedulingGroup: {podGroupName: train}, containers: [{name: c, image: i, resources: {requests: {cpu: 800m}}}]}\n' "$p"
+    done
+}
+gates=--feature-gates=GenericWorkload=true,GangScheduling=true
+gang 7 >"$work/gang7.yaml"
+gang 8 >"$work/gang8.yaml"
+check "room for seven of eight: nobody is placed" status 3 s -f "$work/gang7.yaml" $gates --verify
+expect "the group says why" '^default +train +Gang +8 +8 +0 +Unschedulable +pod group is unschedulable' any s -f "$work/gang7.yaml" $gates
+check "room for eight: all are" status 0 s -f "$work/gang8.yaml" $gates --verify
+expect "and the group says so" '"result": "Scheduled"' s -f "$work/gang8.yaml" $gates -o json
+expect "without the gate a group is a warning" 'PodGroup default/train and all others are not looked at' \
+    s -f "$work/gang8.yaml"
+check "a gate that is none: status 2" status 2 s -f "$work/gang8.yaml" --feature-gates Gangs=true
+
 # ---- hostile files: an error that names the place, at once
 error() { # name pattern file
     local out rc

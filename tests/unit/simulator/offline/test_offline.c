@@ -23,6 +23,7 @@ static const struct bh_offline_options plain = {.tie_break = BH_TIE_FIRST,
                                                 .now_ns = INT64_C(1893456000000000000)};
 
 struct fixture {
+    struct bh_feature_gates gates;
     struct bh_sched_config *config;
     struct bh_offline w;
     struct bh_arena a;
@@ -31,17 +32,25 @@ struct fixture {
     char said[200];
 };
 
-static void fixture_init(struct fixture *f, const struct bh_offline_options *o)
+static void fixture_init_with(struct fixture *f, const struct bh_offline_options *o,
+                              const char *gates)
 {
     struct bh_offline_options with = *o;
 
     *f = (struct fixture){.bound = 0};
     bh_arena_init(&f->a, 0);
     CU_ASSERT_FATAL(bh_sched_config_load(NULL, &f->config, &f->err) == 0);
+    CU_ASSERT_FATAL(bh_feature_gates_parse(&f->gates, gates, &f->err) == 0);
+    bh_sched_config_apply_gates(f->config, &f->gates);
     with.config = f->config;
-    if (with.hooks.tried)
+    if (with.hooks.tried || with.hooks.grouped)
         with.hooks.arg = f;
     CU_ASSERT_FATAL(bh_offline_init(&f->w, &with, &f->err) == 0);
+}
+
+static void fixture_init(struct fixture *f, const struct bh_offline_options *o)
+{
+    fixture_init_with(f, o, "");
 }
 
 static void fixture_fini(struct fixture *f)
@@ -459,6 +468,154 @@ static void test_make_room(void)
     fixture_fini(&f);
 }
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+#define GANG_GATES "GenericWorkload=true,GangScheduling=true"
+#define GANG_NODE(n)                                                                               \
+    "{apiVersion: v1, kind: Node, metadata: {name: " n ", labels: {rack: of-" n                    \
+    "}}, status: {allocatable: {cpu: \"2\", memory: 8Gi, pods: \"10\"}}}"
+#define GANG_POD(name) POD(name, "1", ", schedulingGroup: {podGroupName: g}", "")
+
+static int put_gang(struct fixture *f, const char *min, const char *more)
+{
+    return put(f, bh_arena_printf(&f->a,
+                                  "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, "
+                                  "metadata: {name: g, namespace: default, uid: g}, spec: "
+                                  "{schedulingPolicy: {gang: {minCount: %s}}%s}}",
+                                  min, more));
+}
+
+static void on_grouped(void *arg, const struct bh_offline_group *g)
+{
+    struct fixture *f = arg;
+
+    f->tried++;
+    snprintf(f->said, sizeof f->said, "%s/%s %u: %s", g->ns, g->name, g->members,
+             g->result->message);
+}
+
+static void run_all(struct fixture *f)
+{
+    while (bh_offline_attempt(&f->w))
+        ;
+}
+
+/* Two of three have room: nobody goes, however often the queue is asked; a node more, and all do. */
+static void test_gang(void)
+{
+    struct bh_offline_options o = plain;
+    struct fixture f;
+
+    o.hooks.grouped = on_grouped;
+    fixture_init_with(&f, &o, GANG_GATES);
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("a")), 0);
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_GATED); /* there is no such group */
+    CU_ASSERT_EQUAL(put_gang(&f, "3", ""), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("b")), 0);
+    run_all(&f);
+    CU_ASSERT_EQUAL(place_of(&f, "b"), BH_Q_GATED); /* it is not complete */
+    CU_ASSERT_EQUAL(f.tried, 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("c")), 0);
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(f.said, "default/g 3: pod group is unschedulable");
+    CU_ASSERT_EQUAL(f.tried, 1); /* nothing has changed since */
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n2")), 0);
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(f.said, "default/g 3: ");
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 3);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "b"), "n2");
+    CU_ASSERT_EQUAL(place_of(&f, "c"), BH_Q_NONE);
+    fixture_fini(&f);
+}
+
+/* All of them on one node of a rack, or nowhere; whichever version of the API the group is of. */
+static void test_gang_placement(void)
+{
+    struct bh_offline_options o = plain;
+    struct fixture f;
+
+    o.hooks.grouped = on_grouped;
+    fixture_init_with(&f, &o, GANG_GATES ",TopologyAwareWorkloadScheduling=true");
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n2")), 0);
+    CU_ASSERT_EQUAL(put(&f, POD("x", "1", ", nodeName: n1", "")), 0);
+    CU_ASSERT_EQUAL(put(&f, POD("z", "1", ", nodeName: n2", "")), 0);
+    CU_ASSERT_EQUAL(put(&f, "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: "
+                            "{name: g, namespace: default, uid: g}, spec: {schedulingPolicy: "
+                            "{gang: {minCount: 2}}, schedulingConstraints: {topology: [{key: "
+                            "rack}]}}}"),
+                    0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("a")), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("b")), 0);
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(f.said, "default/g 2: 0/2 placements are available, first placement "
+                                   "status: pod group is unschedulable");
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "z");
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "a"), "n2");
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "b"), "n2");
+    fixture_fini(&f);
+}
+
+/* The group's victims leave, and it has their place, in the same run. */
+static void test_gang_preemption(void)
+{
+    struct bh_offline_options o = plain;
+    struct fixture f;
+
+    o.hooks.grouped = on_grouped;
+    fixture_init_with(&f, &o, GANG_GATES ",WorkloadAwarePreemption=true");
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put(&f, POD("x", "1", ", nodeName: n1, priority: 1", "")), 0);
+    CU_ASSERT_EQUAL(put_gang(&f, "2", ", priority: 100"), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("a")), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("b")), 0);
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "x"), "");
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "a"), "n1");
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "b"), "n1");
+    CU_ASSERT_EQUAL(f.tried, 2);
+    fixture_fini(&f);
+}
+
+/* An error that is the group's ends its members' wait: the same again would be the same again. */
+static void test_gang_of_two_profiles(void)
+{
+    static const char other[] =
+        "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: "
+        "[{schedulerName: default-scheduler}, {schedulerName: other}]}";
+    struct bh_offline_options o = plain;
+    struct bh_json *tree = NULL;
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    bh_offline_fini(&f.w);
+    bh_sched_config_free(f.config);
+    CU_ASSERT_FATAL(bh_yaml_parse(&f.a, other, strlen(other), 0, &tree, &f.err) == 0);
+    CU_ASSERT_FATAL(bh_sched_config_new(tree, &f.config, &f.err) == 0);
+    CU_ASSERT_FATAL(bh_feature_gates_parse(&f.gates, GANG_GATES, &f.err) == 0);
+    bh_sched_config_apply_gates(f.config, &f.gates);
+    o.config = f.config;
+    o.hooks = (struct bh_offline_hooks){.grouped = on_grouped, .arg = &f};
+    CU_ASSERT_FATAL(bh_offline_init(&f.w, &o, &f.err) == 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put_gang(&f, "2", ""), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_POD("a")), 0);
+    CU_ASSERT_EQUAL(put(&f, "{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: default, "
+                            "uid: b}, spec: {schedulerName: other, schedulingGroup: "
+                            "{podGroupName: g}, containers: [{name: c}]}}"),
+                    0);
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(f.said,
+                           "default/g 2: all pods in a single pod group should have the same "
+                           ".spec.schedulerName set, got: \"other\" and \"default-scheduler\"");
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_NONE);
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 0);
+    fixture_fini(&f);
+}
+
 BH_TESTS("simulator/offline", {"objects become what the engine and the queue want", test_objects},
          {"what cannot be read changes nothing", test_refused},
          {"attempts go on until nothing more can change", test_attempts},
@@ -469,4 +626,8 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"an owner's hooks are asked instead of the engine", test_hooks},
          {"what would make a pod fit is tried, and taken back", test_fixes_leave_no_trace},
          {"rebalancing leaves what drain would leave, and says why", test_rebalance_keeps},
-         {"room is made by moving pods that can be moved", test_make_room})
+         {"room is made by moving pods that can be moved", test_make_room},
+         {"a gang goes together, or stays", test_gang},
+         {"a gang goes into one topology domain", test_gang_placement},
+         {"a gang has the place of its victims", test_gang_preemption},
+         {"a gang of two profiles is an error", test_gang_of_two_profiles})
