@@ -59,15 +59,7 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
                       bool one_node, bool colour);
 
 /* ---- explain_group.c -------------------------------------------------------------------------
- * kind "PodGroupExplanation", apiVersion "berth/v1"
- *   group         {namespace, name, policy: "Gang" or "Basic", minCount, topologyKey}
- *   members       {known, onNodes, waiting: int}; onNodes: those on their way as well
- *   result        "Fits", "Preempts", "Unschedulable", "Gated", "Error", "Scheduled", "Empty"
- *   message       why
- *   placements[]  {name, nodes, placed: int, fits, chosen: bool, score, lack}, of a group with topology
- *   pods[]        of those that wait {name, state, node, message}
- *   fixesFor      the member that `fixes` is about, with the others where they have room
- */
+ * The document stands in simulator/offline/fixes.h. */
 int bh_explain_group(struct bh_arena *a, struct bh_observer *o, const char *ns, const char *name,
                      struct bh_json **ret_doc, struct bh_err *err);
 void bh_explain_print_group(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,

@@ -27,6 +27,7 @@ bh_console_fn bh_console_replay_get, bh_console_replay_post, bh_console_replay_p
 bh_console_fn bh_console_scenarios_post, bh_console_scenarios_get,
     bh_console_scenarios_delete;     /* scenarios.c */
 bh_console_fn bh_console_comparison; /* observe.c */
+bh_console_fn bh_console_podgroup;   /* podgroup.c */
 
 /* ---- life --------------------------------------------------------------------------------------
  * Order: parts[] in console.c. */

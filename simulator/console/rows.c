@@ -207,12 +207,13 @@ struct bh_json *bh_console_pod_row(struct bh_arena *a, const struct bh_sim_obj *
         a, begin(a, o, obj),
         "phase: %s, node: %s, nominated: %s, priority: %ld, scheduler: %s, ready: %i, "
         "deleting: %i, gated: %i, reason: %s, message: %s, owner: %s, cpu_milli: %ld, "
-        "memory_bytes: %ld, resources: %p, labels: %p",
+        "memory_bytes: %ld, resources: %p, labels: %p, group?: %s",
         o->phase, o->node_name, bh_json_get_str(status, "nominatedNodeName"),
         bh_json_get_i64(spec, "priority", 0), bh_json_get_str(spec, "schedulerName"),
         condition_is_true(obj, "Ready"), o->deleting, !*o->node_name && bh_console_gated(obj),
         bh_json_get_str(why, "reason"), bh_json_get_str(why, "message"), owner_of(a, obj),
-        x.cpu_milli, x.memory_bytes, more_of(a, &x), labels_of(a, obj));
+        x.cpu_milli, x.memory_bytes, more_of(a, &x), labels_of(a, obj),
+        bh_json_get_str(bh_json_get(spec, "schedulingGroup"), "podGroupName"));
 }
 
 struct bh_json *bh_console_node_row(struct bh_arena *a, const struct bh_sim_obj *o,

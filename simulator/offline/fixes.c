@@ -9,8 +9,8 @@
 
 /* ---- trying ---------------------------------------------------------------------------------- */
 
-static struct bh_json *patched(struct bh_fixes *f, const char *kind, const struct bh_json *doc,
-                               const struct bh_json *patch)
+struct bh_json *bh_fixes_patched(struct bh_fixes *f, const char *kind, const struct bh_json *doc,
+                                 const struct bh_json *patch)
 {
     struct bh_json *ret = NULL;
     struct bh_err err;
@@ -85,19 +85,19 @@ static struct bh_json *attempt(struct bh_fixes *f, struct bh_fix *x,
     struct undo undo[BH_FIX_OBJECTS] = {{0}};
     unsigned n = 0;
 
-    x->tree = patched(f, "Pod", f->pod, x->pod);
+    x->tree = bh_fixes_patched(f, "Pod", f->pod, x->pod);
     if (x->node && bh_fixes_rec(f, x->node_name)) {
         struct bh_json *was = bh_fixes_node(f, x->node_name);
         f->node_was =
             bh_memdup(bh_fixes_rec(f, x->node_name), bh_fixes_rec(f, x->node_name)->h.size);
-        (void)put(f, patched(f, "Node", was, x->node), &undo[n++]);
+        (void)put(f, bh_fixes_patched(f, "Node", was, x->node), &undo[n++]);
     }
     for (unsigned l = 0; l < 2; l++)
         bh_json_each(obj, l ? x->assumed : x->create)
             if (n < BH_FIX_OBJECTS)
                 (void)put(f, obj, &undo[n++]);
     struct bh_node_rec *was = f->node_was; /* the copy is freed when all is as it was */
-    struct bh_json *e = decide(f, x->tree);
+    struct bh_json *e = f->decide ? f->decide(f, x) : decide(f, x->tree);
     x->after = e;
     if (e && and)
         and(f, x);
@@ -171,6 +171,8 @@ static const char *outcome(struct bh_fixes *f, const struct bh_fix *x)
 
     if (!x->after)
         return "could not be asked";
+    if (f->decide)
+        return bh_json_get_text(x->after, "outcome");
     if (*node)
         return n > 1 ? bh_arena_printf(f->a, "fits: it would go to %s, one of %lld nodes", node, n)
                      : bh_arena_printf(f->a, "fits: it would go to %s", node);
@@ -203,30 +205,37 @@ static struct bh_json *describe(struct bh_fixes *f, struct bh_fix *x)
 
 static int rank(const struct bh_fix *x)
 {
-    return fits(x) ? (*bh_json_get_text(x->after, "nodeName") ? 3 : 2) : x->missing;
+    return fits(x) ? (bh_streq(bh_json_get_text(x->after, "result"), "Scheduled") ? 3 : 2)
+                   : x->missing;
+}
+
+struct bh_json *bh_fixes_try(struct bh_fixes *f)
+{
+    struct bh_json *list = bh_json_new(f->a, BH_JSON_ARRAY);
+    unsigned singles = f->n;
+    bool any = false;
+
+    for (unsigned i = 0; i < singles; i++) {
+        (void)attempt(f, &f->v[i], NULL);
+        any |= fits(&f->v[i]);
+    }
+    bool pairs = !any && singles;
+    for (unsigned i = 0; pairs && i < singles; i++)
+        (void)attempt(f, &f->v[i], pair_with);
+    for (unsigned i = singles; i < f->n; i++)
+        (void)attempt(f, &f->v[i], NULL);
+    for (int r = 3; r >= 0; r--)
+        for (unsigned i = 0; i < f->n; i++)
+            if (rank(&f->v[i]) == r && (r > 0 || i < singles))
+                bh_json_push(list, describe(f, &f->v[i]));
+    return bh_json_make(f->a, "tried: %u, pairs: %i, fixes: %p", f->n, pairs, list);
 }
 
 struct bh_json *bh_offline_fixes(struct bh_offline *w, struct bh_arena *a,
                                  const struct bh_json *pod, const struct bh_json *explanation)
 {
     struct bh_fixes f = {.w = w, .a = a, .pod = pod, .why = explanation};
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-    bool any = false;
 
     bh_fixes_think(&f);
-    unsigned singles = f.n;
-    for (unsigned i = 0; i < singles; i++) {
-        (void)attempt(&f, &f.v[i], NULL);
-        any |= fits(&f.v[i]);
-    }
-    bool pairs = !any && singles;
-    for (unsigned i = 0; pairs && i < singles; i++)
-        (void)attempt(&f, &f.v[i], pair_with);
-    for (unsigned i = singles; i < f.n; i++)
-        (void)attempt(&f, &f.v[i], NULL);
-    for (int r = 3; r >= 0; r--)
-        for (unsigned i = 0; i < f.n; i++)
-            if (rank(&f.v[i]) == r && (r > 0 || i < singles))
-                bh_json_push(list, describe(&f, &f.v[i]));
-    return bh_json_make(a, "tried: %u, pairs: %i, fixes: %p", f.n, pairs, list);
+    return bh_fixes_try(&f);
 }

@@ -6,6 +6,7 @@
  * fixes_think.c      which changes are worth trying, from the reasons of an explanation
  * fixes_missing.c    objects that the pod names and that are not there
  * fixes_commands.c   a change as commands for a shell
+ * fixes_group.c      the same changes for all members of a group
  */
 #ifndef BH_OFFLINE_FIXES_INT_H
 #define BH_OFFLINE_FIXES_INT_H
@@ -13,7 +14,7 @@
 #include "simulator/offline/fixes.h"
 
 #define BH_FIX_MAX     96u /* with pairs; more would not be read */
-#define BH_FIX_OBJECTS 8u  /* of one change */
+#define BH_FIX_OBJECTS 64u /* of one change */
 
 struct bh_fix {
     const char *text, *kind;      /* two of one kind make no pair */
@@ -32,7 +33,16 @@ struct bh_fixes {
     struct bh_node_rec *node_was; /* of the change in force */
     struct bh_fix v[BH_FIX_MAX];
     unsigned n;
+    /* With a group: how all of it comes out with x in force, instead of the pod alone: an explanation
+     * of the first member that has no room, with `result` and `outcome` for the group. */
+    struct bh_json *(*decide)(struct bh_fixes *f, const struct bh_fix *x);
+    void *arg;
 };
+/* Tries what is in v, in pairs if nothing helps alone; the document (fixes.h). */
+struct bh_json *bh_fixes_try(struct bh_fixes *f);
+/* NULL: it cannot be patched. */
+struct bh_json *bh_fixes_patched(struct bh_fixes *f, const char *kind, const struct bh_json *doc,
+                                 const struct bh_json *patch);
 
 struct bh_fix *bh_fixes_add(struct bh_fixes *f, const char *kind, const char *text);
 void bh_fixes_think(struct bh_fixes *f);

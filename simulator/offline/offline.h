@@ -62,7 +62,8 @@ struct bh_offline_try { /* an attempt that ended; valid during the call */
 /* Each may be NULL. None may call the world, but bind, evict and write may lead to
  * bh_offline_put() and bh_offline_del(). */
 struct bh_offline_hooks {
-    /* How the pod comes out, before anything follows from it; of a group's, in each placement. */
+    /* How the pod comes out, before anything follows from it; of a group's, the decision that
+     * counts, with the lists of BH_EXPLAIN only where it was tried in one placement. */
     void (*decided)(void *arg, const struct bh_pending *p, const struct bh_decision *d);
     /* After an attempt, before its victims are evicted. */
     void (*tried)(void *arg, const struct bh_offline_try *t);

@@ -138,7 +138,7 @@ expect "the event of one that has room" 'pod group is unschedulable, waiting for
 expect "explain: why the group waits" 'Result: +Unschedulable: .*pod group is unschedulable' explain podgroup/trio
 expect "... who has room" 't1 +has room +n[12]' explain podgroup/trio
 expect "... who has not" 't3 +no room +- +0/2 nodes are available: 2 Insufficient cpu' explain podgroup/trio
-expect "... what would help" 'For t3, with the others where they have room:' explain podgroup/trio
+expect "... what would help" 'For all of the group \(t3 stands for each member' explain podgroup/trio
 expect "... a node more; no eviction of other members" ';one more node like n1, without taints$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '[.fixes.fixes[] | select(.fits) | .text] | join(\";\")'"
 expect "... as a document" '^t3 no room$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '.pods[2] | .name + \" \" + .state'"
 check "no such group" fails 'there is no PodGroup "nobody" in namespace "default"' explain podgroup/nobody

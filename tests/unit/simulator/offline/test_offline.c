@@ -580,6 +580,68 @@ static void test_gang_preemption(void)
     fixture_fini(&f);
 }
 
+/* The fix with that text; "fits: ..." or what is still missing. */
+static const char *outcome_of(const struct bh_json *doc, const char *text)
+{
+    bh_json_each(x, bh_json_get_list(bh_json_get(doc, "fixes"), "fixes"))
+        if (bh_streq(bh_json_get_text(x, "text"), text))
+            return bh_json_get_text(x, "outcome");
+    return "not tried";
+}
+
+/* A gang of five on room for two: what would make all of it fit, and the world is as it was. */
+static void test_gang_fixes(void)
+{
+    struct bh_offline_options o = plain;
+    const char *objects[5];
+    struct bh_pending v[5];
+    struct bh_json *doc = NULL, *pod;
+    struct bh_offline_object x;
+    struct fixture f;
+
+    o.no_queue = true;
+    fixture_init_with(&f, &o, GANG_GATES);
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put_gang(&f, "5", ""), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        objects[i] = bh_arena_printf(
+            &f.a,
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"m%u\","
+            "\"namespace\":\"default\",\"uid\":\"m%u\"},\"spec\":{\"schedulerName\":"
+            "\"default-scheduler\",\"schedulingGroup\":{\"podGroupName\":\"g\"},"
+            "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]}}",
+            i, i);
+        CU_ASSERT_FATAL(bh_json_parse(&f.a, objects[i], strlen(objects[i]), 0, &pod, &f.err) == 0);
+        CU_ASSERT_FATAL(
+            bh_offline_read(f.w.engine, &f.a, &bh_kinds[BH_KIND_POD], pod, &x, &f.err) == 0);
+        v[i] = (struct bh_pending){.pod = x.pod, .shape = bh_engine_shape(f.w.engine, x.shape)};
+        bh_engine_waits(f.w.engine, &v[i], true);
+    }
+    const struct bh_offline_members m = {
+        .ns = "default", .name = "g", .v = v, .objects = objects, .n = 5};
+    CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &m, true, &doc, &f.err), 0);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "result"), "Unschedulable");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "fixesFor"), "m2");
+    CU_ASSERT_STRING_EQUAL(outcome_of(doc, "2 more nodes like n1, without taints"),
+                           "fits: all members have room");
+    CU_ASSERT_STRING_EQUAL(outcome_of(doc, "one more node like n1, without taints"),
+                           "still room for 4 of 5: 0/2 nodes are available: 2 Insufficient cpu.");
+    CU_ASSERT_STRING_EQUAL(outcome_of(doc, "500m cpu (half) instead of 1"),
+                           "still room for 4 of 5: 0/1 nodes are available: 1 Insufficient cpu.");
+    CU_ASSERT_EQUAL(put(&f, POD("low", "1", ", nodeName: n1, priority: -1", "")), 0);
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 1); /* nobody was left behind */
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n2")), 0);
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n3")), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &m, true, &doc, &f.err), 0);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "result"), "Fits");
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 1); /* and its members are taken back */
+    for (unsigned i = 0; i < 5; i++) {
+        bh_engine_waits(f.w.engine, &v[i], false);
+        bh_engine_shape_unref(f.w.engine, v[i].shape);
+    }
+    fixture_fini(&f);
+}
+
 /* An error that is the group's ends its members' wait: the same again would be the same again. */
 static void test_gang_of_two_profiles(void)
 {
@@ -630,4 +692,5 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"a gang goes together, or stays", test_gang},
          {"a gang goes into one topology domain", test_gang_placement},
          {"a gang has the place of its victims", test_gang_preemption},
+         {"what would make a whole gang fit is tried, and taken back", test_gang_fixes},
          {"a gang of two profiles is an error", test_gang_of_two_profiles})

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/offline/explain_group.c - why a group goes or waits, placement by placement and member by
+ * member, and what would make it fit
+ *
+ * The whole group is tried in the world's engine as the scheduler would try it, and taken back.
+ */
+#include <errno.h>
+
+#include "common/k8s/pod_group.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/explain/explain.h"
+#include "simulator/offline/fixes.h"
+
+struct group {
+    struct bh_offline *w;
+    struct bh_arena *a;
+    const struct bh_offline_members *m;
+    struct bh_pod_group spec;
+    struct bh_group_try *try;
+    uint32_t n;
+};
+
+static int find_group(struct group *g, struct bh_err *err)
+{
+    const K8s__PodGroup *m =
+        (const void *)bh_engine_get_object(g->w->engine, BH_KIND_PODGROUP, g->m->ns, g->m->name);
+
+    if (!m)
+        return bh_err_set(err, -ENOENT, "there is no PodGroup \"%s\" in namespace \"%s\"",
+                          g->m->name, g->m->ns);
+    return bh_pod_group_read(m, &g->spec, err);
+}
+
+/* ---- the document ---------------------------------------------------------------------------- */
+
+static struct bh_json *placements(const struct group *g, const struct bh_group_result *r)
+{
+    struct bh_json *list = bh_json_new(g->a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < r->n_placements; i++) {
+        const struct bh_placement_try *t = &r->placements[i];
+        bh_json_push(list, bh_json_make(g->a,
+                                        "name: %s, nodes: %u, placed: %u, fits: %i, chosen?: %i, "
+                                        "score?: %ld, lack?: %s",
+                                        t->name, t->nodes, t->placed, t->fits, t->chosen,
+                                        (long)t->score, t->lack));
+    }
+    return list;
+}
+
+static const char *state_of(const struct bh_group_try *t, bool goes)
+{
+    if (!t->decided)
+        return "not tried";
+    if (t->node == BH_SYM_NONE)
+        return "no room";
+    return t->preempts ? "would preempt" : goes ? "goes" : "has room";
+}
+
+static struct bh_json *members(const struct group *g, bool goes)
+{
+    struct bh_json *list = bh_json_new(g->a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_group_try *t = &g->try[i];
+        const bool room = t->node != BH_SYM_NONE;
+        bh_json_push(
+            list, bh_json_make(g->a, "name: %s, state: %s, node?: %s, message?: %s",
+                               bh_rec_text(t->pod.pod, t->pod.pod->name).p, state_of(t, goes),
+                               room ? bh_sym_text(bh_engine_symtab(g->w->engine), t->node) : NULL,
+                               room ? NULL : t->decision.message));
+    }
+    return list;
+}
+
+static void add_fixes(struct group *g, const struct bh_group_result *r, struct bh_json *doc)
+{
+    uint32_t lacks = 0;
+
+    while (lacks < g->n && g->try[lacks].node != BH_SYM_NONE)
+        lacks++;
+    struct bh_json *fixes =
+        lacks < g->n ? bh_offline_group_fixes(g->w, g->a, g->m, g->try, r) : NULL;
+    if (fixes)
+        bh_json_add(g->a, doc, "fixesFor: %s, fixes: %p",
+                    bh_rec_text(g->try[lacks].pod.pod, g->try[lacks].pod.pod->name).p, fixes);
+}
+
+static bool is_gated(struct group *g, struct bh_json *doc)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_status *s = bh_engine_pre_enqueue(g->w->engine, &g->try[i].pod);
+        if (!s)
+            continue;
+        bh_json_add(g->a, doc, "result: Gated, message: %s", bh_status_message(g->a, s));
+        return true;
+    }
+    return false;
+}
+
+static void try_it(struct group *g, bool fixes, struct bh_json *doc)
+{
+    struct bh_group_result r;
+
+    bh_engine_schedule_group(g->w->engine, g->try, g->n, 0, g->w->now_ns, &r);
+    const bool goes = r.code == BH_SUCCESS;
+    bh_json_add(g->a, doc, "result: %s, message?: %s, placements?: %p, pods: %p",
+                goes                 ? "Fits"
+                : r.waiting          ? "Preempts"
+                : r.code == BH_ERROR ? "Error"
+                                     : "Unschedulable",
+                r.message, g->spec.topology_key ? placements(g, &r) : NULL, members(g, goes));
+    for (uint32_t i = g->n; i-- > 0;)
+        if (g->try[i].assumed)
+            bh_offline_give_back(g->w, &g->try[i].pod, g->try[i].node);
+    if (fixes && !goes && !r.waiting)
+        add_fixes(g, &r, doc);
+}
+
+/* How many members are known, and on nodes or on their way. */
+static void count(const struct group *g, uint32_t *ret_known, uint32_t *ret_scheduled)
+{
+    const struct bh_group *known = g->n ? bh_engine_group_of(g->w->engine, &g->m->v[0]) : NULL;
+
+    *ret_known = known ? bh_group_all(known) : 0;
+    *ret_scheduled = known ? bh_group_scheduled(known) : 0;
+}
+
+int bh_offline_explain_group(struct bh_offline *w, struct bh_arena *a,
+                             const struct bh_offline_members *m, bool fixes,
+                             struct bh_json **ret_doc, struct bh_err *err)
+{
+    struct group g = {.w = w, .a = a, .m = m, .n = m->n};
+    uint32_t known, scheduled;
+    int rc = find_group(&g, err);
+
+    if (rc < 0)
+        return rc;
+    g.try = bh_arena_new_array(a, struct bh_group_try, g.n + 1);
+    for (uint32_t i = 0; i < g.n; i++)
+        g.try[i].pod = m->v[i];
+    count(&g, &known, &scheduled);
+    struct bh_json *doc = bh_json_make(
+        a,
+        "kind: PodGroupExplanation, apiVersion: " BH_EXPLAIN_API
+        ", group: {namespace: %s, name: %s, policy: %s, minCount?: %d, topologyKey?: %s}, "
+        "members: {known: %u, onNodes: %u, waiting: %u}",
+        m->ns, m->name, g.spec.min_count == BH_GROUP_NOT_A_GANG ? "Basic" : "Gang",
+        g.spec.min_count, g.spec.topology_key, known, scheduled, g.n);
+    if (!g.n)
+        bh_json_add(a, doc, "result: %s, message: 'no pod of it waits for a node'",
+                    g.spec.scheduled ? "Scheduled" : "Empty");
+    else if (!is_gated(&g, doc))
+        try_it(&g, fixes, doc);
+    *ret_doc = doc;
+    return 0;
+}
