@@ -73,6 +73,14 @@ GUEST_IMPORT("k8s.io/scheduler", "result.cluster_events") /* enqueue */
 void guest_events(const void *events, uint32_t n);
 GUEST_IMPORT("k8s.io/klog", "log") /* severity: 0 information, 1 warning, 2 error */
 void guest_log(int32_t severity, const char *text, uint32_t n);
+/* kvs: key, value, key ..., a NUL behind each; none of them empty. */
+GUEST_IMPORT("k8s.io/klog", "logs")
+void guest_log_with(int32_t severity, const char *text, uint32_t n, const char *kvs,
+                    uint32_t n_kvs);
+GUEST_IMPORT("k8s.io/klog", "severity") /* args.logSeverity: below it nothing is written */
+int32_t guest_log_severity(void);
+GUEST_IMPORT("k8s.io/scheduler", "handle.eventrecorder.eventf") /* guest_record() is easier */
+void guest_event_json(const char *json, uint32_t n);
 /* By a waiting pod's uid. *ret: was it waiting? */
 GUEST_IMPORT("k8s.io/scheduler", "handle.reject_waiting_pod")
 void guest_reject(const char *uid, uint32_t n, uint64_t *ret, uint32_t limit);
@@ -174,5 +182,137 @@ static inline bool guest_is(const void *p, uint32_t n, const char *text)
         if (s[i] != text[i])
             return false;
     return !text[n];
+}
+/* Down through messages, the first field of each number: guest_path(pod, GUEST_METADATA, META_NAME, 0)
+ * and so on; 0 ends. false: there is none. */
+#define guest_path(m, f, ...) guest_walk(m, (const uint32_t[]){__VA_ARGS__, 0}, f)
+static inline bool guest_walk(struct guest_message m, const uint32_t *numbers,
+                              struct guest_field *f)
+{
+    for (;; numbers++, m = guest_open(f->bytes, f->n))
+        if (!guest_find(m, *numbers, f))
+            return false;
+        else if (!numbers[1])
+            return true;
+        else if (f->wire != 2)
+            return false;
+}
+/* An entry of a map of texts, as of labels: map is its field number in the message. */
+static inline bool guest_entry(struct guest_message m, uint32_t map, const char *key,
+                               struct guest_field *value)
+{
+    struct guest_field e, k;
+
+    while (guest_next(&m, &e))
+        if (e.number == map && e.wire == 2 && guest_find(guest_open(e.bytes, e.n), 1, &k) &&
+            guest_is(k.bytes, k.n, key))
+            return guest_find(guest_open(e.bytes, e.n), 2, value);
+    return false;
+}
+/* A label of a Pod or a Node. */
+static inline bool guest_label(struct guest_message object, const char *key,
+                               struct guest_field *value)
+{
+    struct guest_field metadata;
+
+    return guest_find(object, 1, &metadata) &&
+           guest_entry(guest_open(metadata.bytes, metadata.n), 11, key, value);
+}
+/* Field numbers that guests want most; all of them: k8s.io/api/core/v1/generated.proto. */
+enum {
+    GUEST_METADATA = 1, /* of Pod and Node */
+    GUEST_SPEC = 2,
+    GUEST_STATUS = 3,
+    GUEST_META_NAME = 1, /* of metadata */
+    GUEST_META_NAMESPACE = 3,
+    GUEST_META_UID = 5,
+    GUEST_META_RESOURCE_VERSION = 6,
+    GUEST_META_LABELS = 11, /* maps of texts: guest_entry() */
+    GUEST_META_ANNOTATIONS = 12,
+    GUEST_POD_CONTAINERS = 2, /* of a pod's spec, repeated */
+    GUEST_POD_NODE_SELECTOR = 7,
+    GUEST_POD_NODE_NAME = 10,
+    GUEST_POD_TOLERATIONS = 22,
+    GUEST_POD_PRIORITY = 25,
+    GUEST_CONTAINER_NAME = 1,
+    GUEST_CONTAINER_IMAGE = 2,
+    GUEST_CONTAINER_RESOURCES = 8, /* limits 1, requests 2: a map to a message with a text 1 */
+    GUEST_NODE_UNSCHEDULABLE = 4,  /* of a node's spec */
+    GUEST_NODE_TAINTS = 5,
+    GUEST_NODE_CAPACITY = 1, /* of a node's status */
+    GUEST_NODE_ALLOCATABLE = 2,
+};
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+/* What an Event is about: texts out of its object, which need no NUL. */
+struct guest_about {
+    const char *kind; /* "Pod" or "Node" */
+    struct guest_field name, namespace_, uid, version;
+};
+/* Of the protobuf that guest_current_pod() or guest_node() gave. */
+static inline struct guest_about guest_about(const char *kind, const void *object, uint32_t n)
+{
+    struct guest_about a = {.kind = kind};
+    struct guest_field f, m;
+
+    if (!guest_find(guest_open(object, n), GUEST_METADATA, &m))
+        return a;
+    struct guest_message metadata = guest_open(m.bytes, m.n);
+    if (guest_find(metadata, GUEST_META_NAME, &f))
+        a.name = f;
+    if (guest_find(metadata, GUEST_META_NAMESPACE, &f))
+        a.namespace_ = f;
+    if (guest_find(metadata, GUEST_META_UID, &f))
+        a.uid = f;
+    if (guest_find(metadata, GUEST_META_RESOURCE_VERSION, &f))
+        a.version = f;
+    return a;
+}
+struct guest_text {
+    char *p;
+    uint32_t n, max;
+};
+static inline void guest_add(struct guest_text *t, const void *p, uint32_t n, bool quoted)
+{
+    const char *s = p, hex[] = "0123456789abcdef";
+
+    for (uint32_t i = 0; i < n && t->n + 6 < t->max; i++) {
+        bool control = quoted && (uint8_t)s[i] < 32,
+             escape = quoted && (s[i] == '"' || s[i] == '\\');
+        if (control || escape)
+            t->p[t->n++] = '\\';
+        for (const char *u = "u00"; control && *u; u++)
+            t->p[t->n++] = *u;
+        if (control)
+            t->p[t->n++] = hex[s[i] >> 4];
+        t->p[t->n++] = control ? hex[s[i] & 15] : s[i];
+    }
+}
+static inline void guest_member(struct guest_text *t, const char *key, const void *p, uint32_t n)
+{
+    guest_add(t, key, guest_length(key), false);
+    guest_add(t, p, n, true);
+}
+/* reason and action: words such as "Refused" and "Filtering". The scheduler writes the Event; of many at once
+ * from one guest it drops some. */
+static inline void guest_record(const struct guest_about *a, bool warning, const char *reason,
+                                const char *action, const char *note)
+{
+    static char json[4096];
+    struct guest_text t = {json, 0, sizeof json - 4};
+
+    guest_member(&t, "{\"RegardingReference\":{\"APIVersion\":\"v1\",\"Kind\":\"", a->kind,
+                 guest_length(a->kind));
+    guest_member(&t, "\",\"Name\":\"", a->name.bytes, a->name.n);
+    guest_member(&t, "\",\"Namespace\":\"", a->namespace_.bytes, a->namespace_.n);
+    guest_member(&t, "\",\"UID\":\"", a->uid.bytes, a->uid.n);
+    guest_member(&t, "\",\"ResourceVersion\":\"", a->version.bytes, a->version.n);
+    guest_member(&t, "\"},\"Eventtype\":\"", warning ? "Warning" : "Normal", warning ? 7 : 6);
+    guest_member(&t, "\",\"Reason\":\"", reason, guest_length(reason));
+    guest_member(&t, "\",\"Action\":\"", action, guest_length(action));
+    guest_member(&t, "\",\"Note\":\"", note, guest_length(note));
+    t.max = sizeof json + 4; /* what closes it always fits */
+    guest_add(&t, "\"}", 2, false);
+    guest_event_json(json, t.n);
 }
 #endif
