@@ -83,4 +83,13 @@ void bh_progress_patient(struct bh_progress *p); /* the same; silent when it is 
 void bh_progress_draw(struct bh_progress *p, uint64_t done, uint64_t total, const char *fmt, ...)
     BH_PRINTF(4, 5);
 void bh_progress_end(struct bh_progress *p);
+
+/* ---- guests.c: WebAssembly guests of the running scheduler ------------------------------------- */
+/* As it tells them (scheduler/wasm/guest.h), an empty list when it does not run; in a. */
+struct bh_json;
+struct bh_arena;
+int bh_cli_guests(const char *runtime_dir, struct bh_arena *a, struct bh_json **ret,
+                  struct bh_err *err);
+/* A table, and the last trap of each that had one; nothing when there are none. */
+void bh_cli_add_guests(struct bh_buf *out, const struct bh_json *guests);
 #endif

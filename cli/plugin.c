@@ -246,7 +246,7 @@ int bh_cmd_plugins(int argc, char **argv)
     struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
     struct bh_buf out = {0};
-    struct bh_json *v = NULL;
+    struct bh_json *v = NULL, *guests = NULL;
     struct bh_err err = {0};
     BH_CLEANUP(bh_freep) char *text = NULL;
     BH_CLEANUP(bh_freep) char *path = NULL;
@@ -257,13 +257,20 @@ int bh_cmd_plugins(int argc, char **argv)
     if (rc != 0)
         return bh_cli_usage(ALL, rc, &err);
     rc = bh_cli_find_dir(ALL, runtime, dir, &err);
+    if (rc == 0)
+        rc = bh_cli_guests(dir, &a, &guests, &err);
     if (rc < 0)
         return bh_cli_fail(ALL, &err);
     path = bh_asprintf("%s/" BH_NATIVE_INVENTORY, dir);
     rc = bh_read_file(path, ARGS_MAX, &text, &n);
-    if (rc == -ENOENT) {
+    if (rc == -ENOENT && !guests->c.n) {
         fprintf(stderr, "No plugins are loaded: the configuration names built-in ones only.\n");
         return BH_EXIT_OK;
+    }
+    if (rc == -ENOENT) { /* guests only */
+        text = bh_asprintf("{\"pid\":%d,\"plugins\":[]}", (int)getpid());
+        n = strlen(text);
+        rc = 0;
     }
     rc = rc < 0 ? bh_err_set(&err, rc, "%s: %s", path, strerror(-rc))
                 : bh_json_parse(&a, text, n, BH_JSON_STRICT, &v, &err);
@@ -275,15 +282,18 @@ int bh_cmd_plugins(int argc, char **argv)
     for (struct bh_json *p = bh_json_first(bh_json_get(v, "plugins")); p; p = p->next)
         measured |= add_measured(&a, dir, p);
     if (bh_streq(output, "json")) {
+        bh_json_set(&a, v, "guests", guests);
         bh_json_write_pretty(&out, v);
         bh_buf_addc(&out, '\n');
-    } else {
+    } else if (bh_json_get(v, "plugins")->c.n) {
         bh_grid_heading(&g, 0, "NAME", "VERSION", "STATE", ">CRASHES", "FAST", "POINTS",
                         measured ? "MEASURED" : "FILE", measured ? "FILE" : NULL, NULL);
         bh_json_each(p, bh_json_get(v, "plugins"))
             plugin_row(&g, p, measured);
         bh_grid_print(&g, &out, 0, bh_colour_wanted(STDOUT_FILENO));
     }
+    if (!bh_streq(output, "json"))
+        bh_cli_add_guests(&out, guests);
     return bh_cli_print(ALL, &out);
 }
 

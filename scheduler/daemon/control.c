@@ -11,6 +11,7 @@
 #include "common/k8s/pod_group.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/daemon/daemon.h"
+#include "scheduler/wasm/guest.h"
 
 #define ARENA_MAX_BYTES ((size_t)64 << 20)
 #define PAGE_TEXT_MAX   1024u
@@ -271,6 +272,14 @@ static char *feature_gates(struct bh_control *c)
     return bh_arena_strdup(&c->arena, bh_buf_str(&b));
 }
 
+static char *guests(struct bh_control *c)
+{
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    bh_json_write(&b, bh_guests_json(&c->arena));
+    return bh_arena_strdup(&c->arena, bh_buf_str(&b));
+}
+
 static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     r->id = q->id;
@@ -285,6 +294,7 @@ static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__
         m->in_force = c->config_text;
         m->in_force_json = c->config_json;
         m->feature_gates = feature_gates(c);
+        m->guests_json = guests(c);
         m->has_tie_break_first = true;
         m->tie_break_first = c->d->o.tie_break == BH_TIE_FIRST;
         r->config = m;

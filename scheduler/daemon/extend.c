@@ -42,11 +42,30 @@ static void on_ready(uv_poll_t *h, int status, int events)
     (void)h, (void)status, (void)events; /* wakes the loop; the turn serves */
 }
 
+/* About an object that the guest names; who leads no longer tells nothing. */
+static void on_guest_event(void *arg, const struct bh_guest_event *e)
+{
+    struct bh_sched_daemon *d = arg;
+
+    if (!bh_sched_leads(d))
+        return;
+    struct bh_work *w = bh_work_new(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(e->namespace_),
+                                    bh_str_c(e->name), bh_str_c(e->uid ? e->uid : ""));
+    w->item.node = e->of_node ? bh_strdup(e->name) : NULL;
+    bh_work_event(w, e->type, e->reason, e->action, bh_strdup(e->note),
+                  *e->profile   ? e->profile
+                  : d->o.config ? d->o.config->profiles[0].scheduler_name
+                                : "default-scheduler",
+                  e->resource_version);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
 void bh_sched_extenders_start(struct bh_sched_daemon *d)
 {
     int fd = bh_engine_extenders_fd(d->engine);
 
     bh_guest_set_metrics(d->metrics);
+    bh_guest_set_events(on_guest_event, d);
     if (fd < 0)
         return;
     bh_engine_extenders_metrics(d->engine, d->metrics);
@@ -57,6 +76,7 @@ void bh_sched_extenders_start(struct bh_sched_daemon *d)
 
 void bh_sched_extenders_stop(struct bh_sched_daemon *d)
 {
+    bh_guest_set_events(NULL, NULL);
     if (d->extenders.type == UV_POLL)
         uv_close((uv_handle_t *)&d->extenders, NULL);
 }

@@ -47,4 +47,21 @@ void bh_guest_start(void);
 /* berth_wasm_*, of the engine's thread that answers scrapes. */
 struct bh_metrics;
 void bh_guest_set_metrics(struct bh_metrics *m);
+
+/* ---- for people ---- */
+/* The guests of this process and what they did: an array of {name, url, sha256, bytes, hooks: [{name,
+ * calls, traps, microseconds}], calls, traps, microseconds, memoryBytes, instances, events, eventsDropped,
+ * lastTrap}. In the engine's thread. */
+struct bh_json *bh_guests_json(struct bh_arena *a);
+
+/* What a guest tells about a pod or a node, through the original's event recorder. Texts are the
+ * callee's for the call. */
+struct bh_guest_event {
+    const char *plugin, *profile; /* profile: the pod's scheduler name */
+    bool of_node;
+    const char *namespace_, *name, *uid, *resource_version; /* the last two: NULL = not said */
+    const char *type, *reason, *action, *note;              /* checked: an API server takes them */
+};
+/* Who writes them; fn NULL: nobody, they are lines in the log. In the engine's thread. */
+void bh_guest_set_events(void (*fn)(void *arg, const struct bh_guest_event *e), void *arg);
 #endif

@@ -27,8 +27,14 @@ struct bh_guest_plugin {
     uint32_t hooks; /* bits of those it exports */
     unsigned needs; /* of whole objects, enum bh_ext_need */
     /* ---- for metrics; the engine's thread ---- */
-    uint64_t calls[BH_GUEST_HOOKS], traps[BH_GUEST_HOOKS];
+    uint64_t calls[BH_GUEST_HOOKS], traps[BH_GUEST_HOOKS], ns[BH_GUEST_HOOKS];
     uint32_t instances, pages; /* pages: the most that one has had */
+    /* ---- for people; the engine's thread ---- */
+    char *url, sha256[65];
+    char last_trap[256];
+    uint64_t events, events_dropped;
+    double events_left; /* that it may still record, as of events_ns */
+    uint64_t events_ns;
 };
 /* args as the original's plugin configuration, and what else there is to set. */
 struct bh_guest_args {
@@ -97,6 +103,10 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
 void bh_guest_keep(struct bh_guest_run *r);
 void bh_guest_release(struct bh_guest *g, struct bh_str uid);
 void bh_guest_fini(struct bh_guest *g);
+
+/* ---- event.c: what guests record -------------------------------------------------------------- */
+/* EventMessage of the original. false: bh_wasm_fail() was told. */
+bool bh_guest_eventf(struct bh_guest_run *r, struct bh_str json);
 
 /* ---- host.c, wasi.c: what guests may import --------------------------------------------------- */
 extern const struct bh_wasm_host bh_guest_host[], bh_guest_wasi[];

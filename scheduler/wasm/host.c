@@ -369,29 +369,12 @@ static bool get_waiting_pod(struct bh_wasm *w, void *user, uint64_t *v)
     return give(w, v, 2, p, n, memory);
 }
 
-/* Written to the log: a plugin has no way to the API server. */
 static bool eventf(struct bh_wasm *w, void *user, uint64_t *v)
 {
-    struct bh_guest_run *r = user;
-    struct bh_json *e = NULL;
-    struct bh_err err = {0};
     struct bh_str s;
-    struct bh_arena a = {0};
 
-    if (!said(w, v, 0, &s))
-        return bh_wasm_fail(w, "out of memory reading event");
-    bh_arena_init(&a, (size_t)1 << 20);
-    bool good = bh_json_parse(&a, s.p, s.n, 0, &e, &err) == 0 && e->type == BH_JSON_OBJECT;
-    if (good)
-        bh_log_info(
-            "Event of a guest", bh_kv_s("plugin", r->g->of->name),
-            bh_kv_s("object", bh_json_get_text(bh_json_get(e, "RegardingReference"), "Name")),
-            bh_kv_s("type", bh_json_get_text(e, "Eventtype")),
-            bh_kv_s("reason", bh_json_get_text(e, "Reason")),
-            bh_kv_s("action", bh_json_get_text(e, "Action")),
-            bh_kv_s("note", bh_json_get_text(e, "Note")));
-    bh_arena_fini(&a);
-    return good || bh_wasm_fail(w, "event: %s", *err.msg ? err.msg : "an object is needed");
+    return said(w, v, 0, &s) ? bh_guest_eventf(user, s)
+                             : bh_wasm_fail(w, "out of memory reading event");
 }
 
 /* ---- klog ------------------------------------------------------------------------------------ */

@@ -207,7 +207,9 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     r->normalized = NULL;
     r->value = 0;
     struct bh_guest_plugin *p = r->g->of;
+    uint64_t began = bh_mono_ns();
     enum bh_wasm_trap trap = bh_wasm_call(r->w, p->func[hook], &r->value);
+    p->ns[hook] += bh_mono_ns() - began;
     p->calls[hook]++;
     p->traps[hook] += trap != BH_WASM_DONE;
     p->pages = BH_MAX(p->pages, bh_wasm_pages(r->w));
@@ -222,6 +224,7 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     bh_buf_addf(&text, "wasm: %s error: ", bh_guest_exports[hook].name);
     add_error(r, &text);
     bh_wasm_add_trap(r->w, &text);
+    snprintf(p->last_trap, sizeof p->last_trap, "%s", bh_buf_str(&text));
     forget(r);
     return bh_arena_strndup(a, bh_buf_str(&text), text.n);
 }

@@ -9,6 +9,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 
 #include "common/base/metrics.h"
@@ -156,6 +157,16 @@ static int read_guest(const char *url, char **ret, size_t *ret_n, struct bh_err 
                       rc == -EISDIR ? "read" : "open", url + 7, why);
 }
 
+static void digest_of(const void *p, size_t n, char out[static 65])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    bool ok = EVP_Digest(p, n, digest, NULL, EVP_sha256(), NULL) == 1;
+
+    bh_assert(ok);
+    for (unsigned i = 0; i < 32; i++)
+        snprintf(out + (size_t)2 * i, 3, "%02x", digest[i]);
+}
+
 /* Which objects it can ask for. */
 static unsigned needs_of(const struct bh_wasm_module *m)
 {
@@ -213,6 +224,7 @@ static void drop(struct bh_guest_plugin *p)
     bh_wasm_unload(p->m);
     free(p->bytes);
     free(p->name);
+    free(p->url);
     free(p);
 }
 
@@ -226,6 +238,8 @@ static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, str
     if ((rc = find_hooks(p, err)) < 0)
         return rc;
     p->needs = needs_of(p->m);
+    p->url = bh_strdup(args->url);
+    digest_of(p->bytes, p->n_bytes, p->sha256);
     if ((rc = bh_guest_events(p, args, &events, err)) < 0)
         return rc;
     bh_guest_describe(p, events);
@@ -335,4 +349,42 @@ void bh_guest_set_metrics(struct bh_metrics *m)
     bh_metric_new(m, BH_GAUGE, "berth_wasm_instances", "Instances of WebAssembly guests.", "plugin",
                   NULL, 0);
     bh_metrics_on_scrape(m, on_scrape, m);
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+static void add_hooks(struct bh_arena *a, const struct bh_guest_plugin *p, struct bh_json *to)
+{
+    uint64_t calls = 0, traps = 0, ns = 0;
+    struct bh_json *hooks = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (unsigned h = 0; h < BH_GUEST_HOOKS; h++) {
+        if (!(p->hooks & BH_GUEST_BIT(h)))
+            continue;
+        bh_json_append(a, hooks, "name: %s, calls: %lu, traps: %lu, microseconds: %lu",
+                       bh_guest_exports[h].name, p->calls[h], p->traps[h], p->ns[h] / 1000);
+        calls += p->calls[h];
+        traps += p->traps[h];
+        ns += p->ns[h];
+    }
+    bh_json_add(a, to, "hooks: %p, calls: %lu, traps: %lu, microseconds: %lu", hooks, calls, traps,
+                ns / 1000);
+}
+
+struct bh_json *bh_guests_json(struct bh_arena *a)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    pthread_mutex_lock(&all.lock);
+    for (const struct bh_guest_plugin *p = all.first; p; p = p->next) {
+        struct bh_json *o = bh_json_append(a, list, "name: %s, url: %s, sha256: %s, bytes: %zu",
+                                           p->name, p->url, p->sha256, p->n_bytes);
+        add_hooks(a, p, o);
+        bh_json_add(a, o, "memoryBytes: %zu, instances: %u, events: %lu, eventsDropped: %lu",
+                    p->pages * BH_WASM_PAGE, p->instances, p->events, p->events_dropped);
+        if (*p->last_trap)
+            bh_json_add(a, o, "lastTrap: %s", p->last_trap);
+    }
+    pthread_mutex_unlock(&all.lock);
+    return list;
 }

@@ -137,7 +137,7 @@ static int change(const char *runtime_dir, const char *text, size_t n, struct bh
     struct bh_err ignored = {0};
     struct bh_ask k;
     char path[180];
-    size_t before_n;
+    size_t before_n = 0;
     int rc = open_scheduler(runtime_dir, &k, err);
 
     snprintf(path, sizeof(path), "%s/scheduler.yaml", runtime_dir ? runtime_dir : "");
@@ -223,6 +223,29 @@ static void run_get(struct bh_console_job *j, void *arg)
 void bh_console_config_get(struct bh_console_req *c)
 {
     bh_console_work(c, run_get, release, job_of(c->r));
+}
+
+/* What the scheduler says of its guests, as it says it. */
+static void run_guests(struct bh_console_job *j, void *arg)
+{
+    const struct config_job *k = arg;
+    const Berth__ControlReply *r = NULL;
+    struct bh_err err = {0};
+    struct bh_ask ask;
+    int rc = open_scheduler(k->runtime_dir, &ask, &err);
+
+    rc = rc < 0 ? rc : bh_ask_for(&ask, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, &err);
+    if (rc < 0)
+        bh_console_job_fail(j, 503, NULL, 0, "%s", err.msg);
+    else
+        bh_buf_addf(bh_console_job_body(j, 200, NULL), "{\"items\":%s}",
+                    r->config && r->config->guests_json ? r->config->guests_json : "[]");
+    bh_ask_close(&ask);
+}
+
+void bh_console_guests(struct bh_console_req *c)
+{
+    bh_console_work(c, run_guests, release, job_of(c->r));
 }
 
 static void run_post(struct bh_console_job *j, void *arg)

@@ -46,6 +46,7 @@ static const struct route {
     {BERTH_PREFIX, "DELETE", "scenarios", 2, 2, bh_console_scenarios_delete},
     {BERTH_PREFIX, "GET", "comparison", 1, 1, bh_console_comparison},
     {BERTH_PREFIX, "POST", "podgroup", 1, 1, bh_console_podgroup},
+    {BERTH_PREFIX, "GET", "guests", 1, 1, bh_console_guests},
     {NULL, NULL, NULL, 0, 0, NULL}, /* the end */
 };
 

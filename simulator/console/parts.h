@@ -10,6 +10,7 @@
 
 /* ---- handlers (docs/simulator-api.md) -------------------------------------------------------- */
 bh_console_fn bh_console_config_get, bh_console_config_post;  /* config.c */
+bh_console_fn bh_console_guests;                              /* config.c */
 bh_console_fn bh_console_reset, bh_console_export;            /* reset.c, export.c */
 bh_console_fn bh_console_import, bh_console_manifest;         /* import.c */
 bh_console_fn bh_console_list_watch, bh_console_watch;        /* stream.c */

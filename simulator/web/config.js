@@ -48,11 +48,13 @@ class ConfigScreen {
     this.effective = new YamlEditor({readOnly: true, label: 'Effective configuration'});
     this.diff = h('div', {});
     this.past = h('div', {});
+    this.guests = h('div', {});
     const side = tabs([
       {id: 'diff', title: 'Against running', body: h('div', {class: 'panel sidepane'}, this.diff)},
       {id: 'effective', title: 'Effective', body: h('div', {class: 'col sidepane'}, this.effective.el)},
-      {id: 'past', title: 'Roll back', body: this.past}
-    ]);
+      {id: 'past', title: 'Roll back', body: this.past},
+      {id: 'guests', title: 'Guests', body: h('div', {class: 'panel sidepane'}, this.guests)}
+    ], {onSelect: (id) => id === 'guests' && this.showGuests()});
     el.append(
         h('div', {class: 'row wrap'},
           h('span', {class: 'muted'},
@@ -183,5 +185,28 @@ class ConfigScreen {
     ];
     const none = note('', 'Nothing was applied in this session.');
     replace(this.past, past.length ? h('div', {class: 'panel'}, plainTable(columns, past)) : none);
+  }
+
+  // WebAssembly guests that run, and what they did so far.
+  async showGuests() {
+    let items;
+    try {
+      items = (await fetchJSON('/berth/v1/guests')).items;
+    } catch (e) {
+      replace(this.guests, errorNote(e));
+      return;
+    }
+    const each = (g) => g.hooks.map((k) => k.name).join(', ');
+    const columns = [
+      {title: 'Guest', cell: (g) => h('span', {title: `${g.url}\nsha256 ${g.sha256}`}, g.name)},
+      {title: 'Hooks', cell: each},
+      {title: 'Calls', align: 'right', cell: (g) => fmt.count(g.calls)},
+      {title: 'Traps', align: 'right', cell: (g) => h('span', {title: g.lastTrap || ''}, fmt.count(g.traps))},
+      {title: 'µs a call', align: 'right', cell: (g) => (g.calls ? (g.microseconds / g.calls).toFixed(2) : '')},
+      {title: 'MiB', align: 'right', cell: (g) => (g.memoryBytes / 1048576).toFixed(1)},
+      {title: 'Instances', align: 'right', cell: (g) => fmt.count(g.instances)}
+    ];
+    const none = note('', 'No WebAssembly guests run: args.guestURL of a plugin names one (docs/wasm.md).');
+    replace(this.guests, items.length ? plainTable(columns, items) : none);
   }
 }

@@ -96,6 +96,13 @@ static int32_t act(const char *hook)
         sink = deeper(1);
     } else if (starts(w, "exit")) {
         proc_exit(3);
+    } else if (starts(w, "event")) {
+        uint32_t n = guest_current_pod(object, sizeof object);
+        struct guest_about pod = guest_about("Pod", object, n <= sizeof object ? n : 0);
+        for (int32_t i = starts(w, "events") ? 1000 : 1; i > 0; i--)
+            guest_record(&pod, true, "Wished", "Wishing", "a \"note\"\t100%");
+    } else if (starts(w, "noevent")) {
+        guest_event_json("{\"Eventtype\":\"Strange\"}", 23);
     } else if (*w == '-' || (*w >= '0' && *w <= '9')) {
         guest_reason(hook, guest_length(hook));
         return number(w);

@@ -283,6 +283,77 @@ static void test_endless(void)
     fx_fini(&f);
 }
 
+/* ---- what people see ------------------------------------------------------------------------- */
+
+struct heard {
+    unsigned n;
+    char last[256];
+};
+static void hear(void *arg, const struct bh_guest_event *e)
+{
+    struct heard *h = arg;
+
+    h->n++;
+    snprintf(h->last, sizeof h->last, "%s %s %s%s/%s %s %s %s %s: %s", e->plugin, e->profile,
+             e->of_node ? "node " : "", e->namespace_, e->name, e->uid ? e->uid : "-", e->type,
+             e->reason, e->action, e->note);
+}
+
+static const struct bh_json *of_wish(struct fx *f)
+{
+    bh_json_each(p, bh_guests_json(&f->arena))
+        if (bh_streq(bh_json_get_text(p, "name"), "Wish"))
+            return p;
+    return NULL;
+}
+
+static void test_events(void)
+{
+    struct heard h = {0};
+    struct fx f;
+
+    if (absent())
+        return;
+    begin(&f, "prescore=event");
+    bh_guest_set_events(hear, &h);
+    CU_ASSERT(decide(&f, "p")->node != BH_SYM_NONE);
+    CU_ASSERT(h.n >= 1);
+    FX_STR(h.last,
+           "Wish default-scheduler default/p uid-p Warning Wished Wishing: a \"note\"\t100%");
+    fx_fini(&f);
+    h.n = 0;
+    begin(&f, "prescore=noevent");
+    CU_ASSERT(decide(&f, "p")->node != BH_SYM_NONE);
+    CU_ASSERT(h.n == 0);
+    fx_fini(&f);
+    begin(&f, "prescore=events");
+    CU_ASSERT(decide(&f, "p")->node != BH_SYM_NONE);
+    CU_ASSERT(h.n > 0 && h.n < 1000);
+    CU_ASSERT(bh_json_get_i64(of_wish(&f), "eventsDropped", 0) > 0);
+    bh_guest_set_events(NULL, NULL);
+    fx_fini(&f);
+}
+
+static void test_told(void)
+{
+    struct fx f;
+
+    if (absent())
+        return;
+    begin(&f, "filter=panic");
+    int64_t traps = bh_json_get_i64(of_wish(&f), "traps", 0);
+    (void)decide(&f, "p");
+    const struct bh_json *p = of_wish(&f), *first = bh_json_at(bh_json_get(p, "hooks"), 0);
+    FX_STR(bh_json_get_text(p, "url"), url);
+    CU_ASSERT(strlen(bh_json_get_text(p, "sha256")) == 64);
+    FX_STR(bh_json_get_text(first, "name"), "enqueue");
+    CU_ASSERT(bh_json_get_i64(first, "calls", 0) >= 1);
+    CU_ASSERT(bh_json_get_i64(p, "traps", 0) > traps);
+    CU_ASSERT(bh_json_get_i64(p, "memoryBytes", 0) >= (int64_t)BH_WASM_PAGE);
+    HAS(bh_json_get_text(p, "lastTrap"), "wasm: filter error: panic!");
+    fx_fini(&f);
+}
+
 /* ---- guests that are refused ----------------------------------------------------------------- */
 
 #define M(text)     (text), sizeof(text) - 1
@@ -378,4 +449,5 @@ static void test_refused(void)
 
 BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_answers},
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
-         {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused})
+         {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
+         {"Events", test_events}, {"told to people", test_told})

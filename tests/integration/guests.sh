@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# WebAssembly guests beyond their decisions (plugins.sh): what people see of them, Events.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+build=$(realpath "$(dirname "$BERTH_BIN")")
+wish=$build/tests/guests/wish.wasm
+if [ ! -e "$wish" ]; then
+    skip "WebAssembly guests" "they are not built: clang and wasm-ld are needed"
+    exit
+fi
+node() { # name
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}\n' "$1"
+}
+pod() { # name profile
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulerName: %s, containers: [{name: c, image: i}]}\n' "$@"
+}
+guest() { # plugin, wishes
+    printf '%s\n  plugins: {multiPoint: {enabled: [{name: %s}]}}\n' "- schedulerName: ${1,,}" "$1"
+    printf '  pluginConfig: [{name: %s, args: {guestURL: "file://%s", guestConfig: "%s", hookTimeout: 1m}}]\n' "$1" "$wish" "$2"
+}
+{
+    printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: default-scheduler\n'
+    guest Traps filter=panic
+    guest Tells 'filter=node postbind=event'
+} >"$work/config.yaml"
+command -v kubectl >/dev/null || { skip "a running scheduler" "no kubectl"; exit 0; }
+k() { kubectl --cache-dir "$work/cache" "$@"; }
+start_up --binders 1 --no-example --config "$work/config.yaml" || exit 1
+{ node n1; pod t1 traps; pod e1 tells; } | k create -f - >/dev/null
+plugins() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" "$@"; }
+says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
+eventually "one traps" 30 says t1 'wasm: filter error: panic!'
+recorded() { k get events -o json | jq -r '.items[] | select(.reason == "Wished") | "\(.type) \(.involvedObject.kind) \(.involvedObject.name) \(.reportingComponent): \(.message)"'; }
+wished() { recorded | grep -q '^Warning Pod e1 tells: a "note".100%$'; }
+eventually "an Event that a guest records is written by a binder" 30 wished
+expect "berth plugins shows guests" '^Traps +[0-9]+ +[1-9][0-9]* .* enqueue,prefilter,' plugins
+expect "and why the last call trapped" 'Last trap of Traps:' plugins
+check "as JSON" jq -e --arg sum "$(sha256sum <"$wish" | cut -d' ' -f1)" \
+    '.guests[] | select(.name == "Tells") | .events == 1 and .eventsDropped == 0 and .sha256 == $sum and .instances >= 1' <(plugins -o json)
+server=$(k config view --minify -o 'jsonpath={.clusters[0].cluster.server}')
+page() { curl -fsS "$server/berth/v1/guests" | jq -r '.items[].name'; }
+expect "the page is told as well" '^Tells$' page
