@@ -3,14 +3,15 @@
  * nodenumber.c - NodeNumber as a guest: a pod and a node whose names end in the same digit belong
  * together
  *
- * Config "reverse": those that do not. Config "strict": others are no candidates at all.
+ * Config "reverse": those that do not. Config "strict": others are no candidates at all. Config
+ * "digit": ten times the node's digit, whatever the pod is (plugins/nodenumber, `berth bench plugins`).
  */
 #include "guest.h"
 
 static char name[254];
 static uint8_t pod[1 << 20]; /* the memory is the instance's own */
 static int digit;            /* of the pod; -1: it has none */
-static bool reverse, strict;
+static bool reverse, strict, ten;
 
 static int last_digit(const void *text, uint32_t n)
 {
@@ -27,8 +28,11 @@ GUEST_HOOK(prefilter, int32_t)
 
     reverse = n <= sizeof config && guest_is(config, n, "reverse");
     strict = n <= sizeof config && guest_is(config, n, "strict");
-    n = guest_current_pod(pod, sizeof pod);
+    ten = n <= sizeof config && guest_is(config, n, "digit");
     digit = -1;
+    if (ten)
+        return GUEST_SUCCESS;
+    n = guest_current_pod(pod, sizeof pod);
     if (n > sizeof pod)
         return guest_status(GUEST_ERROR, "the pod has more than 1 MiB");
     if (guest_find(guest_open(pod, n), 1, &metadata) &&
@@ -53,5 +57,10 @@ GUEST_HOOK(filter, int32_t)
 
 GUEST_HOOK(score, int64_t)
 {
+    if (ten) {
+        uint32_t n = guest_current_node_name(name, sizeof name);
+        int of_node = n <= sizeof name ? last_digit(name, n) : -1;
+        return guest_scored(of_node > 0 ? 10 * of_node : 0, GUEST_SUCCESS);
+    }
     return guest_scored(digit >= 0 && fits() != reverse ? 100 : 0, GUEST_SUCCESS);
 }

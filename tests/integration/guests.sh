@@ -19,6 +19,8 @@ guest() { # plugin, wishes
     printf '%s\n  plugins: {multiPoint: {enabled: [{name: %s}]}}\n' "- schedulerName: ${1,,}" "$1"
     printf '  pluginConfig: [{name: %s, args: {guestURL: "file://%s", guestConfig: "%s", hookTimeout: 1m}}]\n' "$1" "$wish" "$2"
 }
+expect "what loading one costs" 'wish.wasm: [0-9]+ bytes, loaded in [0-9.]+ ms of CPU$' "$BERTH_BIN/berth" bench plugins --load-guest "$wish"
+check "of a file that is no guest" status 1 "$BERTH_BIN/berth" bench plugins --load-guest "$0"
 {
     printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: default-scheduler\n'
     guest Traps filter=panic

@@ -93,6 +93,7 @@ expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/
 # ---- measured: all forms keep the fast path
 "$BERTH_BIN/berth" bench plugins --plugin-dir "$build/plugins" >"$work/measured" 2>&1
 check "each form on each size" test "$(grep -cE ' 100.0%$' "$work/measured")" = 9
+[ ! -e "$build/plugins/wasm/nodenumber.wasm" ] || expect "and a guest" ' 5000 +guest, interpreted +[0-9.]+ +[0-9.]+ +[1-9]' cat "$work/measured"
 expect "no plugin to measure" 'berth bench plugins: .*"NodeNumberRows" does not exist' any "$BERTH_BIN/berth" bench plugins --plugin-dir "$work/none"
 
 # ---- digests
