@@ -75,6 +75,8 @@ struct bh_guest_run {
     struct bh_guest *g;
     struct bh_wasm *w;
     struct bh_buf uid; /* of the pod whose hooks it runs */
+    struct bh_buf
+        pod; /* its object as it was at Reserve: who is bound is no pending pod any more */
     struct bh_buf out; /* what the hook wrote to stdout and stderr */
     bool exited;       /* proc_exit() */
     uint32_t exit_code;
@@ -100,7 +102,7 @@ int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_er
  * of the trap, in a, and r is gone. */
 const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a);
 /* From now on it is that pod's alone. */
-void bh_guest_keep(struct bh_guest_run *r);
+void bh_guest_keep(struct bh_guest_run *r, const struct bh_call *c);
 void bh_guest_release(struct bh_guest *g, struct bh_str uid);
 void bh_guest_fini(struct bh_guest *g);
 

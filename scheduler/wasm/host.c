@@ -78,6 +78,8 @@ static bool give_pod(struct bh_guest_run *r, uint64_t *v, const struct bh_pod_in
         p = bh_ext_whole_pod(whole(r), bh_rec_uid(pod->rec), &n);
     if (p)
         return give(r->w, v, 0, p, n, memory);
+    if (pod == r->c->pod && r->pod.n)
+        return give(r->w, v, 0, r->pod.p, r->pod.n, memory);
     ns = bh_rec_text(pod->rec, pod->rec->namespace_);
     name = bh_rec_text(pod->rec, pod->rec->name);
     return bh_wasm_fail(r->w, "the object of pod %.*s/%.*s is not known", (int)ns.n, ns.p,

@@ -27,7 +27,7 @@ static void run_free(struct bh_guest_run *r)
 {
     if (!r)
         return;
-    struct bh_buf *all[] = {&r->uid,        &r->out,       &r->reason,
+    struct bh_buf *all[] = {&r->uid,        &r->pod,       &r->out,   &r->reason,
                             &r->node_names, &r->nominated, &r->events};
     for (unsigned i = 0; i < BH_ARRAY_LEN(all); i++)
         bh_buf_fini(all[i]);
@@ -112,13 +112,19 @@ static void forget(struct bh_guest_run *r)
     run_free(r);
 }
 
-void bh_guest_keep(struct bh_guest_run *r)
+void bh_guest_keep(struct bh_guest_run *r, const struct bh_call *c)
 {
     struct bh_guest *g = r->g;
+    struct bh_ext *x = g->env.ext ? *g->env.ext : NULL;
+    size_t n = 0;
 
     if (g->cycle != r)
         return;
     g->cycle = NULL;
+    const void *pod =
+        x && g->of->needs & BH_EXT_NEED_PENDING ? bh_ext_whole_pod(x, uid_of(c), &n) : NULL;
+    if (pod)
+        bh_buf_add(&r->pod, pod, n);
     struct bh_guest_run *was = bh_map_put(&g->bound, r->uid.p, r->uid.n, r);
     if (was != r)
         run_free(was);
@@ -164,6 +170,7 @@ static struct bh_guest_run *take(struct bh_call *c, const struct bh_status **ret
         *ret_why = bh_status_new(c->arena, BH_ERROR, g->of->name, "%s", err.msg);
         return NULL;
     }
+    bh_buf_reset(&g->cycle->pod);
     bh_buf_reset(&g->cycle->uid);
     bh_buf_add(&g->cycle->uid, uid.p, uid.n);
     g->n_scored = 0;

@@ -256,7 +256,7 @@ static const struct bh_status *reserve(struct bh_call *c, bh_sym node)
     struct bh_guest_run *r;
 
     if (!s && (r = bh_guest_of(c, false, &s)))
-        bh_guest_keep(r);
+        bh_guest_keep(r, c);
     return s;
 }
 

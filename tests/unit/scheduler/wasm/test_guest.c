@@ -93,6 +93,14 @@ static const struct bh_decision *decide(struct fx *f, const char *name)
         CU_ASSERT(h_ &&strstr(h_, w_));                                                            \
     } while (0)
 
+static const struct bh_json *of_wish(struct fx *f)
+{
+    bh_json_each(p, bh_guests_json(&f->arena))
+        if (bh_streq(bh_json_get_text(p, "name"), "Wish"))
+            return p;
+    return NULL;
+}
+
 /* ---- what it may do -------------------------------------------------------------------------- */
 
 static void test_decides(void)
@@ -233,6 +241,29 @@ static void test_binding(void)
     }
 }
 
+/* The watch may tell of the binding before a binder does: the pod's object is gone by then. */
+static void test_bound_already(void)
+{
+    struct bh_bind_order order = {0};
+    struct fx f;
+
+    if (absent())
+        return;
+    begin(&f, "postbind=event");
+    int64_t before = bh_json_get_i64(of_wish(&f), "traps", 0),
+            events = bh_json_get_i64(of_wish(&f), "events", 0);
+    const struct bh_pending p = pending(&f, "p");
+    bh_sym node = bh_engine_schedule(f.e, &p, 0, TIME)->node;
+    CU_ASSERT(bh_engine_assume(f.e, &p, node) == 0);
+    CU_ASSERT(bh_engine_reserve(f.e, &p, node) == NULL);
+    bh_engine_put_raw(f.e, BH_KIND_POD, "uid-p", NULL, 0);
+    CU_ASSERT(bh_engine_bind(f.e, &p, node, &order) == NULL);
+    (void)bh_engine_post_bind(f.e, &p, fx_text(&f, node));
+    CU_ASSERT(bh_json_get_i64(of_wish(&f), "traps", 0) == before);
+    CU_ASSERT(bh_json_get_i64(of_wish(&f), "events", 0) == events + 1);
+    fx_fini(&f);
+}
+
 /* ---- traps ----------------------------------------------------------------------------------- */
 
 static void test_traps(void)
@@ -297,14 +328,6 @@ static void hear(void *arg, const struct bh_guest_event *e)
     snprintf(h->last, sizeof h->last, "%s %s %s%s/%s %s %s %s %s: %s", e->plugin, e->profile,
              e->of_node ? "node " : "", e->namespace_, e->name, e->uid ? e->uid : "-", e->type,
              e->reason, e->action, e->note);
-}
-
-static const struct bh_json *of_wish(struct fx *f)
-{
-    bh_json_each(p, bh_guests_json(&f->arena))
-        if (bh_streq(bh_json_get_text(p, "name"), "Wish"))
-            return p;
-    return NULL;
 }
 
 static void test_events(void)
@@ -450,4 +473,5 @@ static void test_refused(void)
 BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_answers},
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
-         {"Events", test_events}, {"told to people", test_told})
+         {"bound already", test_bound_already}, {"Events", test_events},
+         {"told to people", test_told})
