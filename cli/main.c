@@ -3,6 +3,7 @@
  * cli/main.c - `berth`: the one command a person types
  */
 #include "cli/cli.h"
+#include "common/api/download.h"
 #include "scheduler/native/native.h"
 #include "scheduler/wasm/guest.h"
 
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
 {
     bh_native_start(&(struct bh_native_options){0}, tell_plugin);
     bh_guest_start();
+    bh_guest_set_sources(&(struct bh_guest_sources){.download = bh_download});
     if (argc > 1 && bh_streq(argv[1], "--version"))
         return version(argc, argv);
     return bh_cli_dispatch(

@@ -4,6 +4,7 @@
  */
 #include "common/base/log.h"
 #include "common/base/loop.h"
+#include "common/wasm/store.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/native/native.h"
 #include "scheduler/wasm/guest.h"
@@ -11,7 +12,8 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define START_AGAIN (-2) /* no exit status */
+#define START_AGAIN (-2)                  /* no exit status */
+#define GUESTS_NS   UINT64_C(30000000000) /* a start waits so long for what berth-watcher downloads */
 
 static const struct bh_opt_usage usage = {
     .program = "berth-scheduler",
@@ -140,8 +142,13 @@ static int work(const struct options *o)
             return BH_EXIT_FAIL;
         }
     }
+    BH_CLEANUP(bh_freep) char *store = *to ? NULL : bh_asprintf("%s/" BH_WASM_STORE, dir);
+    struct bh_guest_sources guests = {.store = store, .wait_ns = GUESTS_NS};
+    bh_guest_set_sources(&guests);
     if (bh_sched_config_load_logged(path, &cfg) < 0)
         return BH_EXIT_FAIL;
+    guests.wait_ns = 0; /* a configuration that is read again does not stop decisions */
+    bh_guest_set_sources(&guests);
     bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
     bh_sched_config_apply_flags(cfg, &o->flags);
     if (*to) {

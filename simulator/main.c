@@ -10,6 +10,7 @@
 #include "scheduler/decisions/recorder.h"
 #include "scheduler/native/native.h"
 #include "scheduler/wasm/guest.h"
+#include "common/wasm/store.h"
 #include "simulator/console/observe.h"
 #include "simulator/server/kubeconfig_out.h"
 #include "simulator/server/server.h"
@@ -314,6 +315,11 @@ int main(int argc, char **argv)
                 bh_streq(d.args.log_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
     bh_native_start(&(struct bh_native_options){0}, tell_plugin);
     bh_guest_start();
+    BH_CLEANUP(bh_freep) char *store = NULL;
+    if (d.args.sim.runtime_dir) { /* what the watcher of this berth up has downloaded */
+        store = bh_asprintf("%s/" BH_WASM_STORE, d.args.sim.runtime_dir);
+        bh_guest_set_sources(&(struct bh_guest_sources){.store = store});
+    }
     uv_loop_init(&d.loop);
     rc = start(&d, &err);
     if (rc < 0)

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/loop.h"
 #include "common/base/notify.h"
+#include "watcher/guests.h"
 
 static const struct bh_opt_usage usage = {
     .program = "berth-watcher",
@@ -31,6 +32,7 @@ struct program {
     struct bh_watcher *watcher;
     struct bh_signals *signals;
     struct bh_keepalive *keepalive;
+    struct bh_guests *guests;
     int exit_code;
 };
 
@@ -107,6 +109,7 @@ static int run(struct program *p, struct options *o, struct bh_err *err)
     bh_log_info("Started", bh_kv_s("server", o->setup.api->server),
                 bh_kv_s("kubeconfig", o->setup.api->source), bh_kv_s("runtime_dir", runtime_dir),
                 bh_kv_u("metrics_port", bh_watcher_metrics_port(p->watcher)));
+    p->guests = bh_guests_new(&p->loop, o->flags.config, runtime_dir);
     p->signals = bh_signals_new(&p->loop, on_stop, on_reload, p);
     uv_run(&p->loop, UV_RUN_DEFAULT);
     return 0;
@@ -137,6 +140,7 @@ int main(int argc, char **argv)
         p.exit_code = BH_EXIT_FAIL;
     }
     bh_keepalive_close(p.keepalive);
+    bh_guests_free(p.guests);
     bh_watcher_free(p.watcher);
     bh_signals_close(p.signals);
     bh_loop_drain_close(&p.loop);

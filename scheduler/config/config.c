@@ -148,6 +148,7 @@ static int declare_guests(struct bh_config_ctx *x, struct bh_sched_config *c,
     if (!bh_plugin_declare_guest)
         return 0;
     bh_json_each(profile, bh_json_get(tree, "profiles")) {
+        const char *of = bh_json_get_text(profile, "schedulerName"); /* without defaults yet */
         bh_json_each(e, bh_json_get(profile, "pluginConfig")) {
             const struct bh_json *args = bh_config_present(e, "args");
             const char *name = bh_json_get_text(e, "name");
@@ -160,7 +161,7 @@ static int declare_guests(struct bh_config_ctx *x, struct bh_sched_config *c,
                 return bh_config_fail(x, args,
                                       "initializing profiles: creating profile for scheduler name "
                                       "%s: initializing plugin \"%s\": %s",
-                                      bh_json_get_text(profile, "schedulerName"), name, err.msg);
+                                      *of ? of : "default-scheduler", name, err.msg);
             c->whole_objects |= (unsigned)needs;
         }
     }

@@ -13,6 +13,8 @@
 #ifndef BH_GUEST_H
 #define BH_GUEST_H
 
+#include <stdatomic.h>
+
 #include "common/wasm/wasm.h"
 #include "scheduler/framework/plugin.h"
 
@@ -44,6 +46,18 @@ const char *bh_guest_signature(const char *type);
 
 /* From now on configurations may name guests. Before there are threads. */
 void bh_guest_start(void);
+/* Where those with a URL of http or https come from. Without any of it they are refused. Texts and
+ * buffers are the caller's, for ever. */
+struct bh_buf;
+struct bh_guest_sources {
+    const char *store; /* folder that berth-watcher fills (common/wasm/store.h), NULL = none */
+    /* How long a configuration waits for it: a scheduler that starts may be there first. */
+    uint64_t wait_ns;
+    /* For programs that have a network themselves, where the store has none: bh_download(). */
+    int (*download)(const char *url, size_t max, const atomic_bool *stop, struct bh_buf *ret,
+                    struct bh_err *err);
+};
+void bh_guest_set_sources(const struct bh_guest_sources *s);
 /* berth_wasm_*, of the engine's thread that answers scrapes. */
 struct bh_metrics;
 void bh_guest_set_metrics(struct bh_metrics *m);

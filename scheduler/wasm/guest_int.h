@@ -39,6 +39,7 @@ struct bh_guest_plugin {
 /* args as the original's plugin configuration, and what else there is to set. */
 struct bh_guest_args {
     const char *url, *config; /* config: NULL = "" */
+    char sha256[65];          /* that the file has to have; "" = any */
     int32_t severity;
     const char **argv;
     uint32_t argc;

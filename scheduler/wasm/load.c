@@ -9,12 +9,16 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <openssl/evp.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <time.h>
 
 #include "common/base/metrics.h"
 #include "common/base/opt.h"
+#include "common/wasm/store.h"
 #include "scheduler/wasm/guest_int.h"
+
+#define LOOK_NS 20000000
 
 #define MAIN_HOOKS                                                                                 \
     (BH_GUEST_BIT(BH_GUEST_FILTER) | BH_GUEST_BIT(BH_GUEST_SCORE) |                                \
@@ -37,6 +41,7 @@ static struct {
     pthread_mutex_t lock;
     struct bh_guest_plugin *first;
     const struct bh_plugin *(*others)(const char *name);
+    struct bh_guest_sources sources;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- args ------------------------------------------------------------------------------------ */
@@ -102,7 +107,7 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
     const struct bh_wasm_limits limits = BH_WASM_LIMITS;
     const struct bh_json *severity = bh_json_get(args, "logSeverity"),
                          *argv = bh_json_get(args, "args");
-    const char *timeout = NULL;
+    const char *timeout = NULL, *digest = NULL;
     int64_t level = bh_json_get_i64(args, "logSeverity", INT64_MIN);
 
     *ret = (struct bh_guest_args){.timeout_ns = (int64_t)limits.call_ns};
@@ -111,6 +116,8 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
         rc = read_text(name, args, "guestConfig", &ret->config, err);
     if (rc == 0)
         rc = read_text(name, args, "hookTimeout", &timeout, err);
+    if (rc == 0)
+        rc = read_text(name, args, "guestDigest", &digest, err);
     if (rc == 0 && severity && severity->type != BH_JSON_NULL &&
         (level < INT32_MIN || level > INT32_MAX))
         rc = wrong_type(name, severity, "logSeverity", "int32", err);
@@ -122,49 +129,117 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
                         "failed to decode into %s PluginConfig: hookTimeout \"%s\" is no duration "
                         "above 0, as \"50ms\"",
                         name, timeout);
+    if (rc == 0 && digest && bh_wasm_digest_read(digest, ret->sha256) < 0)
+        rc = bh_err_set(err, -EINVAL,
+                        "failed to decode into %s PluginConfig: guestDigest \"%s\" is not sha256: "
+                        "and 64 hexadecimal digits",
+                        name, digest);
     ret->severity = level == INT64_MIN ? 0 : (int32_t)level;
     return rc;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int read_guest(const char *url, char **ret, size_t *ret_n, struct bh_err *err)
+static int unread(const char *url, struct bh_err *err, int rc, const char *fmt, ...)
+    BH_PRINTF(4, 5);
+static int unread(const char *url, struct bh_err *err, int rc, const char *fmt, ...)
 {
-    const char *colon = strchr(url, ':');
-    int scheme = (int)(colon ? colon - url : 0);
+    char why[sizeof err->msg];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    return bh_err_set(err, rc, "wasm: error reading guestURL %s: %s", url, why);
+}
+
+static int read_named(const struct bh_guest_args *args, char **ret, size_t *ret_n,
+                      struct bh_err *err)
+{
+    const char *path = args->url + strlen("file://");
+    int rc = bh_read_file(path, BH_WASM_BYTES_MAX, ret, ret_n);
+    char why[128];
+
+    if (rc == 0 && *args->sha256)
+        rc = bh_wasm_digest_check(*ret, *ret_n, args->sha256, err);
+    if (rc == 0)
+        return 0;
+    if (rc == -EBADMSG)
+        return unread(args->url, err, rc, "%s", err->msg);
+    snprintf(why, sizeof why, "%s", strerror(-rc)); /* as Go says it */
+    why[0] = (char)tolower((unsigned char)why[0]);
+    return unread(args->url, err, rc, "%s %s: %s", rc == -EISDIR ? "read" : "open", path, why);
+}
+
+/* What berth-watcher has put there; it may be at it. */
+static int read_stored(const struct bh_guest_args *args, char **ret, size_t *ret_n,
+                       struct bh_err *err)
+{
+    const struct bh_guest_sources *from = &all.sources;
+    const uint64_t end = bh_mono_ns() + from->wait_ns;
+    const int64_t since = bh_wall_ns() / 1000000000;
+    char *failure = NULL;
+    int rc;
+
+    while ((rc = bh_wasm_store_get(from->store, args->sha256, ret, ret_n, err)) == -ENOENT) {
+        failure = bh_wasm_store_failure(from->store, args->sha256, from->wait_ns ? since : 0);
+        if (failure || bh_mono_ns() >= end)
+            break;
+        (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    if (rc == -ENOENT)
+        rc = unread(args->url, err, rc, "%s",
+                    failure ? failure : "berth-watcher has not downloaded it yet");
+    else if (rc < 0)
+        rc = unread(args->url, err, rc, "%s", err->msg);
+    free(failure);
+    return rc;
+}
+
+static int read_remote(const struct bh_guest_args *args, char **ret, size_t *ret_n,
+                       struct bh_err *err)
+{
+    const struct bh_guest_sources *from = &all.sources;
+    struct bh_buf b = {0};
+
+    if (!*args->sha256)
+        return unread(args->url, err, -EINVAL,
+                      "guestDigest is required with it: \"sha256:\" and 64 hexadecimal digits, as "
+                      "sha256sum prints them");
+    if (!from->download && !from->store)
+        return unread(args->url, err, -EOPNOTSUPP, "this program does not download guests");
+    if (!from->download)
+        return read_stored(args, ret, ret_n, err);
+    int rc = from->download(args->url, BH_WASM_BYTES_MAX, NULL, &b, err);
+    if (rc == 0)
+        rc = bh_wasm_digest_check(bh_buf_str(&b), b.n, args->sha256, err);
+    if (rc < 0) {
+        bh_buf_fini(&b);
+        return unread(args->url, err, rc, "%s", err->msg);
+    }
+    *ret = bh_memdup(bh_buf_str(&b), b.n + 1);
+    *ret_n = b.n;
+    bh_buf_fini(&b);
+    return 0;
+}
+
+static int read_guest(const struct bh_guest_args *args, char **ret, size_t *ret_n,
+                      struct bh_err *err)
+{
+    const char *url = args->url ? args->url : "", *colon = strchr(url, ':');
 
     if (!*url)
         return bh_err_set(err, -EINVAL, "wasm: guestURL is required");
     if (!colon)
-        return bh_err_set(err, -EINVAL, "wasm: error reading guestURL %s: invalid URL: %s", url,
-                          url);
+        return unread(url, err, -EINVAL, "invalid URL: %s", url);
     if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
-        return bh_err_set(err, -EOPNOTSUPP,
-                          "wasm: error reading guestURL %s: the scheduler has no network: download "
-                          "the guest and name the file, file://PATH",
-                          url);
+        return read_remote(args, ret, ret_n, err);
     if (strncmp(url, "file://", 7) != 0)
-        return bh_err_set(err, -EINVAL,
-                          "wasm: error reading guestURL %s: unsupported URL scheme: %.*s", url,
-                          scheme, url);
-    int rc = bh_read_file(url + 7, BH_WASM_BYTES_MAX, ret, ret_n);
-    if (rc == 0)
-        return 0;
-    char why[128];
-    snprintf(why, sizeof why, "%s", strerror(-rc)); /* as Go says it */
-    why[0] = (char)tolower((unsigned char)why[0]);
-    return bh_err_set(err, rc, "wasm: error reading guestURL %s: %s %s: %s", url,
-                      rc == -EISDIR ? "read" : "open", url + 7, why);
-}
-
-static void digest_of(const void *p, size_t n, char out[static 65])
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    bool ok = EVP_Digest(p, n, digest, NULL, EVP_sha256(), NULL) == 1;
-
-    bh_assert(ok);
-    for (unsigned i = 0; i < 32; i++)
-        snprintf(out + (size_t)2 * i, 3, "%02x", digest[i]);
+        return unread(url, err, -EINVAL, "unsupported URL scheme: %.*s%s", (int)(colon - url), url,
+                      strncmp(url, "oci:", 4) == 0
+                          ? ": images are not read, name the module's file or its http(s) URL"
+                          : "");
+    return read_named(args, ret, ret_n, err);
 }
 
 /* Which objects it can ask for. */
@@ -239,7 +314,7 @@ static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, str
         return rc;
     p->needs = needs_of(p->m);
     p->url = bh_strdup(args->url);
-    digest_of(p->bytes, p->n_bytes, p->sha256);
+    bh_wasm_digest(p->bytes, p->n_bytes, p->sha256);
     if ((rc = bh_guest_events(p, args, &events, err)) < 0)
         return rc;
     bh_guest_describe(p, events);
@@ -258,7 +333,7 @@ static struct bh_guest_plugin *known(const char *name)
 static int declare_locked(const char *name, const struct bh_guest_args *args, struct bh_err *err)
 {
     struct bh_guest_plugin *p = known(name), *neu = bh_calloc(1, sizeof *neu);
-    int rc = read_guest(args->url ? args->url : "", &neu->bytes, &neu->n_bytes, err);
+    int rc = read_guest(args, &neu->bytes, &neu->n_bytes, err);
 
     neu->name = bh_strdup(name);
     if (rc == 0 && p &&
@@ -308,6 +383,13 @@ void bh_guest_start(void)
         all.others = bh_plugin_find_more;
     bh_plugin_find_more = find;
     bh_plugin_declare_guest = declare;
+}
+
+void bh_guest_set_sources(const struct bh_guest_sources *s)
+{
+    pthread_mutex_lock(&all.lock);
+    all.sources = *s;
+    pthread_mutex_unlock(&all.lock);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */

@@ -15,30 +15,56 @@ node() { # name
 pod() { # name profile
     printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulerName: %s, containers: [{name: c, image: i}]}\n' "$@"
 }
-guest() { # plugin, wishes
+guest() { # plugin, wishes, URL, digest
     printf '%s\n  plugins: {multiPoint: {enabled: [{name: %s}]}}\n' "- schedulerName: ${1,,}" "$1"
-    printf '  pluginConfig: [{name: %s, args: {guestURL: "file://%s", guestConfig: "%s", hookTimeout: 1m}}]\n' "$1" "$wish" "$2"
+    printf '  pluginConfig: [{name: %s, args: {guestURL: "%s", guestConfig: "%s", hookTimeout: 1m%s}}]\n' "$1" "${3:-file://$wish}" "$2" "${4:+, guestDigest: \"$4\"}"
 }
+# One that lies on a server: berth-watcher downloads it, berth-scheduler has no need of a network.
+serve='import http.server, os, sys
+os.chdir(sys.argv[1])
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+open("port", "w").write(str(s.server_port))
+s.serve_forever()'
+mkdir "$work/web"
+cp "$wish" "$work/web/served.wasm"
+python3 -c "$serve" "$work/web" 2>"$work/web.log" &
+also_stop=$!
+wait_for_file "$work/web/port" || exit 1
+url=http://127.0.0.1:$(<"$work/web/port")/served.wasm
+sum=$(sha256sum <"$wish" | cut -d' ' -f1)
+head=$'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: default-scheduler\n'
+refused() { # name, text, guest's URL, digest
+    { printf '%s' "$head"; guest Bad '' "$3" "$4"; } >"$work/bad.yaml"
+    expect "refused: $1" "$2" bash -c '! "$1" config check "$2"' - "$BERTH_BIN/berth" "$work/bad.yaml"
+}
+refused "not what is wanted" "served.wasm: its digest is sha256:$sum, wanted is sha256:${sum//?/0}" "$url" "sha256:${sum//?/0}"
+refused "not pinned" 'guestDigest is required with it' "$url" ''
+refused "not there" 'received 404 status code' "$url.gz" "sha256:$sum"
+refused "a file with another digest" 'wish.wasm: its digest is sha256:' "file://$wish" "sha256:${sum//?/1}"
+refused "an image" 'unsupported URL scheme: oci: images are not read' oci://x/y "sha256:$sum"
 expect "what loading one costs" 'wish.wasm: [0-9]+ bytes, loaded in [0-9.]+ ms of CPU$' "$BERTH_BIN/berth" bench plugins --load-guest "$wish"
 check "of a file that is no guest" status 1 "$BERTH_BIN/berth" bench plugins --load-guest "$0"
 {
-    printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: default-scheduler\n'
+    printf '%s' "$head"
+    guest Served filter=2 "$url" "sha256:$sum"
     guest Traps filter=panic
     guest Tells 'filter=node postbind=event'
 } >"$work/config.yaml"
 command -v kubectl >/dev/null || { skip "a running scheduler" "no kubectl"; exit 0; }
 k() { kubectl --cache-dir "$work/cache" "$@"; }
 start_up --binders 1 --no-example --config "$work/config.yaml" || exit 1
-{ node n1; pod t1 traps; pod e1 tells; } | k create -f - >/dev/null
+{ node n1; pod t1 traps; pod e1 tells; pod s1 served; } | k create -f - >/dev/null
 plugins() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" "$@"; }
 says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
 eventually "one traps" 30 says t1 'wasm: filter error: panic!'
+eventually "one that was downloaded decides" 30 says s1 '1 filter'
+check "it lies in the store" cmp "$wish" "$run/guests/$sum.wasm"
 recorded() { k get events -o json | jq -r '.items[] | select(.reason == "Wished") | "\(.type) \(.involvedObject.kind) \(.involvedObject.name) \(.reportingComponent): \(.message)"'; }
 wished() { recorded | grep -q '^Warning Pod e1 tells: a "note".100%$'; }
 eventually "an Event that a guest records is written by a binder" 30 wished
 expect "berth plugins shows guests" '^Traps +[0-9]+ +[1-9][0-9]* .* enqueue,prefilter,' plugins
 expect "and why the last call trapped" 'Last trap of Traps:' plugins
-check "as JSON" jq -e --arg sum "$(sha256sum <"$wish" | cut -d' ' -f1)" \
+check "as JSON" jq -e --arg sum "$sum" \
     '.guests[] | select(.name == "Tells") | .events == 1 and .eventsDropped == 0 and .sha256 == $sum and .instances >= 1' <(plugins -o json)
 server=$(k config view --minify -o 'jsonpath={.clusters[0].cluster.server}')
 page() { curl -fsS "$server/berth/v1/guests" | jq -r '.items[].name'; }

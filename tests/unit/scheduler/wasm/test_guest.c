@@ -446,7 +446,11 @@ static void test_refused(void)
     refused("{'guestURL':'x.wasm'}", "wasm: error reading guestURL x.wasm: invalid URL: x.wasm");
     refused("{'guestURL':'oci://x/y'}",
             "wasm: error reading guestURL oci://x/y: unsupported URL scheme: oci");
-    refused("{'guestURL':'https://x/y'}", "the scheduler has no network");
+    refused("{'guestURL':'https://x/y'}",
+            "wasm: error reading guestURL https://x/y: guestDigest is required with it");
+    refused("{'guestURL':'oci://x/y'}", "images are not read, name the module's file");
+    refused("{'guestURL':'https://x/y','guestDigest':'sha256:12'}",
+            "PluginConfig: guestDigest \"sha256:12\" is not sha256: and 64 hexadecimal digits");
     refused("{'guestURL':'file:///no/such'}",
             "wasm: error reading guestURL file:///no/such: open /no/such: no such file or "
             "directory");
