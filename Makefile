@@ -183,7 +183,11 @@ $(BUILD)/include/berth/plugin.h: plugins/include/berth/plugin.h
 	@mkdir -p $(dir $@)
 	$(Q)cp $< $@
 
-all: $(BUILD_PROGRAMS) $(PLUGINS) $(GUESTS) $(BUILD)/include/berth/plugin.h $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
+$(BUILD)/include/berth/guest.h: plugins/wasm/guest.h
+	@mkdir -p $(dir $@)
+	$(Q)cp $< $@
+
+all: $(BUILD_PROGRAMS) $(PLUGINS) $(GUESTS) $(BUILD)/include/berth/plugin.h $(BUILD)/include/berth/guest.h $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
 
 # ---- unit tests: tests/unit/<folder>/test_x.c links the folder's library and what it may use ------
 

@@ -257,7 +257,7 @@ int bh_cmd_plugins(int argc, char **argv)
     if (rc != 0)
         return bh_cli_usage(ALL, rc, &err);
     rc = bh_cli_find_dir(ALL, runtime, dir, &err);
-    if (rc == 0)
+    if (rc >= 0)
         rc = bh_cli_guests(dir, &a, &guests, &err);
     if (rc < 0)
         return bh_cli_fail(ALL, &err);
@@ -308,6 +308,41 @@ static const char template_make[] =
 static const char template_config[] =
 #include "cli/plugin_config.in.h"
     ;
+
+static const char guest_c[] =
+#include "cli/guest_c.in.h"
+    ;
+static const char guest_make[] =
+#include "cli/guest_make.in.h"
+    ;
+static const char guest_config[] =
+#include "cli/guest_config.in.h"
+    ;
+static const char guest_cluster[] =
+#include "cli/guest_cluster.in.h"
+    ;
+
+/* What a plugin begins with; "": the source, named as the plugin. */
+static const struct language {
+    const char *name;
+    struct {
+        const char *file, *text;
+    } files[4];
+    const char *next;
+} languages[] = {
+    {"c",
+     {{"", template_c},
+      {"Makefile", template_make},
+      {"config.yaml", template_config},
+      {"args.yaml", "label: rank\n"}},
+     "Makefile, args.yaml and config.yaml"},
+    {"wasm-c",
+     {{"", guest_c},
+      {"Makefile", guest_make},
+      {"config.yaml", guest_config},
+      {"cluster.yaml", guest_cluster}},
+     "Makefile, cluster.yaml and config.yaml"},
+};
 
 struct target {
     const char *dir, *name;
@@ -360,7 +395,12 @@ static int find_ours(struct target *t, struct bh_err *err)
 
 static int begin(int argc, char **argv)
 {
-    const struct bh_opt table[] = {{0}};
+    const char *lang = languages[0].name;
+    const struct bh_opt table[] = {
+        {"lang", 0, BH_OPT_CHOICE, &lang, "c|wasm-c",
+         "a shared object in C, or a WebAssembly guest in C (docs/wasm.md)"},
+        {0}};
+    const struct language *l = languages;
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     struct target t = {0};
     struct bh_err err = {0};
@@ -378,18 +418,13 @@ static int begin(int argc, char **argv)
     rc = find_ours(&t, &err);
     if (rc == 0 && mkdir(t.dir, 0755) < 0)
         rc = bh_err_set(&err, -errno, "folder %s: %s", t.dir, strerror(errno));
-    if (rc == 0)
-        rc = put_file(&t, source, template_c, &err);
-    if (rc == 0)
-        rc = put_file(&t, "Makefile", template_make, &err);
-    if (rc == 0)
-        rc = put_file(&t, "config.yaml", template_config, &err);
-    if (rc == 0)
-        rc = put_file(&t, "args.yaml", "label: rank\n", &err);
+    while (!bh_streq(l->name, lang))
+        l++;
+    for (size_t i = 0; i < BH_ARRAY_LEN(l->files) && rc == 0; i++)
+        rc = put_file(&t, *l->files[i].file ? l->files[i].file : source, l->files[i].text, &err);
     if (rc < 0)
         return bh_cli_fail(NEW, &err);
-    printf("%s/%s, Makefile, args.yaml and config.yaml are there. Next:\n  cd %s && make check\n",
-           t.dir, source, t.dir);
+    printf("%s/%s, %s are there. Next:\n  cd %s && make check\n", t.dir, source, l->next, t.dir);
     return BH_EXIT_OK;
 }
 

@@ -217,6 +217,7 @@ install: all ## install below DESTDIR and PREFIX
 	for p in watcher scheduler binder front simulator; do ln -sf berth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth-$$p; ln -sf berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth-$$p.fish; done
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
 	install -D -m 644 plugins/include/berth/plugin.h $(DESTDIR)$(PREFIX)/include/berth/plugin.h
+	install -m 644 plugins/wasm/guest.h $(DESTDIR)$(PREFIX)/include/berth/guest.h
 	install -d $(DESTDIR)$(PREFIX)/lib/berth/plugins
 	install -m 644 $(PLUGINS) $(DESTDIR)$(PREFIX)/lib/berth/plugins/
 	install -m 755 systemd/restart-pause $(DESTDIR)$(PREFIX)/libexec/berth/

@@ -9,6 +9,13 @@ if [ ! -e "$wish" ]; then
     skip "WebAssembly guests" "they are not built: clang and wasm-ld are needed"
     exit
 fi
+# ---- from an empty folder
+expect "a guest is begun" 'PreferRank.c, Makefile, cluster.yaml and config.yaml are there' bash -c 'cd "$2" && "$1" plugin new PreferRank --lang wasm-c' - "$BERTH_BIN/berth" "$work"
+made() { make -C "$work/PreferRank" check; }
+expect "made, and it decides" 'pod1 +Scheduled +high$' made
+expect "both paths agree" 'pod1 +Scheduled +high$' bash -c 'cd "$2" && "$1" simulate --verify -f cluster.yaml --config config.yaml' - "$BERTH_BIN/berth" "$work/PreferRank"
+sed -i 's/, guestConfig: rank//' "$work/PreferRank/config.yaml"
+expect "its arguments are looked at" 'args.guestConfig: the key of a label is needed' bash -c 'make -C "$1" check || true' - "$work/PreferRank"
 node() { # name
     printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}\n' "$1"
 }
