@@ -78,9 +78,9 @@ static int try_plugin(const char *name, const struct bh_json *args, struct bh_er
     add_cluster(&cluster);
     int rc = bh_write_file(path, cluster.p, cluster.n, 0600);
     rc = rc < 0 ? bh_err_set(err, rc, "%s: %s", path, strerror(-rc)) : bh_trial_new(&o, &t, err);
-    if (rc >= 0)
+    if (rc >= 0 && t)
         rc = bh_trial_load(t, files, 1, err);
-    if (rc >= 0) {
+    if (rc >= 0 && t) {
         bh_trial_run(t);
         struct bh_trial_summary s = bh_trial_summarize(t);
         printf("decided    64 pods on 16 nodes, both paths agree: %u placed, %u unschedulable, %u "
@@ -136,7 +136,8 @@ static void print_plugin(const struct bh_plugin *p)
     for (enum bh_point at = 0; at < BH_POINT_COUNT; at++)
         if (bh_plugin_points(p) & BH_POINT_BIT(at))
             printf(" %s", bh_sched_point_name(at));
-    printf("%s%s\n", p->filter_rows ? " (filter_rows)" : "", p->score_rows ? " (score_rows)" : "");
+    printf("%s%s\n", p->filter_rows ? " (filter_rows)" : "",
+           p->score_rows && !p->scores_alone ? " (score_rows)" : "");
     while (kept[k].flag && !(p->flags & kept[k].flag))
         k++;
     if (p->filter || p->score || p->pre_filter || p->pre_score)

@@ -11,7 +11,7 @@ if [ "$base" = --all ]; then
 else
     files=$(git diff --name-only --diff-filter=d "$base" -- '*.c' ':!tests') || exit 2
 fi
-flags="-I. -Ibuild/gen -D_GNU_SOURCE -std=c17 $(pkg-config --cflags libcurl libzmq libprotobuf-c libmicrohttpd sqlite3 libuv)"
+flags="-I. -Ibuild/gen -Iplugins/include -D_GNU_SOURCE -std=c17 $(pkg-config --cflags libcurl libzmq libprotobuf-c libmicrohttpd sqlite3 libuv)"
 export flags
 one() { # file
     local out

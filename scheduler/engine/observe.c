@@ -125,7 +125,7 @@ void bh_engine_each_plugin(const struct bh_engine *e,
                 .at_score = bh_framework_runs(fw, BH_POINT_SCORE, k),
             };
             s.filters_alone = s.at_filter && !p->filter_rows;
-            s.scores_alone = s.at_score && !p->score_rows;
+            s.scores_alone = s.at_score && (!p->score_rows || p->scores_alone);
             fn(arg, &s);
         }
     }

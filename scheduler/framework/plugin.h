@@ -371,6 +371,7 @@ struct bh_plugin {
     /* Everything but shape and node that the results depend on; a change invalidates all of
      * them. */
     uint64_t (*epoch)(struct bh_call *c);
+    bool scores_alone; /* score_rows asks score for each row: it is no batch form */
 };
 /* Every plugin there is: plugins/registry.c lists them, the framework only looks them up.
  * bh_plugins: in the order of the default profile, then the others; NULL ends. */

@@ -92,6 +92,7 @@ static const struct bh_status *error(const struct bh_native *in, const char *tex
 /* Rejections are few, and given for node after node. */
 static const struct bh_status *reason(struct bh_native *in, enum bh_code code, struct berth_str s)
 {
+    bh_assert(s.p);
     for (uint32_t i = 0; i < in->n_reasons; i++)
         if (in->reason[i]->code == code && s.n <= REASON_MAX &&
             bh_str_eq(bh_str_c(in->reason[i]->reasons[0]), (struct bh_str){s.p, (uint32_t)s.n}))
@@ -107,17 +108,14 @@ static const struct bh_status *reason(struct bh_native *in, enum bh_code code, s
     return st;
 }
 
-/* What a callback's answer means. may: bits of the codes that are allowed besides SUCCESS. */
-static const struct bh_status *verdict(struct bh_native *in, int32_t code, uint32_t may,
-                                       const struct berth_why *why)
+/* What an answer other than SUCCESS means, or one after the plugin did what it may not. */
+static const struct bh_status *objection(struct bh_native *in, int32_t code, uint32_t may,
+                                         const struct berth_why *why)
 {
     static const struct bh_status wait = {.code = BH_WAIT};
 
-    leave();
     if (in->broke)
         return error(in, in->broke);
-    if (code == BERTH_SUCCESS)
-        return NULL;
     if (code < 0 || code > BERTH_PENDING)
         return error(in, bh_arena_printf(
                              in->call->arena,
@@ -134,6 +132,14 @@ static const struct bh_status *verdict(struct bh_native *in, int32_t code, uint3
     struct bh_str none =
         bh_str_c(bh_arena_printf(in->call->arena, "plugin \"%s\" gave no reason", in->of->d.name));
     return reason(in, (enum bh_code)code, (struct berth_str){none.p, none.n});
+}
+
+/* What a callback's answer means. may: bits of the codes that are allowed besides SUCCESS. */
+static inline const struct bh_status *verdict(struct bh_native *in, int32_t code, uint32_t may,
+                                              const struct berth_why *why)
+{
+    leave();
+    return bh_likely(code == BERTH_SUCCESS && !in->broke) ? NULL : objection(in, code, may, why);
 }
 
 /* The handles are ours, under other names. */
@@ -438,6 +444,28 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
         c->cycle->score_failed = true; /* score() is asked, and says it */
 }
 
+/* Node after node, for a plugin without a batch form: it is entered once for all of them. Each has a
+ * call of its own in the mark, because the watchdog counts them. */
+static void score_each(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    struct bh_native *in = instance(c);
+    struct berth_why why = why_new();
+    struct bh_native_mark *mark = bh_native_mark;
+    const struct berth_plugin *p = enter(in, c, BH_HOOK_SCORE, declared(in));
+    const uint64_t calls = mark ? mark->calls : 0;
+    int32_t code = BERTH_SUCCESS;
+
+    for (uint32_t i = 0; i < n && code == BERTH_SUCCESS; i++) {
+        if (mark)
+            mark->calls = calls + i;
+        ret[i] = 0;
+        code = p->score(in->self, handle(c), node_handle(c->cache->rows[rows[i]]), &ret[i], &why);
+    }
+    leave();
+    if (code != BERTH_SUCCESS || in->broke || check_raw(in, ret, n))
+        c->cycle->score_failed = true; /* score() is asked, and says it */
+}
+
 /* The framework's Normalize does not fail; it looks at the scores. */
 static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 {
@@ -690,7 +718,10 @@ void bh_native_describe(struct bh_native_plugin *np)
         .post_filter = p->post_filter ? post_filter : NULL,
         .pre_score = p->pre_score || (p->idle && scores) ? pre_score : NULL,
         .score = scores ? score : NULL,
-        .score_rows = p->score_rows ? score_rows : NULL,
+        .score_rows = p->score_rows ? score_rows
+                      : p->score    ? score_each
+                                    : NULL,
+        .scores_alone = !p->score_rows,
         .normalize = p->normalize ? normalize : NULL,
         .normal = (enum bh_normal)p->normal,
         .reserve = p->reserve     ? reserve

@@ -66,10 +66,11 @@ static struct berth_str str_of(struct bh_str s)
 {
     return (struct berth_str){s.p, s.n};
 }
-static struct berth_str sym_text(const struct bh_native *in, bh_sym s)
+static inline struct berth_str sym_text(struct bh_native *in, bh_sym s)
 {
-    return s < bh_symtab_count(in->tab) ? str_of(bh_sym_str(in->tab, s))
-                                        : (struct berth_str){"", 0};
+    if (bh_unlikely(s >= in->known))
+        in->known = bh_symtab_count(in->tab);
+    return s < in->known ? str_of(bh_sym_str(in->tab, s)) : (struct berth_str){"", 0};
 }
 
 /* ---- base ------------------------------------------------------------------------------------ */
@@ -110,7 +111,7 @@ static berth_sym base_intern(struct berth_home *home, struct berth_str text)
 
 static struct berth_str base_text(const struct berth_home *home, berth_sym symbol)
 {
-    const struct bh_native *in = home_of(home, "text");
+    struct bh_native *in = home_of(home, "text");
 
     return in ? sym_text(in, symbol) : (struct berth_str){"", 0};
 }
@@ -279,7 +280,7 @@ static const struct berth_pod *pod_current(struct berth_call *c)
 
 static struct berth_str pod_namespace(struct berth_call *c, const struct berth_pod *pod)
 {
-    const struct bh_native *in = may(c, 0, "namespace_");
+    struct bh_native *in = may(c, 0, "namespace_");
 
     return in ? sym_text(in, pod_of(pod)->shape->namespace_) : (struct berth_str){"", 0};
 }
@@ -522,9 +523,7 @@ static uint32_t node_row(struct berth_call *c, const struct berth_node *node)
 
 static berth_sym node_name(struct berth_call *c, const struct berth_node *node)
 {
-    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("a node's name"));
-
-    return r ? r->name : BH_SYM_NONE;
+    return may(c, BERTH_READS_NODE, NODE_DATA("a node's name")) ? info_of(node)->name : BH_SYM_NONE;
 }
 
 static berth_sym node_label(struct berth_call *c, const struct berth_node *node, berth_sym key)

@@ -84,6 +84,7 @@ struct bh_native {
     void *self;
     struct bh_arena *arena;
     struct bh_symtab *tab;
+    bh_sym known; /* symbols below it are in tab: there may be more */
     struct bh_waiting_pods *waiting;
     struct bh_plugin_asks *asks; /* NULL: nobody listens */
     struct bh_waker waker;

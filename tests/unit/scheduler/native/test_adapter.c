@@ -426,6 +426,7 @@ static const struct berth_plugin plugins[] = {
     {NAMED("Plain"), .reads = BERTH_READS_NODE, .filter = filter, .score = score},
     {NAMED("Max"), .reads = BERTH_READS_NODE, .normal = BERTH_NORMAL_MAX, .score = score,
      .score_rows = score_rows},
+    {NAMED("Each"), .reads = BERTH_READS_NODE, .normal = BERTH_NORMAL_MAX, .score = score},
     {NAMED("Own"), .reads = BERTH_READS_NODE, .score_rows = score_rows, .normalize = normalize},
     {NAMED("Undeclared"), .filter = filter, .score = score},
     {NAMED("Pre"), .reads = BERTH_READS_NODE, .pre_filter = pre_filter},
@@ -523,8 +524,8 @@ static void test_fast(void)
     static const struct {
         const char *name;
         bool fast;
-    } rows[] = {
-        {"Rows", true}, {"Plain", true}, {"Max", true}, {"Own", true}, {"Undeclared", false}};
+    } rows[] = {{"Rows", true}, {"Plain", true}, {"Max", true},
+                {"Each", true}, {"Own", true},   {"Undeclared", false}};
 
     for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
         struct bh_engine_stats st;
@@ -569,6 +570,23 @@ static void test_kept(void)
     fx_fini(&f);
 }
 
+/* Without a batch form: node by node, which metrics tell, and the watchdog sees each. */
+static void test_one_by_one(void)
+{
+    struct fx f;
+
+    wish = WELL;
+    bh_native_mark = &mark;
+    begin(&f, "Each", false);
+    const struct bh_plugin *each = bh_plugin_find("Each"), *max = bh_plugin_find("Max");
+    CU_ASSERT(each->score_rows && each->scores_alone && !max->scores_alone);
+    const uint64_t before = mark.calls;
+    FX_STR(fx_text(&f, schedule(&f, "p")->node), "b");
+    CU_ASSERT(n_score == 3 && mark.calls == before + 3 && mark.hook == BH_HOOK_NONE);
+    bh_native_mark = NULL;
+    fx_fini(&f);
+}
+
 /* ---- what it may not ------------------------------------------------------------------------- */
 
 #define FILTER(plugin, text) "running \"" plugin "\" filter plugin: " text
@@ -603,6 +621,11 @@ static void test_wrong_answers(void)
         {"Max", NEGATIVE_RAW,
          SCORE("Max", "it returned the score -1: from 0 on is needed before normalizing")},
         {"Max", NO_SUCH_CODE, SCORE("Max", "it returned the status code 17, which there is not")},
+        {"Each", NEGATIVE_RAW,
+         SCORE("Each", "it returned the score -1: from 0 on is needed before normalizing")},
+        {"Each", NO_SUCH_CODE, SCORE("Each", "it returned the status code 17, which there is not")},
+        {"Each", ASKS_NAME,
+         SCORE("Each", "it used name without BERTH_READS_IDENTITY in its reads")},
         {"Own", BAD_NORMAL, OUTSIDE("Own", "1000")},
         {"Own", CHANGES_ROWS, SCORE("Own", "it changed the rows that it was given")},
         {"Pre", UNKNOWN_NODE,
@@ -1240,17 +1263,13 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"a rejection without a reason", test_no_reason},
          {"no instance, no scheduler", test_no_instance},
          {"calls from outside of callbacks do nothing", test_stray_calls},
-         {"in whose code the process is", test_mark}, {"a plugin put aside", test_aside},
-         {"user columns", test_user_columns}, {"PreEnqueue and hints", test_queue},
-         {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
-         {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
-         {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
-         {"a struct of the past", test_past}, {"no say about a pod", test_idle},
-         {"pods that wait, and events", test_waiting_and_events},
-         {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
-         {"QueueSort of one that is aside", test_order_aside})
+         {"in whose code the process is", test_mark}, {"one by one", test_one_by_one},
+         {"a plugin put aside", test_aside},
          {"containers, extended resources, starts", test_spec}, {"user columns", test_user_columns},
          {"PreEnqueue and hints", test_queue}, {"Permit", test_permit},
          {"PostFilter nominates", test_post_filter}, {"nominated pods count", test_nominated},
          {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
-         {"a struct of the future", test_future})
+         {"a struct of the future", test_future}, {"a struct of the past", test_past},
+         {"no say about a pod", test_idle}, {"pods that wait, and events", test_waiting_and_events},
+         {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
+         {"QueueSort of one that is aside", test_order_aside})
