@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "scheduler/native/native.h"
+
 #define WHO              "berth bench perf"
 #define MAX_ROUNDS       99
 #define NAME_IN_TEMPLATE "BenchmarkPerfScheduling_benchmark"
@@ -265,6 +267,11 @@ static int measure(struct run *r, const struct bh_opt_list *paths)
     return status;
 }
 
+static void tell_plugin(const char *line)
+{
+    fprintf(stderr, "plugin %s\n", line);
+}
+
 int bh_bench_perf(int argc, char **argv)
 {
     struct run r = {
@@ -317,6 +324,7 @@ int bh_bench_perf(int argc, char **argv)
         rc = check_flags(&r, &err);
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);
+    bh_native_start(&(struct bh_native_options){0}, tell_plugin);
     status = measure(&r, &paths);
     regfree(&r.regex);
     return status;

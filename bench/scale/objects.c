@@ -230,6 +230,13 @@ int bh_scale_pod(struct bh_scale_objects *s, uint32_t tmpl, uint32_t pod, uint32
     return rc < 0 ? rc : bh_compile_pod(a, p, in, ret_pod, err);
 }
 
+struct bh_str bh_scale_pod_bytes(const struct bh_scale_objects *s, uint32_t tmpl)
+{
+    const struct bh_buf *b = &s->tmpl[tmpl].pending.bytes;
+
+    return (struct bh_str){b->p, b->n};
+}
+
 void bh_scale_uid(uint32_t pod, char out[static BH_SCALE_NAME_BYTES])
 {
     snprintf(out, BH_SCALE_NAME_BYTES, "6f1d2c3b-0000-4000-8000-0000%08" PRIu32, pod);

@@ -7,34 +7,32 @@
  * second are of one template, whose results are kept. Forms are measured in turns, so that other load
  * on the machine meets all of them.
  */
-#include "bench/scale/scale.h"
+#include "bench/scale/plugins.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "common/base/symtab.h"
 #include "scheduler/framework/plugin.h"
 #include "scheduler/native/native.h"
-#include "scheduler/wasm/guest.h"
 
 #define WHO       "berth bench plugins"
 #define ROUNDS    5u
 #define TEMPLATES 200u
 #define DECISIONS 20000u
-#define LOADS     21u
-#define LONG_NS   UINT64_C(300000000)     /* a form that has worked so long is measured */
-#define GUEST     "/wasm/nodenumber.wasm" /* in the plugins' folder */
-#define BUILT_IN  "NodeNumberBuiltIn"
+/* An extender answers for each pod: fewer tell as much. */
+#define ROUNDS_EXTENDER    1u
+#define TEMPLATES_EXTENDER 20u
+#define DECISIONS_EXTENDER 200u
+#define BUILT_IN           "NodeNumberBuiltIn"
+#define BUILT_IN_ROWS      "NodeNumberBuiltInRows"
 
-static const struct { /* a row of the table; the first one is what others are compared with */
-    const char *form, *plugin;
-    bool guest; /* a WebAssembly guest */
-} forms[] = {{"built in", BUILT_IN, false},
-             {"native, batch", "NodeNumberRows", false},
-             {"native, per node", "NodeNumber", false},
-             {"guest, interpreted", "NodeNumberGuest", true}};
+/* The first one is what others are compared with. */
+static const struct bh_bench_form forms[] = {{"built in", BUILT_IN, true},
+                                             {"built in, batch", BUILT_IN_ROWS, true},
+                                             {"native, per node", "NodeNumber", false},
+                                             {"native, batch", "NodeNumberRows", false},
+                                             {"HTTP extender", NULL, false},
+                                             {"none of them", "", false}};
 #define FORMS BH_ARRAY_LEN(forms)
 static const uint32_t sizes[] = {100, 1000, 5000};
 
@@ -63,22 +61,42 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 static const struct bh_plugin *(*find_native)(const char *name);
 static const struct bh_plugin *find(const char *name)
 {
-    static const struct bh_plugin built_in = {
-        BH_PLUGIN_HEAD(BUILT_IN), .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
-        .events = bh_no_events, .score = score, .score_rows = score_rows};
+    static const struct bh_plugin built_in[] = {
+        {BH_PLUGIN_HEAD(BUILT_IN), .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
+         .events = bh_no_events, .score = score},
+        {BH_PLUGIN_HEAD(BUILT_IN_ROWS), .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
+         .events = bh_no_events, .score = score, .score_rows = score_rows}};
 
-    return bh_streq(name, BUILT_IN) ? &built_in : find_native(name);
+    for (size_t i = 0; i < BH_ARRAY_LEN(built_in); i++)
+        if (bh_streq(name, built_in[i].name))
+            return &built_in[i];
+    return find_native(name);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
+struct bh_json *bh_bench_form_config(struct bh_arena *a, const struct bh_bench_form *f,
+                                     const struct bh_bench_extender *x)
+{
+    struct bh_json *c = bh_json_make(a, "apiVersion: kubescheduler.config.k8s.io/v1, kind: "
+                                        "KubeSchedulerConfiguration");
+
+    if (f->plugin && *f->plugin)
+        bh_json_add(a, c, "profiles: [{plugins: {score: {enabled: [{name: %s}]}}}]", f->plugin);
+    else if (!f->plugin)
+        bh_json_add(a, c,
+                    "extenders: [{urlPrefix: %s, prioritizeVerb: prioritize, weight: 1, "
+                    "nodeCacheCapable: true, httpTimeout: 30s}]",
+                    bh_arena_printf(a, "http://127.0.0.1:%u", x->port));
+    return c;
+}
+
 struct measured {
-    const char *plugin;
+    const char *plugin; /* as in the form */
     uint64_t fast, cycles;
     double ns_a_node, per_s;
-    double ns[TEMPLATES]; /* a node's, of decisions that scored all nodes */
-    double sum;           /* of the one that is being taken: ... */
-    uint32_t n, calls;    /* ... calls that were looked at: the reference path asks node by node */
+    double ns[TEMPLATES]; /* of calls that scored all nodes */
+    uint32_t n;
 };
 
 static uint32_t all_samples(void *arg BH_UNUSED, uint64_t now_ns BH_UNUSED)
@@ -91,10 +109,8 @@ static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at,
 {
     struct measured *m = arg;
 
-    if (at == BH_SEEN_SCORE && bh_streq(plugin, m->plugin)) {
-        m->sum += (double)ns;
-        m->calls++;
-    }
+    if (at == BH_SEEN_SCORE && m->n < TEMPLATES && m->plugin && bh_streq(plugin, m->plugin))
+        m->ns[m->n++] = (double)ns;
 }
 static void on_point(void *arg BH_UNUSED, uint32_t profile BH_UNUSED,
                      enum bh_seen_point at BH_UNUSED, enum bh_code code BH_UNUSED,
@@ -111,8 +127,7 @@ struct rig {
     struct bh_scale_objects *objects;
     struct bh_interner in;
     struct bh_arena a;
-    struct bh_sched_config *config;
-    uint32_t pod; /* the next one */
+    uint64_t decision_ns; /* the last one's */
 };
 
 static int by_value(const void *pa, const void *pb)
@@ -139,9 +154,20 @@ static int decide(struct rig *r, uint32_t tmpl, uint32_t pod, struct bh_err *err
     if (rc < 0)
         return rc;
     struct bh_pending p = {.pod = rec, .shape = bh_engine_shape(r->e, shape)};
+    char uid[BH_SCALE_NAME_BYTES];
+
+    bh_scale_uid(pod, uid);
+    if (bh_engine_raw_needs(r->e)) {
+        struct bh_str object = bh_scale_pod_bytes(r->objects, tmpl);
+        bh_engine_put_raw(r->e, BH_KIND_POD, uid, object.p, object.n);
+    }
+    uint64_t t = bh_mono_ns();
     const struct bh_decision *d = bh_engine_schedule(r->e, &p, 0, 0);
+    r->decision_ns = bh_mono_ns() - t;
     if (d->kind != BH_DECIDED)
         rc = bh_err_set(err, -EIO, "pod %u: %s", pod, d->message ? d->message : "it fits nowhere");
+    if (bh_engine_raw_needs(r->e))
+        bh_engine_put_raw(r->e, BH_KIND_POD, uid, NULL, 0);
     bh_engine_shape_unref(r->e, p.shape);
     return rc;
 }
@@ -162,123 +188,74 @@ static int fill(struct rig *r, const struct bh_scale_options *so, uint32_t nodes
     return r->objects ? rc : -EINVAL;
 }
 
-static void guest_file(char out[static PATH_MAX])
+/* Pods of templates that were not there before. Of the extender the whole decision counts, of which
+ * the question is nearly all. */
+static int new_templates(struct rig *r, uint32_t nodes, struct measured *m, struct bh_err *err)
 {
-    const char *dir = getenv("BERTH_PLUGIN_DIR");
+    const uint32_t n =
+        BH_MIN(bh_scale_templates(r->objects), m->plugin ? TEMPLATES : TEMPLATES_EXTENDER);
+    int rc = decide(r, 0, nodes, err); /* what grows once has grown */
 
-    snprintf(out, PATH_MAX, "%s" GUEST, dir && *dir ? dir : BH_PLUGIN_DIR);
-}
-
-/* The default profile with the plugin; alone: no other filters and scores, so that a decision's
- * samples (observe.h) are the plugin's. */
-static struct bh_json *config_with(struct bh_arena *a, size_t form, bool alone)
-{
-    static const char others[] = "disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: "
-                                 "DefaultBinder}]";
-    const char *name = forms[form].plugin;
-    struct bh_json *c = bh_json_make(a,
-                                     "apiVersion: kubescheduler.config.k8s.io/v1, kind: "
-                                     "KubeSchedulerConfiguration, profiles: [{plugins: {score: "
-                                     "{enabled: [{name: %s}]}}}]",
-                                     name),
-                   *profile = bh_json_at(bh_json_get(c, "profiles"), 0);
-    char file[PATH_MAX];
-
-    if (alone)
-        bh_json_set(a, bh_json_get(profile, "plugins"), "multiPoint", bh_json_make(a, others));
-    if (!forms[form].guest)
-        return c;
-    guest_file(file);
-    bh_json_add(a, profile,
-                "pluginConfig: [{name: %s, args: {guestURL: %s, guestConfig: digit, hookTimeout: "
-                "1m}}]",
-                name, bh_arena_printf(a, "file://%s", file));
-    return c;
-}
-
-static int begin(struct rig *r, size_t form, bool alone, uint32_t nodes,
-                 const struct bh_engine_observer *o, struct bh_err *err)
-{
-    const struct bh_scale_options so = {
-        .templates = TEMPLATES, .pods_per_node = 1, .zones = 3, .seed = 1, .only = "plain"};
-
-    *r = (struct rig){.pod = nodes};
-    int rc = bh_sched_config_new(config_with(&r->a, form, alone), &r->config, err);
-    const struct bh_engine_options eo = {
-        .config = r->config, .tie_break = BH_TIE_FIRST, .observer = o};
-    if (rc >= 0)
-        rc = bh_engine_new(&eo, &r->e, err);
-    if (rc >= 0) {
-        r->in = bh_symtab_interner(bh_engine_symtab(r->e));
-        rc = fill(r, &so, nodes, err);
+    m->n = 0;
+    for (uint32_t i = 1; i < n && rc >= 0; i++) {
+        rc = decide(r, i, nodes + i, err);
+        if (!m->plugin)
+            m->ns[m->n++] = (double)r->decision_ns;
     }
-    return rc >= 0 ? decide(r, 0, r->pod++, err) : rc; /* what grows once has grown */
-}
-
-static void end(struct rig *r)
-{
-    bh_scale_objects_free(r->objects);
-    bh_engine_free(r->e);
-    bh_sched_config_free(r->config);
-    bh_arena_fini(&r->a);
-}
-
-static int pods_that_differ(struct rig *r, uint32_t nodes, struct measured *m, struct bh_err *err)
-{
-    const uint32_t n = bh_scale_templates(r->objects);
-    const uint64_t began = bh_mono_ns();
-    int rc = 0;
-
-    for (uint32_t i = 1; i < n && rc >= 0 && bh_mono_ns() - began < LONG_NS; i++) {
-        m->sum = 0;
-        m->calls = 0;
-        rc = decide(r, i, r->pod++, err);
-        if (m->calls) /* else its results were kept, or nobody looked */
-            m->ns[m->n++] = m->sum / (m->calls > 1 ? m->calls : nodes);
-    }
-    m->ns_a_node = middle(m->ns, m->n);
+    m->ns_a_node = middle(m->ns, m->n) / nodes;
     return rc;
 }
 
-static int pods_alike(struct rig *r, struct measured *m, struct bh_err *err)
+static int one_template(struct rig *r, uint32_t nodes, struct measured *m, struct bh_err *err)
 {
-    const uint64_t began = bh_mono_ns();
+    const uint32_t n = m->plugin ? DECISIONS : DECISIONS_EXTENDER;
     struct bh_engine_stats before, after;
-    uint32_t i = 0;
+    uint64_t t = bh_mono_ns();
     int rc = 0;
 
     bh_engine_stats(r->e, &before);
-    for (; i < DECISIONS && rc >= 0 && bh_mono_ns() - began < LONG_NS; i++)
-        rc = decide(r, 0, r->pod++, err);
-    m->per_s = i * 1e9 / (double)(bh_mono_ns() - began);
+    for (uint32_t i = 0; i < n && rc >= 0; i++)
+        rc = decide(r, 0, nodes + TEMPLATES + i, err);
+    m->per_s = n * 1e9 / (double)(bh_mono_ns() - t);
     bh_engine_stats(r->e, &after);
     m->fast = after.fast_cycles - before.fast_cycles;
     m->cycles = after.cycles - before.cycles;
     return rc;
 }
 
-static int measure(size_t form, uint32_t nodes, struct measured *m, struct bh_err *err)
+static int measure(const struct bh_bench_form *f, const struct bh_bench_extender *x, uint32_t nodes,
+                   struct measured *m, struct bh_err *err)
 {
+    const struct bh_scale_options so = {
+        .templates = TEMPLATES, .pods_per_node = 1, .zones = 3, .seed = 1, .only = "plain"};
     const struct bh_engine_observer o = {.now_ns = bh_mono_ns,
                                          .point = on_point,
                                          .fast = on_fast,
                                          .samples = all_samples,
                                          .plugin = on_plugin,
                                          .arg = m};
-    const bool alone = forms[form].guest;
-    struct rig r;
+    struct bh_sched_config *config = NULL;
+    struct rig r = {0};
 
-    *m = (struct measured){.plugin = forms[form].plugin};
-    int rc = begin(&r, form, alone, nodes, &o, err);
+    *m = (struct measured){.plugin = f->plugin};
+    struct bh_json *tree = bh_bench_form_config(&r.a, f, x);
+    int rc = bh_sched_config_new(tree, &config, err);
+    const struct bh_engine_options eo = {
+        .config = config, .tie_break = BH_TIE_FIRST, .observer = &o};
     if (rc >= 0)
-        rc = pods_that_differ(&r, nodes, m, err);
-    if (rc >= 0 && alone) {
-        end(&r);
-        rc = begin(&r, form, false, nodes, &o, err);
+        rc = bh_engine_new(&eo, &r.e, err);
+    if (rc >= 0) {
+        r.in = bh_symtab_interner(bh_engine_symtab(r.e));
+        rc = fill(&r, &so, nodes, err);
     }
     if (rc >= 0)
-        rc = pods_alike(&r, m, err);
-    end(&r);
+        rc = new_templates(&r, nodes, m, err);
+    if (rc >= 0)
+        rc = one_template(&r, nodes, m, err);
+    bh_scale_objects_free(r.objects);
+    bh_engine_free(r.e);
+    bh_sched_config_free(config);
+    bh_arena_fini(&r.a);
     return rc < 0 ? rc : 0;
 }
 
@@ -286,106 +263,78 @@ static int measure(size_t form, uint32_t nodes, struct measured *m, struct bh_er
 
 static double median(const struct measured (*m)[FORMS], size_t f, size_t offset)
 {
+    const unsigned n = forms[f].plugin ? ROUNDS : ROUNDS_EXTENDER;
     double v[ROUNDS];
 
-    for (unsigned i = 0; i < ROUNDS; i++)
+    for (unsigned i = 0; i < n; i++)
         memcpy(&v[i], (const char *)&m[i][f] + offset, sizeof v[i]);
-    return middle(v, ROUNDS);
+    return middle(v, n);
 }
 
-static bool no_guest(void)
+static void print_row(const struct measured (*m)[FORMS], size_t f, uint32_t nodes, double pipeline)
 {
-    char file[PATH_MAX];
+    const double ns = median(m, f, offsetof(struct measured, ns_a_node)),
+                 first = median(m, 0, offsetof(struct measured, ns_a_node));
+    char cost[40] = "        -      -", pods[16] = "-";
 
-    guest_file(file);
-    return access(file, R_OK) != 0;
+    if (ns > 0)
+        snprintf(cost, sizeof cost, "%9.2f %6.2f", ns, ns / first);
+    if (pipeline > 0)
+        snprintf(pods, sizeof pods, "%.0f", pipeline);
+    printf("%6u  %-18s %s %12.0f %6.1f%% %8s\n", nodes, forms[f].form, cost,
+           median(m, f, offsetof(struct measured, per_s)),
+           100.0 * (double)m[0][f].fast / (double)BH_MAX(m[0][f].cycles, UINT64_C(1)), pods);
+    fflush(stdout);
 }
 
-static int one_size(uint32_t nodes, struct bh_err *err)
+static int one_size(uint32_t nodes, bool pipeline, const struct bh_bench_extender *x,
+                    struct bh_err *err)
 {
     static struct measured m[ROUNDS][FORMS];
-    double first = 0;
-
-    for (unsigned i = 0; i < ROUNDS; i++)
-        for (size_t f = 0; f < FORMS; f++) {
-            int rc = forms[f].guest && no_guest() ? 0 : measure(f, nodes, &m[i][f], err);
-            if (rc < 0)
-                return rc;
-        }
-    for (size_t f = 0; f < FORMS; f++) {
-        double ns = median(m, f, offsetof(struct measured, ns_a_node));
-        if (!m[0][f].plugin) /* there is no guest */
-            continue;
-        first = f ? first : ns;
-        printf("%6u  %-18s %8.2f %6.2f %12.0f %6.1f%%\n", nodes, forms[f].form, ns, ns / first,
-               median(m, f, offsetof(struct measured, per_s)),
-               100.0 * (double)m[0][f].fast / (double)BH_MAX(m[0][f].cycles, UINT64_C(1)));
-    }
-    return 0;
-}
-
-static double cpu_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-/* What a guest costs before its first hook: decoded, validated and translated. */
-static int load_guest(const char *path, struct bh_err *err)
-{
-    BH_CLEANUP(bh_freep) char *bytes = NULL;
-    double ms[LOADS];
-    size_t n = 0;
-    int rc = bh_read_file(path, BH_WASM_BYTES_MAX, &bytes, &n);
-
-    if (rc < 0)
-        return bh_err_set(err, rc, "%s: %s", path, strerror(-rc));
-    for (unsigned i = 0; i < LOADS; i++) {
-        struct bh_wasm_module *m = NULL;
-        double began = cpu_ms();
-        if ((rc = bh_wasm_load(bytes, n, &m, err)) < 0)
-            return bh_err_prefix(err, rc, "%s", path);
-        ms[i] = cpu_ms() - began;
-        bh_wasm_unload(m);
-    }
-    printf("guest %s: %zu bytes, loaded in %.2f ms of CPU\n", path, n, middle(ms, LOADS));
-    return 0;
-}
-
-static int run(const char *guest, struct bh_err *err)
-{
     int rc = 0;
 
-    if (guest)
-        return load_guest(guest, err);
-    if (no_guest())
-        fprintf(stderr, WHO ": no guest is measured: there is no " GUEST " in --plugin-dir\n");
-    printf("%6s  %-18s %8s %6s %12s %7s\n", "NODES", "FORM", "NS/NODE", "RATIO", "DECISIONS/S",
-           "FAST");
-    for (size_t i = 0; i < BH_ARRAY_LEN(sizes) && rc == 0; i++)
-        rc = one_size(sizes[i], err);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        for (size_t f = 0; f < FORMS && rc == 0; f++)
+            if (forms[f].plugin || i < ROUNDS_EXTENDER)
+                rc = measure(&forms[f], x, nodes, &m[i][f], err);
+    for (size_t f = 0; f < FORMS && rc == 0; f++) {
+        double per_s = 0;
+        if (pipeline && !forms[f].here)
+            rc = bh_bench_form_pipeline(&forms[f], x, nodes, &per_s, err);
+        if (rc == 0)
+            print_row(m, f, nodes, per_s);
+    }
     return rc;
 }
 
 int bh_bench_plugins(int argc, char **argv)
 {
     struct bh_native_options plugins = {0};
-    const char *guest = NULL;
-    const struct bh_opt table[] = {BH_NATIVE_OPTIONS(plugins),
-                                   {"load-guest", 0, BH_OPT_STR, &guest, "FILE",
-                                    "measure only what loading this WebAssembly guest costs"},
-                                   {0}};
+    struct bh_bench_extender x = {0};
+    bool pipeline = false;
+    int64_t nodes = 0;
+    const struct bh_opt table[] = {
+        BH_NATIVE_OPTIONS(plugins),
+        {"nodes", 0, BH_OPT_INT, &nodes, "N", "one size of the cluster (default 100, 1000, 5000)"},
+        {"pipeline", 0, BH_OPT_BOOL, &pipeline, NULL,
+         "also pods a second of the real processes, from creation to node (two minutes)"},
+        {0}};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);
 
+    if (rc == 0 && (nodes < 0 || nodes > 1000000))
+        rc = bh_err_set(&err, -EINVAL, "invalid value for --nodes: 1 to 1000000");
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);
+    rc = bh_bench_extender_start(&x, &err);
     bh_native_start(&plugins, NULL);
-    bh_guest_start();
     find_native = bh_plugin_find_more;
     bh_plugin_find_more = find;
-    rc = run(guest, &err);
+    if (rc == 0)
+        printf("%6s  %-18s %9s %6s %12s %7s %8s\n", "NODES", "FORM", "NS/NODE", "RATIO",
+               "DECISIONS/S", "FAST", "PODS/S");
+    for (size_t i = 0; i < (nodes ? 1 : BH_ARRAY_LEN(sizes)) && rc == 0; i++)
+        rc = one_size(nodes ? (uint32_t)nodes : sizes[i], pipeline, &x, &err);
+    bh_bench_extender_stop(&x);
     return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
 }

@@ -18,7 +18,7 @@
  * watch.c   the watcher's part
  * decide.c  the scheduler's part
  * report.c  table, JSON, plots
- * plugins.c `berth bench plugins`: one score in each form that a plugin can have
+ * plugins.h `berth bench plugins`: one score in each form that a plugin can have
  */
 #ifndef BH_BENCH_SCALE_H
 #define BH_BENCH_SCALE_H
@@ -69,6 +69,8 @@ int bh_scale_node(struct bh_scale_objects *s, uint32_t node, struct bh_arena *a,
 int bh_scale_pod(struct bh_scale_objects *s, uint32_t tmpl, uint32_t pod, uint32_t node,
                  struct bh_arena *a, const struct bh_interner *in, struct bh_shape_rec **ret_shape,
                  struct bh_pod_rec **ret_pod, struct bh_err *err);
+/* The object of the template's pod that was made last without a node. Until the next one. */
+struct bh_str bh_scale_pod_bytes(const struct bh_scale_objects *s, uint32_t tmpl);
 #define BH_SCALE_NAME_BYTES 48u
 void bh_scale_uid(uint32_t pod, char out[static BH_SCALE_NAME_BYTES]);
 uint32_t bh_scale_node_number(const char *name); /* of a node's name */

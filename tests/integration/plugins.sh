@@ -91,10 +91,12 @@ BERTH_STRANGE=lie "$BERTH_BIN/berth" plugin check "$build/tests/plugins/strange.
 expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/lies"
 
 # ---- measured: all forms keep the fast path
-"$BERTH_BIN/berth" bench plugins --plugin-dir "$build/plugins" >"$work/measured" 2>&1
-check "each form on each size" test "$(grep -cE ' 100.0%$' "$work/measured")" = 9
-[ ! -e "$build/plugins/wasm/nodenumber.wasm" ] || expect "and a guest" ' 5000 +guest, interpreted +[0-9.]+ +[0-9.]+ +[1-9]' cat "$work/measured"
-expect "no plugin to measure" 'berth bench plugins: .*"NodeNumberRows" does not exist' any "$BERTH_BIN/berth" bench plugins --plugin-dir "$work/none"
+"$BERTH_BIN/berth" bench plugins --plugin-dir "$build/plugins" --nodes 100 --pipeline >"$work/measured" 2>&1
+check "each form of a plugin" test "$(grep -cE '^ +100  (built in|native).* [0-9.]+ +[0-9]+ +100.0% ' "$work/measured")" = 4
+expect "and an extender, which is asked for each pod" 'HTTP extender +[0-9.]+ +[0-9.]+ +[0-9]+ +0.0% ' cat "$work/measured"
+check "those that the scheduler has, in the real processes" test "$(grep -cE '% +[1-9][0-9]*$' "$work/measured")" = 4
+check "sizes that are none" status 2 "$BERTH_BIN/berth" bench plugins --nodes -1
+expect "no plugin to measure" 'berth bench plugins: .*"NodeNumber" does not exist' any "$BERTH_BIN/berth" bench plugins --plugin-dir "$work/none"
 
 # ---- digests
 mkdir "$work/plugins.d"
