@@ -82,7 +82,7 @@ PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
 GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
 PROTO_H   := $(GEN_C:.c=.h)
 # Tables that are read at run time: each becomes the text of one string literal, without its comments and empty lines.
-DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data cli/*.in $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css))
+DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css))
 GEN_H     := $(PROTO_H) $(DATA_H)
 GEN_O     := $(GEN_C:.c=.o)
 PROTO_LIB := $(BUILD)/lib/proto.a
@@ -94,9 +94,6 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 $(BUILD)/gen/%.data.h: %.data
 	@mkdir -p $(dir $@)
 	$(Q)sed -e '/^#/d; /^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
-$(BUILD)/gen/%.in.h: %.in
-	@mkdir -p $(dir $@)
-	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
 $(BUILD)/gen/%.css.h: %.css
 	@mkdir -p $(dir $@)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&"/' $< >$@
@@ -187,7 +184,13 @@ $(BUILD)/include/berth/guest.h: plugins/wasm/guest.h
 	@mkdir -p $(dir $@)
 	$(Q)cp $< $@
 
-all: $(BUILD_PROGRAMS) $(PLUGINS) $(GUESTS) $(BUILD)/include/berth/plugin.h $(BUILD)/include/berth/guest.h $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
+# What `berth plugin new` begins with: the package berth-dev.
+PLUGIN_NEW := $(patsubst config/%,$(BUILD)/share/berth/%,$(wildcard config/plugin/*)) $(BUILD)/share/berth/plugin/berth.rs
+$(BUILD)/share/berth/plugin/berth.rs: tools/rust-header.awk plugins/include/berth/plugin.h
+	@mkdir -p $(dir $@)
+	$(Q)awk -f $^ >$@
+
+all: $(BUILD_PROGRAMS) $(PLUGINS) $(GUESTS) $(BUILD)/include/berth/plugin.h $(BUILD)/include/berth/guest.h $(PLUGIN_NEW) $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
 
 # ---- unit tests: tests/unit/<folder>/test_x.c links the folder's library and what it may use ------
 

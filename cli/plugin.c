@@ -300,66 +300,64 @@ int bh_cmd_plugins(int argc, char **argv)
 
 /* ---- new ------------------------------------------------------------------------------------- */
 
-static const char template_c[] =
-#include "cli/plugin_c.in.h"
-    ;
-static const char template_make[] =
-#include "cli/plugin_make.in.h"
-    ;
-static const char template_config[] =
-#include "cli/plugin_config.in.h"
-    ;
+#define TEMPLATES "share/berth/plugin" /* beside bin/ */
+#define DEV       "the package berth-dev has it"
 
-static const char guest_c[] =
-#include "cli/guest_c.in.h"
-    ;
-static const char guest_make[] =
-#include "cli/guest_make.in.h"
-    ;
-static const char guest_config[] =
-#include "cli/guest_config.in.h"
-    ;
-static const char guest_cluster[] =
-#include "cli/guest_cluster.in.h"
-    ;
-
-/* What a plugin begins with; "": the source, named as the plugin. */
+/* What a plugin begins with: templates, and what they become. The first one is the source. */
 static const struct language {
-    const char *name;
-    struct {
-        const char *file, *text;
-    } files[4];
+    const char *name, *suffix;
+    const char *files[6][2];
     const char *next;
 } languages[] = {
     {"c",
-     {{"", template_c},
-      {"Makefile", template_make},
-      {"config.yaml", template_config},
-      {"args.yaml", "label: rank\n"}},
-     "Makefile, args.yaml and config.yaml"},
+     ".c",
+     {{"plugin.c.in", NULL},
+      {"Makefile.in", "Makefile"},
+      {"config.yaml.in", "config.yaml"},
+      {"args.yaml", "args.yaml"},
+      {"cluster.yaml", "cluster.yaml"}},
+     "Makefile, args.yaml, config.yaml and cluster.yaml"},
+    {"rust",
+     ".rs",
+     {{"plugin.rs.in", NULL},
+      {"berth.rs", "berth.rs"},
+      {"Makefile.in", "Makefile"},
+      {"config.yaml.in", "config.yaml"},
+      {"args.yaml", "args.yaml"},
+      {"cluster.yaml", "cluster.yaml"}},
+     "Makefile, args.yaml, config.yaml and cluster.yaml"},
     {"wasm-c",
-     {{"", guest_c},
-      {"Makefile", guest_make},
-      {"config.yaml", guest_config},
-      {"cluster.yaml", guest_cluster}},
-     "Makefile, cluster.yaml and config.yaml"},
+     ".c",
+     {{"guest.c.in", NULL},
+      {"guest.Makefile.in", "Makefile"},
+      {"guest.config.yaml.in", "config.yaml"},
+      {"guest.cluster.yaml", "cluster.yaml"}},
+     "Makefile, config.yaml and cluster.yaml"},
 };
 
 struct target {
     const char *dir, *name;
-    char berth[PATH_MAX], include[PATH_MAX]; /* where ours are */
+    char root[PATH_MAX - 64], berth[PATH_MAX]; /* of our installation; this program */
 };
 
-/* text with its @WORDS@ replaced. */
-static int put_file(const struct target *t, const char *file, const char *text, struct bh_err *err)
+/* The template's text with its @WORDS@ replaced. */
+static int put_file(const struct target *t, const char *template, const char *file,
+                    struct bh_err *err)
 {
+    BH_CLEANUP(bh_freep) char *include = bh_asprintf("%s/include", t->root);
     const struct {
         const char *word, *value;
-    } words[] = {{"@NAME@", t->name}, {"@BERTH@", t->berth}, {"@INCLUDE@", t->include}};
+    } words[] = {{"@NAME@", t->name}, {"@BERTH@", t->berth}, {"@INCLUDE@", include}};
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    BH_CLEANUP(bh_freep) char *from = bh_asprintf("%s/" TEMPLATES "/%s", t->root, template);
     BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s", t->dir, file);
+    BH_CLEANUP(bh_freep) char *all = NULL;
+    size_t n = 0;
+    int rc = bh_read_file(from, ARGS_MAX, &all, &n);
 
-    while (*text) {
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s: %s (" DEV ")", from, strerror(-rc));
+    for (const char *text = all; *text;) {
         unsigned i = 0;
         while (i < BH_ARRAY_LEN(words) && strncmp(text, words[i].word, strlen(words[i].word)) != 0)
             i++;
@@ -369,7 +367,7 @@ static int put_file(const struct target *t, const char *file, const char *text, 
             bh_buf_addc(&b, *text);
         text += i < BH_ARRAY_LEN(words) ? strlen(words[i].word) : 1;
     }
-    int rc = bh_write_file(path, b.p, b.n, 0644);
+    rc = bh_write_file(path, b.p, b.n, 0644);
     return rc < 0 ? bh_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
@@ -384,13 +382,15 @@ static bool is_identifier(const char *s)
 static int find_ours(struct target *t, struct bh_err *err)
 {
     ssize_t n = readlink("/proc/self/exe", t->berth, sizeof t->berth - 1);
-    char bin[PATH_MAX] = "", *dir;
+    char bin[PATH_MAX] = "";
 
     if (n < 0)
         return bh_err_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
     memcpy(bin, t->berth, (size_t)n);
-    dir = dirname(dirname(bin));
-    snprintf(t->include, sizeof t->include, "%.*s/include", PATH_MAX - 16, dir);
+    snprintf(t->root, sizeof t->root, "%.*s", (int)sizeof t->root - 1, dirname(dirname(bin)));
+    BH_CLEANUP(bh_freep) char *header = bh_asprintf("%s/include/berth/plugin.h", t->root);
+    if (access(header, R_OK) < 0)
+        return bh_err_set(err, -errno, "%s: %s (" DEV ")", header, strerror(errno));
     return 0;
 }
 
@@ -398,8 +398,8 @@ static int begin(int argc, char **argv)
 {
     const char *lang = languages[0].name;
     const struct bh_opt table[] = {
-        {"lang", 0, BH_OPT_CHOICE, &lang, "c|wasm-c",
-         "a shared object in C, or a WebAssembly guest in C (docs/wasm.md)"},
+        {"lang", 0, BH_OPT_CHOICE, &lang, "c|rust|wasm-c",
+         "what it is written in; wasm-c: a WebAssembly guest (docs/wasm.md)"},
         {0}};
     const struct language *l = languages;
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
@@ -414,15 +414,15 @@ static int begin(int argc, char **argv)
             bh_err_set(&err, -EINVAL, "invalid NAME \"%s\": 1 to 63 letters and digits", rest.v[0]);
     if (rc != 0)
         return bh_cli_usage(NEW, rc, &err);
+    while (!bh_streq(l->name, lang))
+        l++;
     t.dir = t.name = rest.v[0];
-    BH_CLEANUP(bh_freep) char *source = bh_asprintf("%s.c", t.name);
+    BH_CLEANUP(bh_freep) char *source = bh_asprintf("%s%s", t.name, l->suffix);
     rc = find_ours(&t, &err);
     if (rc == 0 && mkdir(t.dir, 0755) < 0)
         rc = bh_err_set(&err, -errno, "folder %s: %s", t.dir, strerror(errno));
-    while (!bh_streq(l->name, lang))
-        l++;
-    for (size_t i = 0; i < BH_ARRAY_LEN(l->files) && rc == 0; i++)
-        rc = put_file(&t, *l->files[i].file ? l->files[i].file : source, l->files[i].text, &err);
+    for (size_t i = 0; i < BH_ARRAY_LEN(l->files) && *l->files[i] && rc == 0; i++)
+        rc = put_file(&t, l->files[i][0], i ? l->files[i][1] : source, &err);
     if (rc < 0)
         return bh_cli_fail(NEW, &err);
     printf("%s/%s, %s are there. Next:\n  cd %s && make check\n", t.dir, source, l->next, t.dir);

@@ -45,3 +45,20 @@ commands() { awk '/^Commands:$/ {on = 1; next} /^$/ {on = 0} on'; }
     done
 done
 echo ".so man1/berth.1" >"$out/kubectl-berth.1" # the same program under the name kubectl looks for
+
+# The public header, as it is: its first comment, then the declarations.
+awk -v version="$version" '
+function raw(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); if (s ~ /^[.\047]/) s = "\\&" s; return s }
+FNR == 1 {
+    print ".TH BERTH_PLUGIN.H 3 \"\" \"Berth " version "\" Berth"
+    print ".SH NAME\nberth_plugin.h \\- scheduling plugins that Berth did not compile"
+    print ".SH SYNOPSIS\n.nf\n#include <berth/plugin.h>\n\ncc \\-shared \\-fPIC \\-fvisibility=hidden $(pkg\\-config \\-\\-cflags berth\\-plugin) \\-o NAME.so NAME.c\n.fi\n.SH DESCRIPTION"
+    head = 1
+    next
+}
+head && / \*\/$/ { head = 0; print ".SH DECLARATIONS\n.nf"; next }
+head && FNR < 4 { next }
+head { sub(/^ \* ?/, ""); print $0 == "" ? ".PP" : raw($0); next }
+{ print raw($0) }
+END { print ".fi\n.SH SEE ALSO\n.BR berth\\-plugin\\-new (1),\n.BR berth\\-plugin\\-check (1)" }
+' plugins/include/berth/plugin.h >"$out/berth_plugin.h.3"

@@ -207,7 +207,19 @@ bench-time: deps ## times: the engine, the queue, the snapshot, and the whole pi
 	@for b in $(BENCH_BIN); do echo "== $$(basename $$b)"; $$b || exit 1; done
 	@$(BUILD)/bin/berth bench perf bench/workloads/performance-config.yaml --labels pipeline --mode pipeline -o wide
 
-install: all ## install below DESTDIR and PREFIX
+# Three packages' contents: what runs, what plugins are built with, plugins (debian/rules has each in a package of its own).
+install: install-core install-dev install-plugins ## install below DESTDIR and PREFIX
+install-dev: all
+	install -D -m 644 plugins/include/berth/plugin.h $(DESTDIR)$(PREFIX)/include/berth/plugin.h
+	install -m 644 plugins/wasm/guest.h $(DESTDIR)$(PREFIX)/include/berth/guest.h
+	install -d $(DESTDIR)$(PREFIX)/share/berth/plugin $(DESTDIR)$(PREFIX)/share/pkgconfig
+	install -m 644 $(filter-out %.pc.in,$(PLUGIN_NEW)) $(DESTDIR)$(PREFIX)/share/berth/plugin/
+	sed "s|@PREFIX@|$(PREFIX)|; s|@ABI@|$$(awk '/^#define BERTH_ABI_M/ { v = v (v == "" ? "" : ".") $$3 } END { print v }' plugins/include/berth/plugin.h)|" \
+	    config/plugin/berth-plugin.pc.in >$(DESTDIR)$(PREFIX)/share/pkgconfig/berth-plugin.pc
+install-plugins: all
+	install -d $(DESTDIR)$(PREFIX)/lib/berth/plugins
+	install -m 644 $(PLUGINS) $(DESTDIR)$(PREFIX)/lib/berth/plugins/
+install-core: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/libexec/berth $(DESTDIR)$(PREFIX)/share/berth/web $(DESTDIR)$(PREFIX)/share/berth/scenarios $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
 	install -m 755 $(BUILD)/bin/berth $(BUILD)/bin/berth-bench $(DESTDIR)$(PREFIX)/bin/
 	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
@@ -216,10 +228,6 @@ install: all ## install below DESTDIR and PREFIX
 	install -D -m 644 cli/completion/berth.zsh $(DESTDIR)$(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_berth
 	for p in watcher scheduler binder front simulator; do ln -sf berth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth-$$p; ln -sf berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth-$$p.fish; done
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
-	install -D -m 644 plugins/include/berth/plugin.h $(DESTDIR)$(PREFIX)/include/berth/plugin.h
-	install -m 644 plugins/wasm/guest.h $(DESTDIR)$(PREFIX)/include/berth/guest.h
-	install -d $(DESTDIR)$(PREFIX)/lib/berth/plugins
-	install -m 644 $(PLUGINS) $(DESTDIR)$(PREFIX)/lib/berth/plugins/
 	install -m 755 systemd/restart-pause $(DESTDIR)$(PREFIX)/libexec/berth/
 	install -m 644 config/example-cluster.yaml config/coscheduling.yaml config/coscheduling-crd.yaml config/rbac.yaml config/rbac-observe.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
 	install -m 644 config/scenarios/*.yaml $(DESTDIR)$(PREFIX)/share/berth/scenarios/
@@ -255,4 +263,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install krew mutants planted deb clean unit-tests FORCE
+.PHONY: all coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install install-core install-dev install-plugins krew mutants planted deb clean unit-tests FORCE

@@ -79,14 +79,34 @@ expect "none at all are looked at when the plugin is made" \
 # ---- begun and checked
 cd "$work" || exit 1
 check "a plugin is begun" "$BERTH_BIN/berth" plugin new PreferRank
-expect "built and checked" 'decided +64 pods on 16 nodes, both paths agree: 60 placed, 4 unschedulable, 0 gated, 0 failed' \
-    make -C PreferRank check
+make -C PreferRank check >made 2>&1
+check "built and checked" test $? = 0
+expect "by both paths" 'decided +64 pods on 16 nodes, both paths agree: 60 placed, 4 unschedulable, 0 gated, 0 failed' cat made
+expect "and with its own cluster" 'default +web +Scheduled +b$' cat made
+sed -i 's/n > 0 ? n : 0/n > 0 ? 0 : 0/' PreferRank/PreferRank.c
+check "which finds a plugin that has become another one" status 2 make -C PreferRank check
+sed -i 's/n > 0 ? 0 : 0/n > 0 ? n : 0/' PreferRank/PreferRank.c
+make -C PreferRank deb >/dev/null 2>&1
+expect "packed" ' root/root .* ./usr/lib/berth/plugins/PreferRank.so$' dpkg-deb -c PreferRank/berth-plugin-preferrank_0.1.0_*.deb
+if command -v rustc >/dev/null; then
+    check "one in Rust is begun" "$BERTH_BIN/berth" plugin new Rusty --lang rust
+    expect "built and checked as well" 'default +web +Scheduled +b$' make -C Rusty check
+    check "without a warning" test "$(touch Rusty/Rusty.rs && make -C Rusty 2>&1 | grep -c warning)" = 0
+    expect "what it says of itself" 'plugin +Rusty: score \(score_rows\)' "$BERTH_BIN/berth" plugin check --args Rusty/args.yaml Rusty/Rusty.so
+else
+    skip "a plugin in Rust" "no rustc"
+fi
+mkdir -p bare/bin
+cp "$BERTH_BIN/berth" bare/bin/
+expect "without the header it says where that is" 'bare/include/berth/plugin.h: No such file.*berth-dev' any bare/bin/berth plugin new Bare
+check "and begins nothing" test ! -e Bare
 expect "what it says of itself" 'plugin +PreferRank: score \(score_rows\)' \
     "$BERTH_BIN/berth" plugin check --args PreferRank/args.yaml PreferRank/PreferRank.so
 expect "wrong arguments" 'args.label: the key of a label is needed' any "$BERTH_BIN/berth" plugin check PreferRank/PreferRank.so
 check "no plugin" status 1 "$BERTH_BIN/berth" plugin check "$work/nodes.yaml"
 check "once only" status 1 "$BERTH_BIN/berth" plugin new PreferRank
 check "no name" status 2 "$BERTH_BIN/berth" plugin new a/b
+check "no such language" status 2 "$BERTH_BIN/berth" plugin new Cobol --lang cobol
 BERTH_STRANGE=lie "$BERTH_BIN/berth" plugin check "$build/tests/plugins/strange.so" >"$work/lies" 2>&1
 expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/lies"
 
