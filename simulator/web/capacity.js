@@ -164,7 +164,7 @@ class Drain {
     for (const n of this.chosen) this.table.selected.add(n);
     replace(place, h('div', { class: 'q-drain' }, panel('Nodes to drain', { flush: true }, this.table.el), h('div', { class: 'q-drain-side' }, this.live, this.result)));
     this.soon = debounce(200, () => this.ask());
-    this.stop = subscribe('nodes', ({ rows: all }) => this.table.setRows(all.values()));
+    this.stop = subscribe('nodes', ({ rows: all, changed }) => this.table.setRows(all, changed));
     this.ask();
   }
 

@@ -111,7 +111,7 @@ const taintText = (t) => `${t.key}${t.value ? `=${t.value}` : ''}:${t.effect}`;
 const POD_COLUMNS = [
   nameCol,
   nsCol,
-  {id: 'status', title: 'Status', width: '116px', text: (p) => podStatus(p)[0], cell: (p) => tag(...podStatus(p))},
+  {id: 'status', title: 'Status', width: '116px', text: (p) => podStatus(p)[0], cell: (p) => tag(...podStatus(p)), byText: true},
   {
     id: 'node',
     title: 'Node',
@@ -161,7 +161,7 @@ const POD_COLUMNS = [
 ];
 const NODE_COLUMNS = [
   {...nameCol, width: 'minmax(150px,1.6fr)'},
-  {id: 'status', title: 'Status', width: '100px', text: (n) => nodeStatus(n)[0], cell: (n) => tag(...nodeStatus(n))},
+  {id: 'status', title: 'Status', width: '100px', text: (n) => nodeStatus(n)[0], cell: (n) => tag(...nodeStatus(n)), byText: true},
   {id: 'zone', title: 'Zone', width: 'minmax(80px,.8fr)', text: (n) => n.zone || ''},
   shareCol('cpu', 'CPU'),
   shareCol('memory', 'Memory'),

@@ -86,7 +86,7 @@ function mountTable(el, r, k) {
       table.emptyEl.style.visibility = '';
     }
     if (k.namespaced) fillNamespaces(nsSelect, namespaces, changed ? changed.map((c) => c.row) : all.values());
-    table.setRows(all.values());
+    table.setRows(all, changed);
   });
   return () => {
     stop();

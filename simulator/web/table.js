@@ -4,14 +4,16 @@
 //
 // new Table({
 //   columns: [{id, title, width: '120px' | 'minmax(100px,2fr)', text(row) -> string|number, sort?(row) -> value to order by,
-//              cell?(row) -> Node|text (default: text), align: 'right', hidden, order: 'desc' (first direction), live: true (ages: made anew each 10 s)}],
+//              cell?(row) -> Node|text (default: text), byText: true (a cell of the same text looks the same), align: 'right', hidden,
+//              order: 'desc' (first direction), live: true (ages: made anew each 10 s)}],
 //   key(row) -> string (default row.key), labels?(row) -> {k: v} for k=v searches, search?(row) -> text searched (default: all columns' text),
 //   name: 'pods' (state is kept under this name; file name of exports), sort: {id, dir: 'asc'|'desc'}, onOpen?(row), href?(row),
 //   selectable: bool, onSelect?(Set of keys), actions?: [nodes], tools?: [nodes] (in the toolbar), placeholder, emptyText | emptyNode,
 //   query: initial search, onQuery?(text), filter?(row) -> bool, fixedHeight?: rows shown at most (then the table is as high as its rows)})
 // .el                 the element; fills its parent when that is a flex column
-// .setRows(iterable)  all rows (objects are kept, not copied; a row that is another now is another object); cheap to call often: it is worked off at
-//                     most a few times a second
+// .setRows(rows, changed)  all rows (objects are kept, not copied; a row that is another now is another object); cheap to call often: it is worked off
+//                     at most a few times a second. With a Map of keys and what changed in it since the last call, as subscribe() tells it, only
+//                     that is looked at
 // .setFilter(f), .setQuery(text), .rows (in the order shown), .selected (Set of keys), .clearSelection()
 // .focus(), .scrollToKey(key)
 //
@@ -61,7 +63,7 @@ export class Table {
     this.columns = this.o.columns.filter((c) => !c.hidden);
     this.source = [];
     this.rows = [];
-    this.index = new Map();
+    this.changes = null;  // what of source is not in rows yet; null: nobody knows
     this.selected = new Set();
     this.active = null;
     this.pool = [];
@@ -130,6 +132,11 @@ export class Table {
     this.buildHead();
     this.fit();
     this.body.addEventListener('click', (e) => this.onClick(e));
+    // Only a cell under the pointer needs its whole text as a hint.
+    this.body.addEventListener('mouseover', (e) => {
+      const el = e.target.closest('.vt-cell'), at = el ? el.parentNode.cells.findIndex((c) => c.el === el) : -1;
+      if (at >= 0 && this.columns[at].title !== '') el.title = el.parentNode.cells[at].text.slice(0, 400);
+    });
     this.body.addEventListener('dblclick', (e) => {
       const r = this.rowAt(e);
       if (r && o.onOpen) o.onOpen(r);
@@ -168,9 +175,9 @@ export class Table {
   }
 
   // Columns that share the rest of the width get what their texts need; when that is too much the longest give way,
-  // names last. Needs only grow, so that nothing jumps while rows change.
-  fit() {
-    const step = Math.ceil(this.rows.length / 300), view = this.view.wide;
+  // names last. Needs only grow, so that nothing jumps while rows change: rows are looked at when they are new.
+  fit(rows = []) {
+    const step = Math.ceil(rows.length / 30000), view = this.view.wide;
     if (!pen) {
       pen = h('canvas').getContext('2d');
       pen.font = `${getComputedStyle(document.body).fontSize} ${getComputedStyle(document.body).fontFamily}`;
@@ -186,11 +193,11 @@ export class Table {
         return;
       }
       let longest = '';
-      for (let j = 0; j < this.rows.length; j += step) {
-        const t = clip(c.text(this.rows[j]));
+      for (let j = 0; j < rows.length; j += step) {
+        const t = clip(c.text(rows[j]));
         if (t.length > longest.length) longest = t;
       }
-      w.need = Math.max(w.need, wide(longest.slice(0, 400)), wide(c.title) + 10, c.cell || !step ? w.least : 0);
+      w.need = Math.max(w.need, wide(longest.slice(0, 400)), wide(c.title) + 10, c.cell || !this.rows.length ? w.least : 0);
       w.lo = Math.min(w.need, w.least);
       share.push(w);
     });
@@ -218,16 +225,19 @@ export class Table {
     this.sort =
         this.sort.id === c.id ? {id: c.id, dir: this.sort.dir === 'asc' ? 'desc' : 'asc'} : {id: c.id, dir: first};
     this.buildHead();
-    this.recompute();
+    this.recompute(true);
   }
 
-  setRows(rows) {
+  setRows(rows, changed = null) {
     this.pendingRows = rows;
+    if (!changed || !this.changes || this.changes.length > 20000) this.changes = null;
+    else
+      for (const c of changed) this.changes.push(c);
     this.schedule();
   }
   setFilter(f) {
     this.filter = f;
-    this.recompute();
+    this.recompute(true);
     this.scrollTo(0);
   }
   setQuery(text) {
@@ -237,7 +247,7 @@ export class Table {
   applyQuery(text) {
     this.tests = parseSearch(text, this.columns, this.o.labels);
     this.scrollTo(0);
-    this.recompute();
+    this.recompute(true);
   }
   clearSelection() {
     this.selected.clear();
@@ -248,11 +258,11 @@ export class Table {
     if (this.active === null && this.rows.length) this.setActive(0);
   }
 
-  // The dearer the last time was, the longer the next waits: 200,000 rows stay usable while they change. What takes half a frame
-  // comes in less than one frame of twenty.
+  // The dearer the last time was, the longer the next waits: 200,000 rows stay usable while they change. What takes a good part of a
+  // frame, with what the browser then lays out and paints, comes in less than one frame of twenty.
   schedule() {
     if (this.timer) return;
-    const pause = this.cost > 8 ? Math.max(400, this.cost * 20) : this.cost * 6;
+    const pause = this.cost > 3 ? Math.max(400, this.cost * 20) : this.cost * 6;
     const wait = Math.max(0, Math.min(2500, pause) - (performance.now() - (this.last || -1e9)));
     this.timer = setTimeout(() => {
       this.timer = 0;
@@ -260,46 +270,50 @@ export class Table {
     }, wait);
   }
 
-  recompute() {
-    if (this.pendingRows) {
-      this.source = Array.isArray(this.pendingRows) ? this.pendingRows : [...this.pendingRows];
-      this.pendingRows = null;
-    }
-    const t0 = performance.now();
+  // whole: filter, search or order are others now
+  recompute(whole) {
+    const t0 = performance.now(), p = this.pendingRows;
+    if (p) this.source = Array.isArray(p) || p instanceof Map ? p : [...p];
+    this.pendingRows = null;
     const memo = this.o.search || ((r) => this.columns.map((c) => clip(c.text(r))).join(' '));
     const all = (r) => memo(r).toLowerCase();
-    const {filter, tests} = this;
-    this.rows = filter || tests.length
-        ? this.source.filter((r) => (!filter || filter(r)) && tests.every((t) => t(r, all)))
-        : this.source.slice();
-    this.order();
-    if (this.active !== null || this.selected.size) {
-      this.index = new Map(this.rows.map((r, i) => [this.o.key(r), i]));
-      const keep = this.activeKey !== undefined && this.index.get(this.activeKey);
-      this.active = keep === undefined || keep === false ? null : keep;
+    const {filter, tests, source, changes} = this;
+    const passes = (r) => (!filter || filter(r)) && tests.every((t) => t(r, all));
+    const map = source instanceof Map;
+    this.changes = map ? [] : null;
+    if (changes && !whole) {
+      this.orderChanged(changes, passes);
+    } else {
+      const list = map ? [...source.values()] : source;
+      this.rows = filter || tests.length ? list.filter(passes) : list.slice();
+      this.order();
+    }
+    if (this.active !== null) {
+      const at = this.rows.findIndex((r) => this.o.key(r) === this.activeKey);
+      this.active = at < 0 ? null : at;
     }
     if (this.selected.size) {
-      const there = new Set(this.source.map(this.o.key));
+      const there = map ? source : new Set(source.map(this.o.key));
       for (const k of this.selected)
         if (!there.has(k)) this.selected.delete(k);
       this.selectionChanged();
     }
-    const n = this.rows.length, m = this.source.length;
+    const n = this.rows.length, m = map ? source.size : source.length;
     this.countEl.textContent =
         n === m ? `${fmt.count(n)} ${n === 1 ? 'row' : 'rows'}` : `${fmt.count(n)} of ${fmt.count(m)}`;
     this.showEmpty(n, m);
-    this.fit();
+    this.fit(this.fresh);
     this.draw(true);
     this.last = performance.now();
     this.cost = this.last - t0;
   }
 
-  // Rows that were in this order already stay in it; only the new ones are sorted, and merged.
-  order() {
+  // -> {by: the order's name, value(row), compare(a, b) of {r: row, v: value}}, null without an order
+  ordering() {
     const c = this.columns.find((x) => x.id === this.sort.id);
-    if (!c) return;
-    const value = c.sort || c.text, sign = this.sort.dir === 'asc' ? 1 : -1, key = this.o.key;
-    const big = this.rows.length > 20000;  // natural order costs too much there
+    if (!c) return null;
+    const sign = this.sort.dir === 'asc' ? 1 : -1, key = this.o.key;
+    const big = this.big = this.rows.length > (this.big ? 15000 : 20000);  // natural order costs too much there
     const compare = (a, b) => {
       const x = a.v, y = b.v;
       if (x === y || (x == null && y == null)) {
@@ -311,9 +325,36 @@ export class Table {
       if (typeof x === 'number' && typeof y === 'number') return (x - y) * sign;
       return (big ? (x < y ? -1 : 1) : compareNames(String(x), String(y))) * sign;
     };
-    const by = `${this.sort.id} ${sign} ${big}`, fresh = new Set(this.rows), keyed = (r) => ({r, v: value(r)});
-    const kept = this.by === by ? this.ordered.filter((k) => fresh.delete(k.r)) : [], added = Array.from(fresh, keyed).sort(compare);
-    const merged = [];
+    return {by: `${this.sort.id} ${sign} ${big}`, value: c.sort || c.text, compare};
+  }
+
+  // Rows that were in this order already stay in it; only the new ones are sorted, and merged.
+  order() {
+    const o = this.ordering();
+    if (!o) return;
+    const fresh = new Set(this.rows);
+    this.merge(o, this.by === o.by ? this.ordered.filter((k) => fresh.delete(k.r)) : [], fresh);
+  }
+
+  // The same where it is known what changed. The Map may be further than what was told of it: what it holds counts.
+  orderChanged(changes, passes) {
+    const o = this.ordering(), gone = new Set(), fresh = new Map();
+    for (const c of changes) {
+      const key = this.o.key(c.row), now = this.source.get(key);
+      gone.add(c.old).add(c.row).add(now);
+      if (now && passes(now)) fresh.set(key, now);
+      else fresh.delete(key);
+    }
+    if (o && o.by === this.by) {
+      this.merge(o, gone.size ? this.ordered.filter((k) => !gone.has(k.r)) : this.ordered, fresh.values());
+      return;
+    }
+    this.rows = [...this.rows.filter((r) => !gone.has(r)), ...fresh.values()];
+    this.order();
+  }
+
+  merge({by, value, compare}, kept, fresh) {
+    const added = Array.from(fresh, (r) => ({r, v: value(r)})).sort(compare), merged = [];
     let from = 0;
     for (const k of added) {
       let low = from, high = kept.length;
@@ -326,7 +367,7 @@ export class Table {
       merged.push(k);
     }
     for (; from < kept.length; from++) merged.push(kept[from]);
-    Object.assign(this, {by, ordered: merged, rows: merged.map((k) => k.r)});
+    Object.assign(this, {by, ordered: merged, rows: merged.map((k) => k.r), fresh: added.map((k) => k.r)});
   }
 
   showEmpty(n, m) {
@@ -338,10 +379,12 @@ export class Table {
 
   draw(all) {
     const n = this.rows.length, high = n * ROW, total = Math.min(high, MAX_PX);
-    this.body.style.height = `${total}px`;
+    if (total !== this.total) this.body.style.height = `${total}px`;
+    this.total = total;
     if (this.o.fixedHeight)
       this.scroll.style.height = `${31 + ROW * Math.max(2, Math.min(n, this.o.fixedHeight)) + 2}px`;
-    this.scroll.setAttribute('aria-rowcount', n + 1);
+    if (this.counted !== n) this.scroll.setAttribute('aria-rowcount', n + 1);
+    this.counted = n;
     const view = this.view.high;
     if (!view) return;
     this.everShown = true;
@@ -350,40 +393,33 @@ export class Table {
           scaled = high > total ? (top / room) * (high - view) : top;
     const first = Math.max(0, Math.floor(scaled / ROW) - SPARE),
           last = Math.min(n, Math.ceil((scaled + view) / ROW) + SPARE);
-    const used = new Map();
     const want = Math.max(0, last - first);
     while (this.pool.length < want) {
       const el = h('div', {class: 'vt-row', role: 'row'});
       this.pool.push(el);
       this.body.append(el);
     }
-    const free = [];
+    // Rows keep their element wherever they go: what has the focus stays, and only what came into sight is made anew.
+    const free = [], held = new Map();
     for (const el of this.pool) {
-      if (!all && el.idx >= first && el.idx < last && el.row === this.rows[el.idx]) used.set(el.idx, el);
+      if (el.row && !held.has(el.key)) held.set(el.key, el);
       else free.push(el);
     }
-    // Rows keep their element when they can: what has the focus or the pointer stays.
-    if (all) {
-      for (let i = free.length - 1; i >= 0; i--) {
-        const el = free[i], j = el.idx;
-        if (j >= first && j < last && this.rows[j] && el.key === this.o.key(this.rows[j]) && !used.has(j)) {
-          free.splice(i, 1);
-          used.set(j, el);
-          this.fill(el, j, all === 'anew');
-        }
-      }
-    }
+    const own = this.rows.slice(first, last).map((row) => {
+      const key = this.o.key(row), el = held.get(key);
+      held.delete(key);
+      return el;
+    });
+    free.push(...held.values());
     for (let i = first; i < last; i++) {
-      let el = used.get(i);
-      if (!el) {
-        el = free.pop();
-        this.fill(el, i, true);
-      }
-      el.style.transform = `translateY(${high > total ? i * ROW - scaled + top : i * ROW}px)`;
-      el.hidden = false;
+      const el = own[i - first] || free.pop(), y = high > total ? i * ROW - scaled + top : i * ROW;
+      if (all || el.idx !== i || el.row !== this.rows[i]) this.fill(el, i, !own[i - first] || all === 'anew');
+      if (el.y !== y) el.style.transform = `translateY(${y}px)`;
+      el.y = y;
+      if (el.hidden) el.hidden = false;
     }
     for (const el of free) {
-      el.hidden = true;
+      if (!el.hidden) el.hidden = true;
       el.idx = -1;
       el.row = null;
     }
@@ -393,31 +429,28 @@ export class Table {
   // anew: cells that depend on more than the row are made anew, too
   fill(el, i, anew) {
     const row = this.rows[i], key = this.o.key(row), on = this.selected.has(key), same = el.row === row && !anew;
-    el.idx = i;
-    el.row = row;
-    el.key = key;
-    el.id = `${this.id}-${i}`;
-    el.setAttribute('aria-rowindex', i + 2);
-    el.setAttribute('aria-selected', String(on));
+    if (el.idx !== i) {
+      el.id = `${this.id}-${i}`;
+      el.setAttribute('aria-rowindex', i + 2);
+    }
+    const other = el.key !== key;
+    if (el.on !== on) el.setAttribute('aria-selected', String(on));
+    Object.assign(el, {idx: i, row, key, on});
     el.classList.toggle('active', i === this.active);
     if (!el.cells) this.makeCells(el);
     if (el.box) {
       el.box.checked = on;
-      el.box.setAttribute('aria-label', `Select ${key}`);
+      if (other) el.box.setAttribute('aria-label', `Select ${key}`);
     }
     if (same) return;
     this.columns.forEach((c, j) => {
       const cell = el.cells[j], text = clip(c.text(row));
-      if (c.cell) {
+      if (c.cell && !(c.byText && cell.text === text)) {
         cell.into.replaceChildren(...nodesOf(c.cell(row)));
         cell.text = text;
       } else if (cell.text !== text) {
         cell.into.textContent = visible(text);
         cell.text = text;
-      } else return;
-      if (c.title !== '') {
-        if (text) cell.el.title = text.slice(0, 400);
-        else cell.el.removeAttribute('title');
       }
     });
     if (el.anchor) el.anchor.setAttribute('href', this.o.href(row));
