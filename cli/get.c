@@ -174,6 +174,27 @@ static int print_json(const struct view *v, const struct rows *l)
     return bh_cli_print("berth get", &b);
 }
 
+/* 0: nodes, 1: pods, by the names that kubectl knows. */
+static int resource(const struct bh_opt_list *words, struct bh_err *err)
+{
+    static const char *const names[] = {"nodes node no", "pods pod po"}, *const plural[] = {"nodes",
+                                                                                            "pods"};
+
+    if (words->n == 0)
+        return bh_err_set(err, -EINVAL, "say what to get: nodes or pods");
+    for (int i = 0; i < 2; i++)
+        if (bh_word_at(names[i], words->v[0]) >= 0)
+            return words->n == 1
+                       ? i
+                       : bh_err_set(err, -EINVAL, "unexpected argument \"%s\": all %s are shown",
+                                    words->v[1], plural[i]);
+    for (int i = 0; i < 2; i++)
+        if (bh_edits(words->v[0], plural[i]) <= 2)
+            return bh_err_set(err, -EINVAL, "unknown resource \"%s\" (did you mean %s?)",
+                              words->v[0], plural[i]);
+    return bh_err_set(err, -EINVAL, "unknown resource \"%s\", expected nodes or pods", words->v[0]);
+}
+
 int bh_cmd_get(int argc, char **argv)
 {
     const char *runtime = NULL, *output = "table";
@@ -189,11 +210,10 @@ int bh_cmd_get(int argc, char **argv)
     char dir[108];
     int status = BH_EXIT_OK, rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, &err);
 
-    if (rc == 0 && (rest.n != 1 || (!bh_streq(rest.v[0], "nodes") && !bh_streq(rest.v[0], "pods"))))
-        rc = bh_err_set(&err, -EINVAL, "say what to get: nodes or pods");
-    if (rc != 0)
-        return bh_cli_usage(WHO, rc, &err);
-    struct rows *shown = bh_streq(rest.v[0], "nodes") ? &v.nodes : &v.pods;
+    int what = rc == 0 ? resource(&rest, &err) : 0;
+    if (rc != 0 || what < 0)
+        return bh_cli_usage(WHO, BH_MIN(rc, what), &err);
+    struct rows *shown = what ? &v.pods : &v.nodes;
     v.symtab = bh_symtab_new();
     rc = bh_cli_find_dir(WHO, runtime, dir, &err);
     if (rc == 0)
