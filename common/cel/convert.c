@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "common/base/opt.h"
+#include "common/base/zone.h"
 #include "common/cel/cel_int.h"
 #include <time.h>
 
@@ -202,16 +203,18 @@ struct cel_value bh_cel_time(struct cel_eval *e, const struct cel_value *arg)
     return r;
 }
 
-/* Part number how: of a time in UTC, counted from zero but for the day of getDate(); of a span the
- * whole number of hours, minutes or seconds, and the milliseconds that are left. */
-struct cel_value bh_cel_time_part(struct cel_eval *e, const struct cel_value *arg)
+/* Part number how: of a time by clocks that are so many seconds ahead of UTC, counted from zero but
+ * for the day of getDate(); of a span the whole number of hours, minutes or seconds, and the
+ * milliseconds that are left. */
+static struct cel_value time_part(const struct cel_eval *e, const struct cel_value *arg,
+                                  int64_t ahead)
 {
     bool span = arg->kind == CEL_DURATION;
     int64_t ms = arg->i / 1000000 - (!span && arg->i % 1000000 < 0);
-    time_t s = ms / 1000 - (!span && ms % 1000 < 0);
+    time_t s = ms / 1000 - (!span && ms % 1000 < 0), shown = s + ahead;
     struct tm t = {0};
 
-    gmtime_r(&s, &t);
+    gmtime_r(&shown, &t);
     const int64_t part[] = {span ? s / 3600 : t.tm_hour,
                             span ? s / 60 : t.tm_min,
                             span ? s : t.tm_sec,
@@ -223,4 +226,53 @@ struct cel_value bh_cel_time_part(struct cel_eval *e, const struct cel_value *ar
                             t.tm_wday,
                             t.tm_yday};
     return cel_int(part[e->how]);
+}
+
+struct cel_value bh_cel_time_part(struct cel_eval *e, const struct cel_value *arg)
+{
+    return time_part(e, arg, 0);
+}
+
+static bool atoi_part(const char *p, size_t n, int64_t *ret)
+{
+    bool sign = n && (*p == '-' || *p == '+');
+    int64_t v = 0;
+
+    if (n == sign || n > 9)
+        return false;
+    for (size_t i = sign; i < n; i++) {
+        if (p[i] < '0' || p[i] > '9')
+            return false;
+        v = v * 10 + (p[i] - '0');
+    }
+    *ret = *p == '-' ? -v : v;
+    return true;
+}
+
+/* "+02:00", "-5:30", or the name of a zone. */
+struct cel_value bh_cel_time_part_at(struct cel_eval *e, const struct cel_value *arg)
+{
+    const char *place = bh_arena_strndup(e->arena, arg[1].s, arg[1].n), *colon = strchr(place, ':');
+    struct bh_err err = {{0}};
+    struct bh_zone zone;
+    int64_t part[2];
+
+    if (strlen(place) != arg[1].n)
+        return bh_cel_error(e, "unknown time zone %s", place);
+    if (colon) {
+        const char *text[] = {bh_arena_strndup(e->arena, place, (size_t)(colon - place)),
+                              colon + 1};
+        for (int i = 0; i < 2; i++)
+            if (!atoi_part(text[i], strlen(text[i]), &part[i]))
+                return bh_cel_error(e, "strconv.Atoi: parsing \"%s\": invalid syntax", text[i]);
+        int64_t minutes = part[0] * 60 + (*place == '-' ? -part[1] : part[1]);
+        return time_part(e, arg, minutes * 60);
+    }
+    (void)bh_cel_work(e, 200); /* to read the zone's file */
+    if (bh_zone_load(&zone, place, &err) < 0)
+        return bh_cel_error(e, "%s", err.msg);
+    int64_t s = arg->i / 1000000000 - (arg->i % 1000000000 < 0);
+    struct cel_value v = time_part(e, arg, bh_zone_offset(&zone, s));
+    bh_zone_fini(&zone);
+    return v;
 }

@@ -6,6 +6,10 @@
  * (v1.36); differences: volume claim templates, pod failure and success policies are not checked.
  */
 #include "simulator/admission/admission.h"
+#include "simulator/admission/cron.h"
+
+#include <errno.h>
+#include <strings.h>
 
 #include "common/k8s/selector.h"
 
@@ -244,10 +248,60 @@ void bh_adm_validate_job(struct bh_sim_write *w)
         bh_adm_immutable(w, "spec.completions");
 }
 
+static bool is_zone_name(const char *name)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_+";
+
+    for (const char *part = name;; part += strcspn(part, "/") + 1) {
+        size_t n = strcspn(part, "/");
+        if (n == 0 || n > 14 || *part == '-' || strspn(part, letters) < n ||
+            (*part == '.' && (n == 1 || (n == 2 && part[1] == '.'))))
+            return false;
+        if (!part[n])
+            return true;
+    }
+}
+
+/* Upstream: validateScheduleFormat, validateTimeZone. */
+static void cron_times(struct bh_sim_write *w)
+{
+    const char *schedule = bh_tree_str(w->obj, "spec.schedule");
+    const char *name = bh_tree_str(w->obj, "spec.timeZone");
+    struct bh_err err = {{0}};
+    struct bh_cron cron;
+    struct bh_zone zone;
+
+    if (!schedule || !*schedule)
+        bh_adm_required(w, "spec", "schedule", "");
+    else if (strstr(schedule, "TZ"))
+        bh_adm_invalid_text(
+            w, "spec.schedule", schedule,
+            name ? "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+                 : "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+    else if (bh_cron_parse(schedule, &cron, &err) < 0)
+        bh_adm_invalid_text(w, "spec.schedule", schedule, err.msg);
+    if (!name)
+        return;
+    if (!*name) {
+        bh_adm_invalid_text(w, "spec.timeZone", name, "timeZone must be nil or non-empty string");
+    } else if (!is_zone_name(name)) {
+        (void)bh_err_set(&err, -EINVAL, "unknown time zone %s", name);
+        bh_adm_invalid_text(w, "spec.timeZone", name, err.msg);
+    } else if (strcasecmp(name, "Local") == 0) {
+        bh_adm_invalid_text(w, "spec.timeZone", name,
+                            "timeZone must be an explicit time zone as defined in "
+                            "https://www.iana.org/time-zones");
+    } else if (bh_zone_load(&zone, name, &err) < 0) {
+        bh_adm_invalid_text(w, "spec.timeZone", name, err.msg);
+    } else {
+        bh_zone_fini(&zone);
+    }
+}
+
 void bh_adm_validate_cronjob(struct bh_sim_write *w)
 {
-    if (!bh_tree_has(w->obj, "spec.schedule"))
-        bh_adm_required(w, "spec", "schedule", "");
+    cron_times(w);
     bh_adm_one_of(w, "", w->obj, "spec.concurrencyPolicy", "Allow Forbid Replace", true);
     job_spec(w, "spec.jobTemplate.spec");
     validate_template(w, "spec.jobTemplate.spec", NULL);

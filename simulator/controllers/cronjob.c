@@ -3,12 +3,11 @@
  * simulator/controllers/cronjob.c - cron jobs: a job at each time of the schedule
  *
  * Upstream: pkg/controller/cronjob/cronjob_controllerv2.go, utils.go (v1.36); differences:
- * schedules are in UTC, another spec.timeZone is reported as unknown; of many missed times only the
- * last is started, as upstream, but they are not counted.
+ * of many missed times only the last is started, as upstream, but they are not counted.
  */
 #include "simulator/controllers/controllers.h"
 
-#include "simulator/controllers/cron.h"
+#include "simulator/admission/cron.h"
 
 #include <inttypes.h>
 
@@ -21,6 +20,7 @@ struct cron {
     const struct bh_json *tree;
     struct bh_sim_objs jobs; /* its own */
     struct bh_cron schedule;
+    struct bh_zone zone;
     int64_t now, next;        /* seconds; next INT64_MAX = never */
     int64_t started;          /* the schedule time that is started now; 0 = none */
     const char *last_success; /* latest completionTime seen */
@@ -90,6 +90,19 @@ static bool was_active(const struct cron *k, const char *uid)
     return false;
 }
 
+/* Of the active ones, which somebody deleted: writing the status leaves them out. */
+static void tell_missing(struct cron *k)
+{
+    bh_json_each(a, bh_tree_arr(k->tree, "status.active")) {
+        const char *uid = bh_tree_str(a, "uid"), *name = bh_tree_str(a, "name");
+        size_t i = 0;
+        while (i < k->jobs.n && uid && !bh_streq(k->jobs.v[i]->uid, uid))
+            i++;
+        if (i == k->jobs.n && uid && name)
+            note(k, "Normal", "MissingJob", "Active job went missing: ", name);
+    }
+}
+
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* -1 = none. */
@@ -118,13 +131,13 @@ static int64_t due(struct cron *k)
     }
     /* From a while ago, when much was missed: only the last time counts. */
     for (int64_t back = 60; back < k->now - from; back *= 8) {
-        t = bh_cron_next(&k->schedule, k->now - back);
+        t = bh_cron_next(&k->schedule, &k->zone, k->now - back);
         if (t <= k->now) {
             from = BH_MAX(from, k->now - back);
             break;
         }
     }
-    while ((t = bh_cron_next(&k->schedule, from)) <= k->now)
+    while ((t = bh_cron_next(&k->schedule, &k->zone, from)) <= k->now)
         from = found = t;
     k->next = t;
     return found;
@@ -161,9 +174,8 @@ static bool readable(struct cron *k)
     const char *zone = bh_tree_str(k->tree, "spec.timeZone");
     struct bh_err err = {{0}};
 
-    if (zone && *zone && !bh_streq(zone, "UTC") && !bh_streq(zone, "Etc/UTC")) {
-        note(k, "Warning", "UnknownTimeZone", "invalid timeZone: only UTC is known here, not ",
-             zone);
+    if (bh_zone_load(&k->zone, zone ? zone : "", &err) < 0) {
+        note(k, "Warning", "UnknownTimeZone", "invalid timeZone: ", err.msg);
         return false;
     }
     if (bh_cron_parse(text ? text : "", &k->schedule, &err) == 0)
@@ -258,7 +270,9 @@ void bh_ctl_sync_cronjob(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
         qsort(k.jobs.v, k.jobs.n, sizeof(struct bh_sim_obj *), oldest_first);
     limit(&k, "Complete", bh_tree_i64(k.tree, "spec.successfulJobsHistoryLimit", 3));
     limit(&k, "Failed", bh_tree_i64(k.tree, "spec.failedJobsHistoryLimit", 1));
+    tell_missing(&k);
     move(&k);
+    bh_zone_fini(&k.zone);
     bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &k);
     bh_sim_objs_fini(&k.jobs);
     bh_sim_obj_unref(k.made);

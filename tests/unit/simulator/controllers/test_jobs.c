@@ -7,7 +7,7 @@
 
 #include "common/flags/feature_gates.h"
 #include "common/k8s/quantity.h"
-#include "simulator/controllers/cron.h"
+#include "simulator/admission/cron.h"
 
 #define JOB_POD(annotations)                                                                       \
     "  template: {metadata: {annotations: {" annotations "}}, spec: {restartPolicy: Never, "       \
@@ -151,16 +151,21 @@ static void test_suspend(void)
 
 /* ---- schedules ------------------------------------------------------------------------------- */
 
-static void check_next(const char *schedule, const char *after, const char *want)
+static void check_next_in(const char *place, const char *schedule, const char *after,
+                          const char *want)
 {
     struct bh_cron c;
+    struct bh_zone zone;
     struct bh_err err = {{0}};
     char got[32];
+
+    CU_ASSERT_EQUAL_FATAL(bh_zone_load(&zone, place, &err), 0);
 
     CU_ASSERT_EQUAL(bh_cron_parse(schedule, &c, &err), 0);
     int64_t from_ns, t;
     CU_ASSERT_EQUAL(bh_time_parse_ns(after, &from_ns), 0);
-    t = bh_cron_next(&c, from_ns / SECOND);
+    t = bh_cron_next(&c, &zone, from_ns / SECOND);
+    bh_zone_fini(&zone);
     if (t == INT64_MAX)
         snprintf(got, sizeof(got), "never");
     else
@@ -168,6 +173,11 @@ static void check_next(const char *schedule, const char *after, const char *want
     if (!bh_streq(got, want))
         fprintf(stderr, "%s after %s: %s, want %s\n", schedule, after, got, want);
     CU_ASSERT_STRING_EQUAL(got, want);
+}
+
+static void check_next(const char *schedule, const char *after, const char *want)
+{
+    check_next_in("", schedule, after, want);
 }
 
 static void test_schedules(void)
@@ -194,6 +204,25 @@ static void test_schedules(void)
         struct bh_err err = {{0}};
         CU_ASSERT(bh_cron_parse(bad[i], &c, &err) < 0 && err.msg[0]);
     }
+}
+
+static void test_schedules_in_zones(void)
+{
+    static const char berlin[] = "Europe/Berlin";
+
+    check_next_in(berlin, "0 8 * * *", "2026-01-01T00:00:00Z", "2026-01-01T07:00:00Z");
+    check_next_in(berlin, "0 8 * * *", "2026-07-01T06:30:00Z", "2026-07-02T06:00:00Z");
+    check_next_in(berlin, "0 0 1 * *", "2026-03-15T00:00:00Z", "2026-03-31T22:00:00Z");
+    /* 29 March: clocks go from 2:00 to 3:00, and 25 October from 3:00 back to 2:00. */
+    check_next_in(berlin, "30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z");
+    check_next_in(berlin, "30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z");
+    check_next_in(berlin, "30 2 * * *", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z");
+    check_next_in(berlin, "30 2 * * *", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z");
+    check_next_in("Asia/Kolkata", "0 9 * * *", "2026-01-01T00:00:00Z", "2026-01-01T03:30:00Z");
+    /* There is no midnight when summer time begins. */
+    check_next_in("Africa/Cairo", "0 * 24 apr *", "2026-04-23T20:30:00Z", "2026-04-23T22:00:00Z");
+    check_next_in("America/New_York", "0 0 * * mon", "2026-01-01T00:00:00Z",
+                  "2026-01-05T05:00:00Z");
 }
 
 /* ---- cron jobs ------------------------------------------------------------------------------- */
@@ -296,20 +325,83 @@ static void test_cron_suspended(void)
     world_fini(&w);
 }
 
-static void test_cron_unreadable(void)
+static void test_cron_in_a_zone(void)
+{
+    struct world w;
+
+    start(&w); /* at 2026-01-01T00:00:00Z, 9 o'clock in Tokyo */
+    CU_ASSERT_PTR_NOT_NULL(
+        make(&w.f, "CronJob", "default",
+             "metadata: {name: c}\nspec: {schedule: 0 10 * * *, timeZone: Asia/Tokyo, jobTemplate: "
+             "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "
+             "i}]}}}}}"));
+    bh_arena_reset(&w.f.a);
+    pass(&w, 3599);
+    CU_ASSERT_EQUAL(n_jobs(&w), 0);
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(n_jobs(&w), 1);
+    world_fini(&w);
+}
+
+static void test_cron_missing_job(void)
 {
     struct world w;
     struct bh_sim_objs l;
+    bool told = false;
 
     start(&w);
-    make(&w.f, "CronJob", "default",
-         "metadata: {name: c}\nspec: {schedule: often, jobTemplate: {spec: {template: {spec: "
-         "{restartPolicy: Never, containers: [{name: c, image: i}]}}}}}");
-    pass(&w, 3600);
-    CU_ASSERT_EQUAL(n_jobs(&w), 0);
+    make_cron(&w, "", "600s");
+    pass(&w, 301);
+    CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, type_of("jobs"), "default", "c-29453765", NULL, &w.f.e),
+                    0);
+    pass(&w, 10);
     bh_sim_list(w.f.s, type_of("events"), "default", &l);
-    CU_ASSERT(l.n == 1 && strstr(l.v[0]->json, "UnParseableCronJobSchedule"));
+    for (size_t i = 0; i < l.n; i++)
+        told = told || strstr(l.v[i]->json, "Active job went missing: c-29453765");
+    CU_ASSERT(told);
     bh_sim_objs_fini(&l);
+    const struct bh_sim_obj *c = get(&w.f, "cronjobs", "default", "c");
+    CU_ASSERT_STRING_EQUAL(field(&w.f, c, "status.active"), "");
+    world_fini(&w);
+}
+
+static void check_refused(struct world *w, const char *times, const char *why)
+{
+    char text[600];
+
+    snprintf(
+        text, sizeof(text),
+        "metadata: {name: c}\nspec: {%s, jobTemplate: {spec: {template: {spec: {restartPolicy: "
+        "Never, containers: [{name: c, image: i}]}}}}}",
+        times);
+    CU_ASSERT_PTR_NULL(make(&w->f, "CronJob", "default", text));
+    if (!strstr(w->f.e.message, why))
+        fprintf(stderr, "%s: %s, want %s\n", times, w->f.e.message, why);
+    CU_ASSERT_PTR_NOT_NULL(strstr(w->f.e.message, why));
+    bh_arena_reset(&w->f.a);
+}
+
+static void test_cron_unreadable(void)
+{
+    struct world w;
+
+    start(&w);
+    check_refused(
+        &w, "schedule: 0 0 *",
+        "spec.schedule: Invalid value: \"0 0 *\": expected exactly 5 fields, found 3: [0 0 *]");
+    check_refused(&w, "schedule: CRON_TZ=UTC 0 0 * * *",
+                  "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+    check_refused(&w, "schedule: TZ=UTC 0 0 * * *, timeZone: UTC",
+                  "cannot use both timeZone field and TZ or CRON_TZ in schedule");
+    check_refused(&w, "schedule: 0 0 * * *, timeZone: ''",
+                  "timeZone must be nil or non-empty string");
+    check_refused(&w, "schedule: 0 0 * * *, timeZone: local",
+                  "timeZone must be an explicit time zone");
+    check_refused(
+        &w, "schedule: 0 0 * * *, timeZone: Europe/Berlim",
+        "spec.timeZone: Invalid value: \"Europe/Berlim\": unknown time zone Europe/Berlim");
+    check_refused(&w, "schedule: 0 0 * * *, timeZone: ../passwd", "unknown time zone ../passwd");
+    CU_ASSERT_EQUAL(bh_sim_count(w.f.s, type_of("cronjobs")), 0);
     world_fini(&w);
 }
 
@@ -424,6 +516,9 @@ BH_TESTS("simulator/controllers/jobs", {"jobs run as long as they are told", tes
          {"failed pods are replaced later and later", test_back_off},
          {"a deadline ends a job, its ttl removes it", test_deadline},
          {"a suspended job", test_suspend}, {"schedules", test_schedules},
+         {"schedules by the clocks of a place", test_schedules_in_zones},
+         {"a cron job in a time zone", test_cron_in_a_zone},
+         {"an active job that is gone", test_cron_missing_job},
          {"a cron job makes jobs", test_cron_runs}, {"jobs that overlap", test_cron_policies},
          {"a suspended cron job", test_cron_suspended},
          {"a schedule that cannot be read", test_cron_unreadable},

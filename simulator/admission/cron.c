@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/controllers/cron.c - schedules of CronJobs
+ * simulator/admission/cron.c - schedules of CronJobs
  */
-#include "simulator/controllers/cron.h"
+#include "simulator/admission/cron.h"
 
 #include "common/base/opt.h"
 #include <errno.h>
@@ -151,7 +151,15 @@ static bool day_fits(const struct bh_cron *c, const struct tm *tm)
     return c->any_day || c->any_weekday ? day && weekday : day || weekday;
 }
 
-int64_t bh_cron_next(const struct bh_cron *c, int64_t after)
+/* When clocks show a time; one that they leave out is that of before the change. */
+static int64_t when_shown(const struct bh_zone *zone, int64_t shown, int64_t near)
+{
+    int64_t t = shown - bh_zone_offset(zone, near);
+
+    return shown - bh_zone_offset(zone, t);
+}
+
+int64_t bh_cron_next(const struct bh_cron *c, const struct bh_zone *zone, int64_t after)
 {
     int64_t t = after - after % 60 + 60;
 
@@ -159,20 +167,22 @@ int64_t bh_cron_next(const struct bh_cron *c, int64_t after)
         return after + c->every_s;
     while (t <= after + FAR_S) {
         struct tm tm;
-        time_t at = (time_t)t;
+        int64_t ahead = bh_zone_offset(zone, t), on = t;
+        time_t at = (time_t)(t + ahead);
         gmtime_r(&at, &tm);
         if (!has(c->month, tm.tm_mon + 1)) {
             struct tm first = {.tm_year = tm.tm_year, .tm_mon = tm.tm_mon + 1, .tm_mday = 1};
-            t = (int64_t)timegm(&first);
+            on = when_shown(zone, (int64_t)timegm(&first), t);
         } else if (!day_fits(c, &tm)) {
-            t += 86400 - t % 86400;
+            on = when_shown(zone, at + 86400 - at % 86400, t);
         } else if (!has(c->hour, tm.tm_hour)) {
-            t += 3600 - t % 3600;
+            on += 3600 - at % 3600;
         } else if (!has(c->minute, tm.tm_min)) {
-            t += 60;
+            on += 60;
         } else {
             return t;
         }
+        t = on > t ? on : t + 3600 - at % 3600; /* clocks left midnight out */
     }
     return INT64_MAX;
 }
