@@ -94,7 +94,7 @@ struct bh_engine {
     struct bh_reservations reserved;
     struct bh_waiting_pods waiting; /* at Permit */
     struct bh_plugin_asks asks;
-    int64_t now_ns; /* of callbacks that are part of no decision */
+    int64_t now_ns; /* as a caller told it last: of callbacks that are part of no decision */
     struct bh_profile *profile;
     uint32_t n_profiles;
     struct bh_arena arena;       /* cycle */
@@ -110,7 +110,6 @@ struct bh_engine {
     struct bh_engine_stats stats;
     struct bh_watch watch;
     uint32_t next_start; /* sampling */
-    int64_t now_ns;      /* as a caller told it last: what Unreserve takes for the time */
 
     struct bh_ext *ext;          /* NULL: no extenders */
     uint64_t ext_deciding;       /* those that filter or prioritise */
