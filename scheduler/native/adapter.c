@@ -538,6 +538,42 @@ static void unreserve_nothing(struct bh_call *c BH_UNUSED, bh_sym node BH_UNUSED
 {
 }
 
+/* Asked until it wants nothing more that is not written: what it asked for before it hears is done. */
+static const struct bh_status *pre_bind(struct bh_call *c, bh_sym node, int64_t since_ns BH_UNUSED)
+{
+    struct bh_native *in = instance(c);
+    struct berth_why why = why_new();
+
+    in->node = node;
+    in->n_new = 0;
+    int32_t code =
+        enter(in, c, BH_HOOK_PRE_BIND, READS_ALL)->pre_bind(in->self, handle(c), node, &why);
+    const struct bh_status *s = verdict(in, code, REJECTIONS | OR_WAIT, &why);
+    if (bh_status_code(s) == BH_WAIT || (!s && in->n_new))
+        return bh_status_new(c->arena, BH_WAIT, in->of->d.name, "%s", "");
+    return s;
+}
+
+static const struct bh_status *bind(struct bh_call *c, bh_sym node, struct bh_bind_order *ret)
+{
+    struct bh_native *in = instance(c);
+    struct berth_why why = why_new();
+
+    in->node = node;
+    in->order = ret;
+    int32_t code = enter(in, c, BH_HOOK_BIND, READS_ALL)->bind(in->self, handle(c), node, &why);
+    in->order = NULL;
+    return verdict(in, code, REJECTIONS | OR_SKIP, &why);
+}
+
+static void post_bind(struct bh_call *c, bh_sym node)
+{
+    struct bh_native *in = instance(c);
+
+    enter(in, c, BH_HOOK_POST_BIND, READS_ALL)->post_bind(in->self, handle(c), node);
+    leave();
+}
+
 /* ---- configuration --------------------------------------------------------------------------- */
 
 /* As the plugin sees them. */
@@ -581,6 +617,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
                              .tab = env->tab,
                              .waiting = env->waiting,
                              .asks = env->asks,
+                             .reserved = env->reserved,
                              .waker = {.plugin = env->plugin->name},
                              .cpu = bh_sym_internc(env->tab, "cpu"),
                              .memory = bh_sym_internc(env->tab, "memory"),
@@ -731,6 +768,9 @@ void bh_native_describe(struct bh_native_plugin *np)
                      : p->reserve ? unreserve_nothing
                                   : NULL,
         .permit = p->permit ? permit : NULL,
+        .pre_bind = p->pre_bind ? pre_bind : NULL,
+        .bind = p->bind ? bind : NULL,
+        .post_bind = p->post_bind ? post_bind : NULL,
         .epoch = p->epoch || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
         /* One whose answers are kept is asked in PreFilter and PreScore, and what it says is kept. */
         .idle = p->idle && (overlay || !flags) ? is_idle

@@ -96,13 +96,19 @@ static int32_t on_node(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
 {
     return stand_in(why);
 }
+static int32_t bind(void *self BH_UNUSED, struct berth_call *c BH_UNUSED, berth_sym node BH_UNUSED,
+                    struct berth_why *why)
+{
+    int32_t code = stand_in(why);
+    return code == BERTH_SUCCESS ? BERTH_SKIP : code; /* the next one's turn */
+}
 static int32_t permit(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
                       berth_sym node BH_UNUSED, int64_t *wait_ns BH_UNUSED, struct berth_why *why)
 {
     return stand_in(why);
 }
-static void unreserve(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
-                      berth_sym node BH_UNUSED)
+static void nothing_on_node(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
+                            berth_sym node BH_UNUSED)
 {
 }
 
@@ -132,9 +138,12 @@ void bh_native_put_aside(struct bh_native_plugin *p, bool skip)
         .score_rows = was.score_rows ? score_rows : NULL,
         .normalize = was.normalize ? normalize : NULL,
         .reserve = was.reserve ? on_node : NULL,
-        .unreserve = was.unreserve ? unreserve : NULL,
+        .unreserve = was.unreserve ? nothing_on_node : NULL,
         .permit = was.permit ? permit : NULL,
         .less = was.less ? less : NULL,
+        .pre_bind = was.pre_bind ? on_node : NULL,
+        .bind = was.bind ? bind : NULL,
+        .post_bind = was.post_bind ? nothing_on_node : NULL,
     };
     bh_native_describe(p);
 }

@@ -51,9 +51,10 @@ static struct {
 static const char *hook_name(uint32_t hook)
 {
     static const char *const names[BH_HOOKS] = {
-        "",        "create",     "PreEnqueue", "hint",  "PreFilter",      "AddPod or RemovePod",
-        "Filter",  "PostFilter", "PreScore",   "Score", "NormalizeScore", "epoch",
-        "Reserve", "Permit",     "QueueSort",  "idle",
+        "",         "create",     "PreEnqueue", "hint",  "PreFilter",      "AddPod or RemovePod",
+        "Filter",   "PostFilter", "PreScore",   "Score", "NormalizeScore", "epoch",
+        "Reserve",  "Permit",     "QueueSort",  "idle",  "PreBind",        "Bind",
+        "PostBind",
     };
     return hook < BH_HOOKS ? names[hook] : "?";
 }

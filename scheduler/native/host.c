@@ -49,6 +49,10 @@ static struct bh_native *may(const struct berth_call *c, uint32_t reads, const c
     }
     return in;
 }
+struct bh_native *bh_native_callback(const struct berth_call *c, const char *what)
+{
+    return may(c, 0, what);
+}
 /* What an accessor is called in an error, with what it needs. */
 #define UNDECLARED(what, bit) "it used " what " without " bit " in its reads"
 
@@ -875,7 +879,9 @@ static const struct berth_host_waiting waiting = {
 static bool may_emit(struct bh_native *in)
 {
     static const uint32_t hooks = 1u << BH_HOOK_PRE_ENQUEUE | 1u << BH_HOOK_POST_FILTER |
-                                  1u << BH_HOOK_RESERVE | 1u << BH_HOOK_PERMIT;
+                                  1u << BH_HOOK_RESERVE | 1u << BH_HOOK_PERMIT |
+                                  1u << BH_HOOK_PRE_BIND | 1u << BH_HOOK_BIND |
+                                  1u << BH_HOOK_POST_BIND;
 
     if (hooks >> in->hook & 1)
         return true;
@@ -982,4 +988,5 @@ const struct berth_host bh_native_host = {
     .waiting = &waiting,
     .user = &user,
     .events = &events,
+    .writes = &bh_native_writes,
 };

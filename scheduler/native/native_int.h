@@ -87,6 +87,7 @@ struct bh_native {
     bh_sym known; /* symbols below it are in tab: there may be more */
     struct bh_waiting_pods *waiting;
     struct bh_plugin_asks *asks; /* NULL: nobody listens */
+    struct bh_reservations *reserved;
     struct bh_waker waker;
     uint64_t events_second; /* of the monotonic clock; in it came n_events */
     uint32_t n_events;
@@ -98,12 +99,15 @@ struct bh_native {
     const struct bh_status *reason[BH_NATIVE_REASONS]; /* given before; so most are made once */
     uint32_t n_reasons;
     /* ---- of the callback that is running ---- */
-    struct bh_call *call; /* NULL in create() */
-    uint32_t hook;        /* enum bh_native_hook */
-    uint32_t may;         /* BERTH_READS_ bits */
-    bool *by_pod;         /* hint(): set when the pod's identity was asked for */
-    const char *broke;    /* what it did although it may not; NULL = nothing */
-    bool told_less;       /* that less() did so */
+    struct bh_call *call;        /* NULL in create() */
+    uint32_t hook;               /* enum bh_native_hook */
+    uint32_t may;                /* BERTH_READS_ bits */
+    bool *by_pod;                /* hint(): set when the pod's identity was asked for */
+    const char *broke;           /* what it did although it may not; NULL = nothing */
+    bool told_less;              /* that less() did so */
+    bh_sym node;                 /* PreBind, Bind: the pod's */
+    uint32_t n_new;              /* PreBind: patches that were not asked for before */
+    struct bh_bind_order *order; /* Bind: what is written */
 };
 /* The instance whose callback this thread is in; NULL: none. */
 extern _Thread_local struct bh_native *bh_native_inside;
@@ -127,6 +131,9 @@ enum bh_native_hook { /* what is written down is read by the next process: appen
                       BH_HOOK_PERMIT,
                       BH_HOOK_LESS,
                       BH_HOOK_IDLE,
+                      BH_HOOK_PRE_BIND,
+                      BH_HOOK_BIND,
+                      BH_HOOK_POST_BIND,
                       BH_HOOKS
 };
 #define BH_NATIVE_MARKED 64u /* plugins */
@@ -154,6 +161,11 @@ struct bh_native_errors { /* behind struct berth_errors */
     struct bh_field_errors *errs;
     const char *path;
 };
+/* ---- writes.c: what plugins want written ----------------------------------------------------- */
+extern const struct berth_host_writes bh_native_writes;
+/* For host.c and writes.c: the instance whose callback c is, NULL. */
+struct bh_native *bh_native_callback(const struct berth_call *c, const char *what);
+
 /* UTF-8 without control characters? */
 bool bh_native_is_text(struct berth_str s);
 #endif

@@ -321,6 +321,33 @@ struct berth_host_events {
                     struct berth_str reason, struct berth_str note);
 };
 
+#define BERTH_PATCH_MERGE 0u /* RFC 7386 */
+#define BERTH_PATCH_JSON  1u /* RFC 6902: test, add, replace and remove */
+
+/* What is to be written: a patch of the object that was seen, which may be repeated. */
+struct berth_patch {
+    uint32_t size; /* sizeof(struct berth_patch) */
+    uint32_t type;
+    struct berth_str api_version, resource; /* "apps/v1", "deployments" */
+    struct berth_str subresource;           /* "status"; empty: the object itself */
+    struct berth_str namespace_, name;      /* namespace_ empty: of a resource of the cluster */
+    /* Of the object that is meant: with another the patch is a conflict. One of them at least, or a
+     * JSON patch that begins with a test of its own. */
+    struct berth_str uid, resource_version;
+    struct berth_str body; /* JSON, at most 65535 bytes */
+};
+
+/* Since ABI 1.1. Writes are requests: the scheduler has no credentials. A binder makes them, for
+ * resources that its --plugin-writes names. */
+struct berth_host_writes {
+    uint32_t size;
+    uint32_t reserved;
+    /* In pre_bind(): before the pod is bound; at most 16 for a pod and plugin. In bind(): in the
+     * Binding's place; one. 1; 2: it is done, this is pre_bind() asked again; 0: it is not a patch, and
+     * the callback is an Error that says what is wrong. */
+    int32_t (*patch)(struct berth_call *c, const struct berth_patch *patch);
+};
+
 struct berth_host {
     uint32_t size;
     uint32_t abi_minor; /* of BERTH_ABI_MAJOR */
@@ -334,6 +361,7 @@ struct berth_host {
     const struct berth_host_user *user;
     /* ---- since ABI 1.1 ---- */
     const struct berth_host_events *events;
+    const struct berth_host_writes *writes;
 };
 
 /* ---- what a plugin is ------------------------------------------------------------------------ */
@@ -498,6 +526,17 @@ struct berth_plugin {
      * SUMS and PODS, or without, it keeps the fast path open for such pods. Asked at PreFilter and
      * PreScore: the plugin is enabled there as well. */
     int32_t (*idle)(void *self, struct berth_call *c);
+    /* After Permit, before the pod is bound: says with writes->patch() what is to be written first, and
+     * is asked again when that is done, and while another plugin waits: so it says the same of the
+     * same. SUCCESS; WAIT: it is asked again within a second; others: back to the queue, what was
+     * written stays. A scheduler that is killed begins anew, with patches that are done already. */
+    int32_t (*pre_bind)(void *self, struct berth_call *c, berth_sym node, struct berth_why *why);
+    /* SUCCESS: a binder shall bind the pod to the node, by a Binding or as writes->patch() says; SKIP:
+     * the next Bind plugin's turn (DefaultBinder is one); others: back to the queue. Asked again where
+     * it is not known what came of it, for the same node. */
+    int32_t (*bind)(void *self, struct berth_call *c, berth_sym node, struct berth_why *why);
+    /* The pod is bound there. */
+    void (*post_bind)(void *self, struct berth_call *c, berth_sym node);
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */

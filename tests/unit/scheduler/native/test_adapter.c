@@ -416,6 +416,108 @@ static int32_t score_own_start(void *self, struct berth_call *c, const struct be
     return BERTH_SUCCESS;
 }
 
+/* Wants patches of the pod: as many as `patches` says, and the first one twice. */
+static unsigned patches = 1, n_posted;
+static int32_t answers[20];
+static struct berth_patch patch_of(struct berth_call *c, const char *body)
+{
+    const struct berth_pod *pod = host->pods->current(c);
+
+    return (struct berth_patch){.size = sizeof(struct berth_patch),
+                                .api_version = BERTH_STR("v1"),
+                                .resource = BERTH_STR("pods"),
+                                .namespace_ = host->pods->namespace_(c, pod),
+                                .name = host->pods->name(c, pod),
+                                .uid = host->pods->uid(c, pod),
+                                .body = {body, strlen(body)}};
+}
+static int32_t pre_bind(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
+{
+    (void)self;
+    CU_ASSERT(host->base->text(last->home, node).p[0] == 'a' && host->base->now(c) == 78);
+    for (unsigned i = 0; i < patches; i++) {
+        char body[32];
+        snprintf(body, sizeof body, "{\"a\":%u}", i);
+        struct berth_patch p = patch_of(c, body);
+        answers[i] = host->writes->patch(c, &p);
+        if (i == 0)
+            CU_ASSERT(host->writes->patch(c, &p) == answers[0]);
+    }
+    return wrong(c, why);
+}
+static int32_t bind_by_patch(void *self, struct berth_call *c, berth_sym node,
+                             struct berth_why *why)
+{
+    struct berth_patch p = patch_of(c, "[{\"op\":\"add\",\"path\":\"/a\",\"value\":1}]");
+
+    (void)self, (void)node;
+    CU_ASSERT(host->base->now(c) == 77);
+    p.type = BERTH_PATCH_JSON;
+    if (patches == 0)
+        return BERTH_SKIP;
+    CU_ASSERT(host->writes->patch(c, &p) == 1);
+    if (patches > 1)
+        CU_ASSERT(host->writes->patch(c, &p) == 0);
+    return wrong(c, why);
+}
+static void post_bind(void *self, struct berth_call *c, berth_sym node)
+{
+    (void)self;
+    CU_ASSERT(host->base->text(last->home, node).p[0] == 'a' && host->base->now(c) == 77);
+    CU_ASSERT(host->pods->name(c, host->pods->current(c)).n == 1);
+    n_posted++;
+}
+/* A patch with one thing wrong about it. */
+static const struct {
+    const char *why;
+    uint32_t size, type;
+    const char *resource, *name, *uid, *body;
+} bad_patches[] = {
+    {"its struct berth_patch has 8 bytes, at least 136 are needed", 8, 0, "pods", "p", "u", "{}"},
+    {"its patch has the type 2: ", 136, 2, "pods", "p", "u", "{}"},
+    {"needs api_version, resource and name", 136, 0, "", "p", "u", "{}"},
+    {"needs api_version, resource and name", 136, 0, "pods", "", "u", "{}"},
+    {"needs api_version, resource and name", 136, 0,
+     "p\xff"
+     "ods",
+     "p", "u", "{}"},
+    {"is not printable UTF-8 of at most", 136, 0, "pods", "p", "\xc3\x28", "{}"},
+    {"the body of its patch has 0 bytes: 1 to 65535", 136, 0, "pods", "p", "u", ""},
+    {"the body of its patch is no JSON", 136, 0, "pods", "p", "u", "{"},
+    {"the body of its patch is no JSON", 136, 0, "pods", "p", "u", "{\"a\":\"\xff\"}"},
+    {"the body of its merge patch is no object", 136, 0, "pods", "p", "u", "[]"},
+    {"the body of its JSON patch is no list", 136, 1, "pods", "p", "u", "{}"},
+    {"says neither uid nor resource_version", 136, 0, "pods", "p", "", "{}"},
+};
+static unsigned bad_patch;
+static struct berth_str text(const char *s)
+{
+    return (struct berth_str){s, strlen(s)};
+}
+static int32_t bad_pre_bind(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
+{
+    const struct berth_patch p = {.size = bad_patches[bad_patch].size,
+                                  .type = bad_patches[bad_patch].type,
+                                  .api_version = BERTH_STR("v1"),
+                                  .resource = text(bad_patches[bad_patch].resource),
+                                  .name = text(bad_patches[bad_patch].name),
+                                  .uid = text(bad_patches[bad_patch].uid),
+                                  .body = text(bad_patches[bad_patch].body)};
+
+    (void)self, (void)node, (void)why;
+    CU_ASSERT(host->writes->patch(c, &p) == 0);
+    return BERTH_SUCCESS;
+}
+static int32_t writes_at_permit(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                                struct berth_why *why)
+{
+    const struct berth_patch p = patch_of(c, "{}");
+
+    (void)self, (void)node, (void)wait_ns, (void)why;
+    CU_ASSERT(host->writes->patch(c, &p) == 0);
+    return BERTH_SUCCESS;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -444,6 +546,10 @@ static const struct berth_plugin plugins[] = {
     {NAMED("IdlesKept"), .reads = BERTH_READS_NODE, .filter = filter_all, .idle = idle},
     {NAMED("Talks"), .reads = BERTH_READS_NODE, .permit = talks},
     {NAMED("Early"), .filter = talks_too_early},
+    {NAMED("Binds"), .reads = BERTH_READS_NODE, .pre_bind = pre_bind, .bind = bind_by_patch,
+     .post_bind = post_bind},
+    {NAMED("BadPatch"), .reads = BERTH_READS_NODE, .pre_bind = bad_pre_bind,
+     .permit = writes_at_permit},
 };
 
 static const struct bh_plugin *aside;
@@ -957,6 +1063,119 @@ static void test_event_rate(void)
     fx_fini(&f);
 }
 
+/* As the plugin is to be asked first of all at Bind. */
+static void begin_bind(struct fx *f, const char *plugin)
+{
+    char profile[512];
+
+    wish = WELL;
+    bh_plugin_find_more = find;
+    snprintf(
+        profile, sizeof profile,
+        "{'schedulerName':'default-scheduler','plugins':{'multiPoint':{'enabled':[{'name':'%s'}"
+        "]},'bind':{'enabled':[{'name':'%s'},{'name':'DefaultBinder'}]}}}",
+        plugin, plugin);
+    fx_init_with(f, profile, (struct bh_engine_options){.tie_break = BH_TIE_FIRST});
+    fx_node(f, "a", "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
+}
+
+static void test_pre_bind(void)
+{
+    const struct bh_write *v;
+    const char *text = "";
+    uint32_t n = 0;
+    struct fx f;
+
+    patches = 2;
+    begin_bind(&f, "Binds");
+    const struct fx_pod p = fx_pod(&f, "p", "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    const bh_sym a = bh_sym_internc(bh_engine_symtab(f.e), "a");
+    CU_ASSERT(bh_engine_prebind_due(f.e, &pending));
+    CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 78, &text) == BH_PREBIND_WAITS);
+    CU_ASSERT(answers[0] == 1 && answers[1] == 1);
+    v = bh_engine_prebind_work(f.e, bh_str_c("uid-p"), &n);
+    CU_ASSERT_FATAL(n == 2);
+    CU_ASSERT(v[0].what == BH_WRITE_PATCH && !v[0].patch->json && !v[0].patch->subresource);
+    FX_STR(v[0].patch->body, "{\"a\":0}");
+    FX_STR(v[1].patch->body, "{\"a\":1}");
+    FX_STR(v[1].name, "p");
+    FX_STR(v[1].uid, "uid-p");
+    FX_STR(v[1].plugin, "Binds");
+    patches = 3; /* all of it is done by now, but that one more is wanted */
+    CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 78, &text) == BH_PREBIND_WAITS);
+    CU_ASSERT(answers[0] == 2 && answers[1] == 2 && answers[2] == 1);
+    CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 78, &text) == BH_PREBIND_READY);
+    wish = WAITS;
+    CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 78, &text) == BH_PREBIND_WAITS);
+    FX_STR(text, "Binds");
+    wish = NO_REASON;
+    CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 78, &text) == BH_PREBIND_REFUSED);
+    wish = BAD_TEXT;
+    CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 78, &text) == BH_PREBIND_FAILED);
+    FX_STR(text, "running PreBind plugin \"Binds\": it gave a reason that is not printable UTF-8");
+    wish = WELL;
+    patches = 17;
+    CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 78, &text) == BH_PREBIND_FAILED);
+    FX_STR(text, "running PreBind plugin \"Binds\": it wants more than 16 patches for one pod");
+    bh_engine_unreserve(f.e, &pending, a);
+    CU_ASSERT(!bh_engine_prebind_work(f.e, bh_str_c("uid-p"), &n) && n == 0);
+    fx_fini(&f);
+}
+
+static void test_bind(void)
+{
+    struct bh_bind_order order;
+    struct fx f;
+
+    begin_bind(&f, "Binds");
+    bh_engine_moment(f.e, 77);
+    const struct fx_pod p = fx_pod(&f, "p", "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    const bh_sym a = bh_sym_internc(bh_engine_symtab(f.e), "a");
+    patches = 0;
+    CU_ASSERT(bh_engine_bind(f.e, &pending, a, &order) == NULL && !order.write);
+    FX_STR(order.plugin, "DefaultBinder");
+    patches = 1;
+    CU_ASSERT(bh_engine_bind(f.e, &pending, a, &order) == NULL && order.write);
+    FX_STR(order.plugin, "Binds");
+    CU_ASSERT(order.write->patch->json);
+    wish = NO_REASON;
+    CU_ASSERT(bh_status_code(bh_engine_bind(f.e, &pending, a, &order)) == BH_UNSCHEDULABLE);
+    wish = WAITS;
+    CU_ASSERT(bh_status_code(bh_engine_bind(f.e, &pending, a, &order)) == BH_ERROR);
+    wish = WELL;
+    patches = 2;
+    FX_STR(bh_status_message(&f.arena, bh_engine_bind(f.e, &pending, a, &order)),
+           "running Bind plugin \"Binds\": it wants a second patch in Bind, which is one write");
+    n_posted = 0;
+    CU_ASSERT(bh_engine_post_bind(f.e, &pending, "a") && n_posted == 1);
+    fx_fini(&f);
+}
+
+static void test_bad_patches(void)
+{
+    const char *text = "";
+    int64_t timeout;
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "BadPatch", false);
+    const struct fx_pod p = fx_pod(&f, "p", "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    const bh_sym a = bh_sym_internc(bh_engine_symtab(f.e), "a");
+    for (bad_patch = 0; bad_patch < BH_ARRAY_LEN(bad_patches); bad_patch++) {
+        CU_ASSERT(bh_engine_prebind_check(f.e, &pending, a, 1, 2, &text) == BH_PREBIND_FAILED);
+        CU_ASSERT(strstr(text, bad_patches[bad_patch].why) != NULL);
+        if (!strstr(text, bad_patches[bad_patch].why))
+            fprintf(stderr, "  %s: %s\n", bad_patches[bad_patch].why, text);
+    }
+    FX_STR(bh_status_message(&f.arena, bh_engine_permit(f.e, &pending, a, &timeout)),
+           "running Permit plugin \"BadPatch\": it wants something written outside of PreBind and "
+           "Bind");
+    fx_fini(&f);
+}
+
 static void *ring(void *arg)
 {
     (void)arg;
@@ -1273,3 +1492,16 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"no say about a pod", test_idle}, {"pods that wait, and events", test_waiting_and_events},
          {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
          {"QueueSort of one that is aside", test_order_aside})
+    return BERTH_SUCCESS;
+}
+
+         {"in whose code the process is", test_mark}, {"a plugin put aside", test_aside},
+         {"user columns", test_user_columns}, {"PreEnqueue and hints", test_queue},
+         {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
+         {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
+         {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
+         {"a struct of the past", test_past}, {"no say about a pod", test_idle},
+         {"pods that wait, and events", test_waiting_and_events},
+         {"events are few", test_event_rate}, {"wake", test_wake}, {"PreBind", test_pre_bind},
+         {"Bind and PostBind", test_bind}, {"patches that are none", test_bad_patches},
+         {"QueueSort", test_queue_sort}, {"QueueSort of one that is aside", test_order_aside})

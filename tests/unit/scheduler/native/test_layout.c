@@ -135,6 +135,24 @@ AT(host, columns, 56);
 AT(host, waiting, 64);
 AT(host, user, 72);
 AT(host, events, 80); /* since 1.1 */
+AT(host, writes, 88);
+
+GROWS(host_writes, 16); /* since 1.1 */
+AT(host_writes, size, 0);
+AT(host_writes, reserved, 4);
+AT(host_writes, patch, 8);
+
+GROWS(patch, 136); /* since 1.1 */
+AT(patch, size, 0);
+AT(patch, type, 4);
+AT(patch, api_version, 8);
+AT(patch, resource, 24);
+AT(patch, subresource, 40);
+AT(patch, namespace_, 56);
+AT(patch, name, 72);
+AT(patch, uid, 88);
+AT(patch, resource_version, 104);
+AT(patch, body, 120);
 
 GROWS(host_events, 16); /* since 1.1 */
 AT(host_events, size, 0);
@@ -195,6 +213,9 @@ AT(plugin, unreserve, 184);
 AT(plugin, permit, 192);
 AT(plugin, less, 200); /* since 1.1 */
 AT(plugin, idle, 208);
+AT(plugin, pre_bind, 216);
+AT(plugin, bind, 224);
+AT(plugin, post_bind, 232);
 
 GROWS(entry, 24);
 AT(entry, size, 0);
@@ -214,6 +235,8 @@ IS(LOG_ERROR, 0);
 IS(LOG_WARNING, 1);
 IS(LOG_INFO, 2);
 IS(LOG_DEBUG, 3);
+IS(PATCH_MERGE, 0);
+IS(PATCH_JSON, 1);
 IS(EVENT_NORMAL, 0);
 IS(EVENT_WARNING, 1);
 IS(NULL, 0);

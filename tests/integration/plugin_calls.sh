@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Plugins that write: what a scheduler that is killed in between leaves, and what nobody allowed.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+command -v kubectl >/dev/null || { skip "plugins in a running scheduler" "no kubectl"; exit 0; }
+export BERTH_PLUGIN_CONFIG=$work/plugins.d BERTH_CRASHES_DIR=$work/at
+plugins=$(dirname "$BERTH_BIN")/tests/plugins
+k() { kubectl --cache-dir "$work/cache" "$@"; }
+config() { # the profile's plugins
+    printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: %s\n' "$1" >"$work/config.yaml"
+}
+node() { # name
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}\n' "$1"
+}
+pod() { # name cpu
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\n' "$@"
+}
+of() { k get pod "$1" -o "jsonpath=$2"; }
+is_bound() { [ -n "$(of "$1" '{.spec.nodeName}')" ]; }
+up() { # what callbacks do the first time, flags
+    export BERTH_CRASHES=$1
+    shift
+    rm -rf "$work/at" && mkdir "$work/at"
+    start_up --binders 1 --no-example --config "$work/config.yaml" --plugin-dir "$plugins" "$@"
+}
+down() {
+    kill -TERM "$up_pid"
+    wait "$up_pid"
+    up_pid=
+}
+scheduled() { k get events -o json | jq -r '.items[] | select(.reason == "Scheduled") | "\(.count // .series.count // 1) \(.involvedObject.name)"' | sort; }
+once_each() { [ "$(scheduled | xargs)" = "$1" ]; }
+crashed() { grep "ended in a plugin.s code\" plugin=\"$1\" at=\"$2\"" "$run/scheduler.log"; }
+
+# ---- killed after what PreBind wants written is written, and before the pod is bound
+config '{multiPoint: {enabled: [{name: Writes}]}, bind: {enabled: [{name: Writes}, {name: DefaultBinder}]}}'
+up kill --plugin-writes pods || exit 1
+{ node a; node b; pod first 100m; } | k create -f - >/dev/null
+eventually "bound, although the scheduler was killed before" 40 is_bound first
+check "it was killed between PreBind and Bind" test -e "$work/at/killed"
+check "of which the log tells" crashed Writes Bind
+same() { [ "$(of first '{.metadata.annotations.example\.com/node}')" = "$(of first '{.spec.nodeName}')" ]; }
+check "what was to be written says the node that it was bound to" same
+eventually "bound once" 20 once_each "1 first"
+told() { k get events -o json | jq -r '.items[] | select(.reason == "BoundAsWritten") | .type, .involvedObject.name, .message' | xargs; }
+is_told() { [ "$(told)" = "Normal first $(of first '{.spec.nodeName}')" ]; }
+eventually "PostBind's event is about the pod, and there once" 20 is_told
+pod second 100m | k create -f - >/dev/null
+eventually "the next one is not held up" 20 is_bound second
+down
+
+# ---- nobody allowed the patch
+up none || exit 1
+{ node a; pod refused 100m; } | k create -f - >/dev/null
+refused() { of refused '{.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F 'running PreBind plugin "Writes": plugins may not write pods: --plugin-writes'; }
+eventually "without --plugin-writes it is refused, and says so" 20 refused
+check "and the pod is not bound" test -z "$(of refused '{.spec.nodeName}')"
+down
