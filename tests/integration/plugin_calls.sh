@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plugins that write: what a scheduler that is killed in between leaves, and what nobody allowed.
+# Plugins that write, and plugins that end the scheduler in each callback in turn: nothing is lost or done twice.
 here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
 . "$here/lib/common.sh"
@@ -57,3 +57,34 @@ refused() { of refused '{.status.conditions[?(@.type=="PodScheduled")].message}'
 eventually "without --plugin-writes it is refused, and says so" 20 refused
 check "and the pod is not bound" test -z "$(of refused '{.spec.nodeName}')"
 down
+
+# ---- each callback in turn
+all() { # plugins at all points
+    local name list=
+    for name in "$@"; do list+="{name: $name}, "; done
+    config "{multiPoint: {enabled: [$list]}, bind: {enabled: [{name: AtBind}, {name: DefaultBinder}]}, queueSort: {enabled: [{name: AtQueueSort}], disabled: [{name: '*'}]}}"
+}
+ends() { # what
+    { node a; node b; pod big 99; pod p 100m; pod q 100m; pod r 100m; } | k create -f - >/dev/null
+    for p in p q r; do eventually "$1: $p is bound" 40 is_bound $p; done
+    { pod s 100m; pod t 100m; } | k create -f - >/dev/null
+    for p in s t; do eventually "$1: $p is bound" 40 is_bound $p; done
+    shift
+    for at in "$@"; do
+        eventually "the log names plugin and callback: ${at#*=}" 20 crashed "${at%=*}" "${at#*=}"
+    done
+    eventually "each is bound once" 20 once_each "1 p 1 q 1 r 1 s 1 t"
+}
+new='AtQueueSort=QueueSort AtIdle=idle AtPreBind=PreBind AtBind=Bind AtPostBind=PostBind'
+all AtPreEnqueue AtIdle AtPreFilter AtFilter AtPostFilter AtPreScore AtScore AtNormalize AtReserve AtPermit AtPreBind AtBind AtPostBind
+up segv || exit 1
+# shellcheck disable=SC2086
+ends "a signal in each callback" $new AtPreEnqueue=PreEnqueue AtPreFilter=PreFilter AtFilter=Filter \
+    AtPostFilter=PostFilter AtPreScore=PreScore AtScore=Score AtNormalize=NormalizeScore AtReserve=Reserve AtPermit=Permit
+check "none is put aside: each ended it once" test "$("$BERTH_BIN/berth" plugins --runtime-dir "$run" | grep -cE '^At.* Active +1 ')" = 14
+down
+all AtIdle AtPreBind AtBind AtPostBind
+export BERTH_PLUGIN_TIMEOUT=1s
+up sleep || exit 1
+# shellcheck disable=SC2086
+ends "callbacks that do not return" $new

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sixteen plugins, each with one callback, and Writes, which wants patches: what a callback does the
+ * Plugins with one callback each, and Writes, which wants patches: what a callback does the
  * first time that it is called stands in $BERTH_CRASHES: "segv" or "sleep". Whether it was called is a
  * file of the callback's name in $BERTH_CRASHES_DIR.
  */
@@ -52,12 +52,6 @@ static int32_t idle(void *self, struct berth_call *c)
 {
     (void)self, (void)c;
     once("idle");
-    return 0;
-}
-static uint64_t epoch(void *self, struct berth_call *c)
-{
-    (void)self, (void)c;
-    once("epoch");
     return 1;
 }
 static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **names,
@@ -205,7 +199,6 @@ static const struct berth_plugin plugins[] = {
     {NAMED("AtPreEnqueue"), KEPT, .pre_enqueue = pre_enqueue},
     {NAMED("AtQueueSort"), KEPT, .less = less},
     {NAMED("AtIdle"), .filter = passes, .idle = idle},
-    {NAMED("AtEpoch"), KEPT, .filter = passes, .epoch = epoch},
     {NAMED("AtPreFilter"), KEPT, .pre_filter = pre_filter},
     {NAMED("AtFilter"), KEPT, .filter = filter},
     {NAMED("AtPostFilter"), KEPT, .post_filter = post_filter},
@@ -221,7 +214,7 @@ static const struct berth_plugin plugins[] = {
      .post_bind = says_bound},
 };
 
-BERTH_NOTE("AtPreEnqueue AtQueueSort AtIdle AtEpoch AtPreFilter AtFilter AtPostFilter AtPreScore "
+BERTH_NOTE("AtPreEnqueue AtQueueSort AtIdle AtPreFilter AtFilter AtPostFilter AtPreScore "
            "AtScore AtNormalize AtReserve AtPermit AtPreBind AtBind AtPostBind Writes",
            "0", "Apache-2.0");
 
