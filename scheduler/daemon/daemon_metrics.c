@@ -9,6 +9,8 @@
  * Upstream: pkg/scheduler/metrics/metrics.go; differences: without asynchronous API calls
  *           and goroutines of preemption, so without their metrics.
  */
+#include <math.h>
+
 #include "common/flags/feature_gates.h"
 #include "scheduler/daemon/metrics_int.h"
 #include "scheduler/native/native.h"
@@ -210,6 +212,42 @@ static void on_plugin(void *arg, const struct bh_plugin_stats *s)
     }
 }
 
+_Static_assert(BH_COUNTER == 0 && BH_GAUGE == 1 && BH_HISTOGRAM == 2, "as plugins have them");
+
+/* Of a bucket's observations the mean counts so many times: it is in the bucket, and the sum is the
+ * same. */
+static void observe_bucket(struct bh_cell *c, const struct bh_native_sample *s, uint32_t i)
+{
+    double mean = s->counts[i] ? s->sums[i] / (double)s->counts[i] : 0;
+
+    if (!s->counts[i])
+        return;
+    if (i > 0)
+        mean = BH_MAX(mean, nextafter(s->bounds[i - 1], INFINITY));
+    if (i < s->n_bounds)
+        mean = BH_MIN(mean, s->bounds[i]);
+    bh_cell_observe_n(c, mean, s->counts[i]);
+}
+
+/* What a plugin out of a file measures. */
+static void on_plugin_sample(void *arg, const struct bh_native_sample *s)
+{
+    struct bh_metrics *r = arg;
+    struct bh_metric *f = bh_metric_find(r, s->name);
+
+    if (!f)
+        f = bh_metric_new(r, (enum bh_metric_kind)s->kind, s->name, s->help, "", s->bounds,
+                          s->n_bounds);
+    struct bh_cell *c = bh_metric_cell(f);
+    if (s->kind == BH_COUNTER)
+        bh_cell_advance(c, s->value);
+    else if (s->kind == BH_GAUGE)
+        bh_cell_set(c, s->value);
+    else
+        for (uint32_t i = 0; i <= s->n_bounds; i++)
+            observe_bucket(c, s, i);
+}
+
 static void fill(void *arg)
 {
     struct bh_sched_daemon *d = arg;
@@ -251,6 +289,7 @@ static void fill(void *arg)
     }
     bh_engine_each_plugin(d->engine, on_plugin, d->m);
     bh_native_each_measured(on_measured, d->m);
+    bh_native_each_metric(on_measured, d->metrics);
     if (bh_snap_reader_info(d->in.reader, &s)) {
         set(d->m->snapshot, "head", (double)s.head);
         set(d->m->snapshot, "position", (double)bh_snap_reader_pos(d->in.reader));

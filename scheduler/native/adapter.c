@@ -799,6 +799,7 @@ int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
                           own.name.p, wrong);
     *ret = bh_calloc(1, sizeof **ret);
     (*ret)->p = own;
+    (*ret)->metrics = bh_native_metrics_new();
     bh_native_describe(*ret);
     return 0;
 }

@@ -281,3 +281,17 @@ void bh_native_each_measured(void (*fn)(void *arg, const char *plugin, int64_t a
         if (guard.of[i]->measured_ns)
             fn(arg, guard.of[i]->d.name, guard.of[i]->measured_ns, guard.of[i]->measured_nodes);
 }
+
+void bh_native_each_metric(void (*fn)(void *arg, const struct bh_native_sample *s), void *arg)
+{
+    for (uint32_t i = 0; i < guard.n_of; i++)
+        bh_native_metrics_take(guard.of[i]->metrics, fn, arg);
+}
+
+bool bh_native_metric_taken(const char *name, const struct bh_native_plugin *not_by)
+{
+    for (uint32_t i = 0; i < guard.n_of; i++)
+        if (guard.of[i] != not_by && bh_native_metrics_have(guard.of[i]->metrics, name))
+            return true;
+    return false;
+}

@@ -989,4 +989,5 @@ const struct berth_host bh_native_host = {
     .user = &user,
     .events = &events,
     .writes = &bh_native_writes,
+    .metrics = &bh_native_metrics_table,
 };

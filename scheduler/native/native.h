@@ -77,4 +77,16 @@ void bh_native_each_measured(void (*fn)(void *arg, const char *plugin, int64_t a
  * are scheduled without it then. Texts live as long as the process. */
 void bh_native_each(void (*fn)(void *arg, const char *plugin, const char *aside, bool skips),
                     void *arg);
+/* What they measure, for metrics. */
+struct bh_native_sample {
+    const char *name, *help; /* live as long as the process */
+    uint32_t kind;           /* as enum bh_metric_kind */
+    double value;            /* counter, gauge */
+    const double *bounds;    /* histogram: of its buckets */
+    uint32_t n_bounds;
+    /* Of each bucket and the infinite one: how many since the last time, and their sum. */
+    const uint64_t *counts;
+    const double *sums;
+};
+void bh_native_each_metric(void (*fn)(void *arg, const struct bh_native_sample *s), void *arg);
 #endif

@@ -51,6 +51,7 @@ struct bh_native_plugin {
     struct berth_plugin p;       /* ours: what the file has beyond it is not looked at */
     _Atomic int64_t measured_ns; /* what it published last; 0: it never said */
     _Atomic uint64_t measured_nodes;
+    struct bh_native_metrics *metrics;
 };
 /* A descriptor for it, for the life of the process; -EINVAL: what is wrong with it. */
 int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
@@ -161,6 +162,17 @@ struct bh_native_errors { /* behind struct berth_errors */
     struct bh_field_errors *errs;
     const char *path;
 };
+/* ---- metrics.c: what plugins measure --------------------------------------------------------- */
+struct bh_native_metrics;
+struct bh_native_metrics *bh_native_metrics_new(void);
+void bh_native_metrics_free(struct bh_native_metrics *m);
+bool bh_native_metrics_have(struct bh_native_metrics *m, const char *name);
+void bh_native_metrics_take(struct bh_native_metrics *m,
+                            void (*fn)(void *arg, const struct bh_native_sample *s), void *arg);
+extern const struct berth_host_metrics bh_native_metrics_table;
+/* guard.c: another plugin of this process has a metric of that name. */
+bool bh_native_metric_taken(const char *name, const struct bh_native_plugin *not_by);
+
 /* ---- writes.c: what plugins want written ----------------------------------------------------- */
 extern const struct berth_host_writes bh_native_writes;
 /* For host.c and writes.c: the instance whose callback c is, NULL. */

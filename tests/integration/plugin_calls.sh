@@ -48,6 +48,8 @@ is_told() { [ "$(told)" = "Normal first $(of first '{.spec.nodeName}')" ]; }
 eventually "PostBind's event is about the pod, and there once" 20 is_told
 pod second 100m | k create -f - >/dev/null
 eventually "the next one is not held up" 20 is_bound second
+measured() { curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics" | grep -x 'berth_plugin_Writes_bound_total 2'; }
+eventually "and counts what it was told of" 20 measured
 down
 
 # ---- nobody allowed the patch

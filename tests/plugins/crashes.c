@@ -144,12 +144,15 @@ static void post_bind(void *self, struct berth_call *c, berth_sym node)
 /* ---- one that writes, and is killed between PreBind and Bind ---------------------------------- */
 
 static struct berth_home *home;
+static uint32_t bound; /* a metric */
 
 static int32_t create(struct berth_home *h, const struct berth_value *args, void **ret,
                       struct berth_why *why)
 {
     (void)args, (void)ret, (void)why;
     home = h;
+    bound = host->metrics->define(h, BERTH_COUNTER, BERTH_STR("bound_total"),
+                                  BERTH_STR("Pods that were bound."), NULL, 0);
     return BERTH_SUCCESS;
 }
 
@@ -189,6 +192,7 @@ static void says_bound(void *self, struct berth_call *c, berth_sym node)
     struct berth_str at = host->base->text(home, node);
 
     (void)self;
+    host->metrics->add(home, bound, 1);
     host->events->emit(c, host->pods->current(c), BERTH_EVENT_NORMAL, BERTH_STR("BoundAsWritten"),
                        at);
 }

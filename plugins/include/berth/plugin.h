@@ -21,9 +21,9 @@
  * may be at work in several threads at once (one scheduler makes one instance a profile, the
  * simulator more), so a plugin has no unguarded globals. Functions of the host may be called inside
  * a callback only, from its thread, with the handles of that callback; elsewhere they do nothing
- * and answer 0. log(), wake(), user->publish() and user->measured() may be called from any thread
- * between create() and the end of destroy(); threads of the plugin's own begin in create() and have
- * ended when destroy() returns.
+ * and answer 0. log(), wake(), user->publish(), user->measured() and metrics->add(), set() and observe()
+ * may be called from any thread between create() and the end of destroy(); threads of the plugin's own
+ * begin in create() and have ended when destroy() returns.
  *
  * Purity. PreFilter, Filter, PreScore, Score and their batch forms answer from their arguments, the
  * host's accessors and the instance: no files, no sockets, no clock, no random numbers. What a thread
@@ -348,6 +348,28 @@ struct berth_host_writes {
     int32_t (*patch)(struct berth_call *c, const struct berth_patch *patch);
 };
 
+#define BERTH_COUNTER   0u
+#define BERTH_GAUGE     1u
+#define BERTH_HISTOGRAM 2u
+
+/* Since ABI 1.1. Metrics of the plugin, at the scheduler's /metrics. Instances of one plugin share
+ * them. */
+struct berth_host_metrics {
+    uint32_t size;
+    uint32_t reserved;
+    /* In create(): the metric berth_plugin_<name of the plugin>_<name>. name: lower case letters,
+     * digits, _; at most 64 bytes; help: printable, at most 256. bounds: of a histogram's buckets,
+     * ascending, at most 32, without the infinite one; else NULL, 0. Its number, from 1 on; 0: that is
+     * no metric, or the 33rd of the plugin, or the name is taken. */
+    uint32_t (*define)(struct berth_home *home, uint32_t kind, struct berth_str name,
+                       struct berth_str help, const double *bounds, uint64_t n_bounds);
+    /* Counter (v from 0 on) and gauge; gauge; histogram. Any thread. A number that is none, another
+     * kind, and what is not finite: nothing happens. */
+    void (*add)(const struct berth_home *home, uint32_t metric, double v);
+    void (*set)(const struct berth_home *home, uint32_t metric, double v);
+    void (*observe)(const struct berth_home *home, uint32_t metric, double v);
+};
+
 struct berth_host {
     uint32_t size;
     uint32_t abi_minor; /* of BERTH_ABI_MAJOR */
@@ -362,6 +384,7 @@ struct berth_host {
     /* ---- since ABI 1.1 ---- */
     const struct berth_host_events *events;
     const struct berth_host_writes *writes;
+    const struct berth_host_metrics *metrics;
 };
 
 /* ---- what a plugin is ------------------------------------------------------------------------ */

@@ -416,6 +416,38 @@ static int32_t score_own_start(void *self, struct berth_call *c, const struct be
     return BERTH_SUCCESS;
 }
 
+/* Defines metrics. */
+static uint32_t defined[4];
+static int32_t create_measured(struct berth_home *h, const struct berth_value *args, void **ret,
+                               struct berth_why *why)
+{
+    static const double bounds[] = {1, 2}, falling[] = {2, 1};
+    const struct berth_host_metrics *m = host->metrics;
+    const struct berth_str help = BERTH_STR("What it is."), name = BERTH_STR("seen_total");
+    char full[8];
+    int32_t code = create(h, args, ret, why);
+
+    CU_ASSERT(m->define(h, 3, name, help, NULL, 0) == 0);
+    CU_ASSERT(m->define(h, 0, BERTH_STR("Seen"), help, NULL, 0) == 0);
+    CU_ASSERT(m->define(h, 0, BERTH_STR(""), help, NULL, 0) == 0);
+    CU_ASSERT(m->define(h, 0, name, BERTH_STR("\xff"), NULL, 0) == 0);
+    CU_ASSERT(m->define(h, 0, name, help, bounds, 2) == 0);
+    CU_ASSERT(m->define(h, 2, name, help, falling, 2) == 0);
+    CU_ASSERT(m->define(h, 2, name, help, bounds, 33) == 0);
+    CU_ASSERT(m->define(h, 2, name, help, NULL, 0) == 0);
+    defined[0] = m->define(h, BERTH_COUNTER, name, help, NULL, 0);
+    defined[1] = m->define(h, BERTH_GAUGE, BERTH_STR("load"), help, NULL, 0);
+    defined[2] = m->define(h, BERTH_HISTOGRAM, BERTH_STR("took"), help, bounds, 2);
+    CU_ASSERT(m->define(h, BERTH_COUNTER, name, help, NULL, 0) == defined[0]);
+    CU_ASSERT(m->define(h, BERTH_GAUGE, name, help, NULL, 0) == 0);
+    for (unsigned i = 0; i < 29; i++) {
+        snprintf(full, sizeof full, "m%u", i);
+        CU_ASSERT(m->define(h, 0, (struct berth_str){full, strlen(full)}, help, NULL, 0) == i + 4);
+    }
+    CU_ASSERT(m->define(h, 0, BERTH_STR("one_more"), help, NULL, 0) == 0);
+    return code;
+}
+
 /* Wants patches of the pod: as many as `patches` says, and the first one twice. */
 static unsigned patches = 1, n_posted;
 static int32_t answers[20];
@@ -546,6 +578,12 @@ static const struct berth_plugin plugins[] = {
     {NAMED("IdlesKept"), .reads = BERTH_READS_NODE, .filter = filter_all, .idle = idle},
     {NAMED("Talks"), .reads = BERTH_READS_NODE, .permit = talks},
     {NAMED("Early"), .filter = talks_too_early},
+    {.size = sizeof(struct berth_plugin),
+     .name = {"Measures", 8},
+     .create = create_measured,
+     .destroy = destroy,
+     .reads = BERTH_READS_NODE,
+     .filter = filter},
     {NAMED("Binds"), .reads = BERTH_READS_NODE, .pre_bind = pre_bind, .bind = bind_by_patch,
      .post_bind = post_bind},
     {NAMED("BadPatch"), .reads = BERTH_READS_NODE, .pre_bind = bad_pre_bind,
@@ -1176,6 +1214,60 @@ static void test_bad_patches(void)
     fx_fini(&f);
 }
 
+static void on_sample(void *arg, const struct bh_native_sample *s)
+{
+    char *out = arg;
+    size_t n = strlen(out);
+
+    if (n < 400 && s->kind == BERTH_HISTOGRAM)
+        snprintf(out + n, 600 - n, "%s %u/%g %u/%g %u/%g, ", s->name, (unsigned)s->counts[0],
+                 s->sums[0], (unsigned)s->counts[1], s->sums[1], (unsigned)s->counts[2],
+                 s->sums[2]);
+    else if (n < 400 && !strstr(s->name, "_m"))
+        snprintf(out + n, 600 - n, "%s %g, ", s->name, s->value);
+}
+static void *measure(void *arg)
+{
+    const struct berth_host_metrics *m = host->metrics;
+    const struct berth_home *h = last->home;
+
+    (void)arg;
+    m->add(h, defined[0], 2);
+    m->add(h, defined[0], -1);
+    m->set(h, defined[0], 9);
+    m->set(h, defined[1], 7);
+    m->add(h, defined[1], -0.5);
+    m->observe(h, defined[1], 3);
+    m->observe(h, defined[2], 1);
+    m->observe(h, defined[2], 1.5);
+    m->observe(h, defined[2], 1.75);
+    m->observe(h, defined[2], 30);
+    m->observe(h, defined[2], strtod("nan", NULL));
+    m->add(h, 0, 1);
+    m->observe(h, 1000, 1);
+    CU_ASSERT(m->define(last->home, 0, BERTH_STR("late"), BERTH_STR(""), NULL, 0) == 0);
+    return NULL;
+}
+
+static void test_metrics(void)
+{
+    char out[600] = "";
+    struct fx f;
+
+    wish = WELL;
+    begin(&f, "Measures", false);
+    CU_ASSERT(defined[0] == 1 && defined[1] == 2 && defined[2] == 3);
+    in_thread(measure, NULL);
+    struct bh_native_metrics *m = ((struct bh_native *)(void *)last->home)->of->metrics;
+    bh_native_metrics_take(m, on_sample, out);
+    FX_STR(out, "berth_plugin_Measures_seen_total 2, berth_plugin_Measures_load 6.5, "
+                "berth_plugin_Measures_took 1/1 2/3.25 1/30, ");
+    *out = '\0';
+    bh_native_metrics_take(m, on_sample, out); /* of a histogram what came since */
+    CU_ASSERT(strstr(out, "took 0/0 0/0 0/0, ") != NULL);
+    fx_fini(&f);
+}
+
 static void *ring(void *arg)
 {
     (void)arg;
@@ -1456,6 +1548,7 @@ static void test_future(void)
 
     CU_ASSERT(bh_native_adopt(&future.p, &np, &err) == 0);
     CU_ASSERT(np && np->d.score && !np->d.filter && np->d.flags & BH_PLUGIN_READS_NODE);
+    bh_native_metrics_free(np->metrics);
     free((char *)(uintptr_t)np->d.name);
     free(np);
 }
@@ -1470,6 +1563,7 @@ static void test_past(void)
 
     CU_ASSERT(bh_native_adopt(&p, &np, &err) == 0);
     CU_ASSERT(np && np->d.filter && !np->d.less);
+    bh_native_metrics_free(np->metrics);
     free((char *)(uintptr_t)np->d.name);
     free(np);
 }
@@ -1502,6 +1596,7 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
          {"a struct of the past", test_past}, {"no say about a pod", test_idle},
          {"pods that wait, and events", test_waiting_and_events},
-         {"events are few", test_event_rate}, {"wake", test_wake}, {"PreBind", test_pre_bind},
-         {"Bind and PostBind", test_bind}, {"patches that are none", test_bad_patches},
-         {"QueueSort", test_queue_sort}, {"QueueSort of one that is aside", test_order_aside})
+         {"events are few", test_event_rate}, {"wake", test_wake}, {"metrics", test_metrics},
+         {"PreBind", test_pre_bind}, {"Bind and PostBind", test_bind},
+         {"patches that are none", test_bad_patches}, {"QueueSort", test_queue_sort},
+         {"QueueSort of one that is aside", test_order_aside})

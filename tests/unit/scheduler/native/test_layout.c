@@ -136,6 +136,15 @@ AT(host, waiting, 64);
 AT(host, user, 72);
 AT(host, events, 80); /* since 1.1 */
 AT(host, writes, 88);
+AT(host, metrics, 96);
+
+GROWS(host_metrics, 40); /* since 1.1 */
+AT(host_metrics, size, 0);
+AT(host_metrics, reserved, 4);
+AT(host_metrics, define, 8);
+AT(host_metrics, add, 16);
+AT(host_metrics, set, 24);
+AT(host_metrics, observe, 32);
 
 GROWS(host_writes, 16); /* since 1.1 */
 AT(host_writes, size, 0);
@@ -235,6 +244,9 @@ IS(LOG_ERROR, 0);
 IS(LOG_WARNING, 1);
 IS(LOG_INFO, 2);
 IS(LOG_DEBUG, 3);
+IS(COUNTER, 0);
+IS(GAUGE, 1);
+IS(HISTOGRAM, 2);
 IS(PATCH_MERGE, 0);
 IS(PATCH_JSON, 1);
 IS(EVENT_NORMAL, 0);
