@@ -10,7 +10,6 @@ cd "$(dirname "$0")/.."
 
 # symbol: why it may stay
 stays='
-bh_waiting_each: the handle of Permit plugins, as upstream gives it to them
 bh_snap_reader_of: a reader in the writer itself: damaged segments are fuzzed and tested with it
 bh_api_in_flight: what the limit of requests is tested by
 bh_log_dropped: what a full pipe costs is tested by it

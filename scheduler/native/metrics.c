@@ -47,16 +47,6 @@ struct bh_native_metrics *bh_native_metrics_new(void)
     return m;
 }
 
-void bh_native_metrics_free(struct bh_native_metrics *m)
-{
-    for (uint32_t i = 0; i < m->n; i++) {
-        free(m->v[i].name);
-        free(m->v[i].help);
-    }
-    pthread_mutex_destroy(&m->lock);
-    free(m);
-}
-
 /* ---- a metric comes -------------------------------------------------------------------------- */
 
 static bool is_name(struct berth_str s)

@@ -164,8 +164,7 @@ struct bh_native_errors { /* behind struct berth_errors */
 };
 /* ---- metrics.c: what plugins measure --------------------------------------------------------- */
 struct bh_native_metrics;
-struct bh_native_metrics *bh_native_metrics_new(void);
-void bh_native_metrics_free(struct bh_native_metrics *m);
+struct bh_native_metrics *bh_native_metrics_new(void); /* for the life of the process */
 bool bh_native_metrics_have(struct bh_native_metrics *m, const char *name);
 void bh_native_metrics_take(struct bh_native_metrics *m,
                             void (*fn)(void *arg, const struct bh_native_sample *s), void *arg);

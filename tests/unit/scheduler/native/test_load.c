@@ -128,7 +128,7 @@ static const struct {
     {"machine.so", other_machine, "machine.so is for machine 243 of ELF's list: machine"},
     {"class.so", other_class, "class.so is of another kind of machine: 64 bits"},
     {"exec.so", executable, "exec.so is not a shared object: build it with -shared -fPIC"},
-    {"major.so", other_major, "major.so is built for plugin ABI 9.0: major 1 is needed"},
+    {"major.so", other_major, "major.so is built for plugin ABI 9.1: major 1 is needed"},
     {"minor.so", newer_minor, "minor.so needs plugin ABI 1.99: this Berth offers 1.1"},
     {"demands.so", demands, "demands.so demands what this Berth does not know (flags 0x10000"},
     {"note.so", no_note, "note.so has no note of a Berth plugin: BERTH_NOTE"},
