@@ -94,7 +94,7 @@ class Runner:
         nodes = case.get("nodes") or {"node": case.get("node", table.get("node"))}
         objects = [node(n, has) for n, has in nodes.items()]
         if len(nodes) == 1:  # of one feasible node alone nobody asks the score
-            objects.append(node("another", {"cpu": "1", "memory": "1Gi"}))
+            objects.append(node("another", next(iter(nodes.values()))))
         objects += [pod(f"there-{i}", {"node": "node", **p}, end) for i, p in enumerate(case.get("pods", []))]
         objects.append(pod("p", case.get("pod", {}), end))
         lines = [f"{n} {words}" for n, words in case.get("metrics", {}).items()]
@@ -114,7 +114,7 @@ class Runner:
         if wrong is not None:
             return wrong
         if "rejects" in case:
-            have = {n: r for g in e.get("rejections", []) for n in g["nodes"] for r in g["reasons"]}
+            have = {r["node"]: ", ".join(r["reasons"]) for r in e.get("rejected", [])}
             return None if have == case["rejects"] else f"rejects {have}, not {case['rejects']}"
         for key, want in (("normalized", case.get("score")), ("raw", case.get("raw"))):
             want = want if isinstance(want, dict) or want is None else {"node": want}
