@@ -42,12 +42,12 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 # ---- what is where -------------------------------------------------------------------------------
 # Libraries of common/, highest first: one may use those after it (tools/check-layers.sh proves it).
 COMMON := common/control common/feed common/bus common/api common/snapshot common/cel common/k8s common/flags common/data common/http common/wasm common/regex common/base
-LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench
+LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench nodemetrics
 # scheduler is one library out of several folders.
 SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework native wasm config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
 SUBDIRS_bench     := perf scale
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
-PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth
+PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth berth-metrics
 MAIN_berth-watcher   := watcher/main.c
 MAIN_berth-scheduler := scheduler/main.c
 MAIN_berth-binder    := binder/main.c
@@ -55,6 +55,7 @@ MAIN_berth-front     := front/main.c
 MAIN_berth-simulator := simulator/main.c
 MAIN_berth-bench     := bench/main.c
 MAIN_berth           := cli/main.c
+MAIN_berth-metrics   := nodemetrics/main.c
 LIBS_watcher   := watcher $(COMMON)
 LIBS_scheduler := scheduler $(COMMON)
 LIBS_binder    := binder $(COMMON)
@@ -62,6 +63,7 @@ LIBS_front     := front $(COMMON)
 LIBS_simulator := simulator $(LIBS_scheduler)
 LIBS_cli       := cli $(LIBS_simulator)
 LIBS_bench     := bench $(LIBS_cli)
+LIBS_nodemetrics := nodemetrics $(COMMON)
 
 # ---- flags ---------------------------------------------------------------------------------------
 PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls sqlite3 \

@@ -29,6 +29,7 @@ common/control: common/base common/data common/k8s common/bus proto
 watcher: common proto
 binder: common proto
 front: common proto
+nodemetrics: common
 scheduler/cache: common proto
 scheduler/config: common
 scheduler/extender: common proto scheduler/config

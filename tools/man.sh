@@ -33,6 +33,7 @@ page 8 berth-watcher "keeps the snapshot of a cluster, and the leader lease" "$b
 page 8 berth-scheduler "takes the decisions of kube-scheduler, without API credentials" "$bin/berth-scheduler"
 page 8 berth-binder "writes decisions to the API server" "$bin/berth-binder"
 page 8 berth-front "kube-scheduler's HTTPS port for all of Berth" "$bin/berth-front"
+page 8 berth-metrics "fetches the nodes' load for plugins of the scheduler" "$bin/berth-metrics"
 page 8 berth-simulator "an API server with controllers, for trying things out" "$bin/berth-simulator"
 page 1 berth "a Kubernetes scheduler that explains its decisions" "$bin/berth"
 # every command of `berth --help` has a page of its own, and so have their commands: berth-scenario-run(1)

@@ -6,7 +6,7 @@ here=$(dirname "$0")
 # By the path that built it: make would know the headers of what it makes under another name only, and relink beside other tests.
 make -s --no-print-directory BUILD="$(realpath --relative-to=. "${BERTH_BIN%/bin}")" DESTDIR="$work/root" PREFIX=/usr install >"$work/install.log" 2>&1 ||
     not_ok "make install" "$(tail -n 20 "$work/install.log")"
-for f in usr/bin/berth usr/sbin/berth-watcher usr/sbin/berth-scheduler usr/sbin/berth-binder usr/sbin/berth-front usr/sbin/berth-simulator \
+for f in usr/bin/berth usr/sbin/berth-watcher usr/sbin/berth-scheduler usr/sbin/berth-binder usr/sbin/berth-front usr/sbin/berth-metrics usr/sbin/berth-simulator \
     usr/share/berth/example-cluster.yaml lib/systemd/system/berth.target etc/berth/scheduler.yaml usr/lib/tmpfiles.d/berth.conf usr/libexec/berth/restart-pause; do
     check "installs /$f" test -f "$work/root/$f"
 done
@@ -40,7 +40,7 @@ if command -v systemd-sysusers >/dev/null; then
     mkdir "$work/users" && mkdir "$work/users/etc"
     check "systemd-sysusers" systemd-sysusers --root="$work/users" "$work/root/usr/lib/sysusers.d/berth.conf"
     users() { join -t: -1 4 -2 3 -o 1.1,2.1 <(sort -t: -k4,4 "$work/users/etc/passwd") <(sort -t: -k3,3 "$work/users/etc/group") | sort | paste -sd' '; }
-    expect "a user each, of one group" '^berth-binder:berth berth-front:berth berth-scheduler:berth berth-watcher:berth$' users
+    expect "a user each, of one group" '^berth-binder:berth berth-front:berth berth-metrics:berth berth-scheduler:berth berth-watcher:berth$' users
 fi
 unit() { sed -n "s/^$2=//p" "$work/root/lib/systemd/system/$1.service"; }
 for u in watcher scheduler binder@ front; do
@@ -70,7 +70,7 @@ verify() {
     out=$(SYSTEMD_UNIT_PATH="$work/units:" systemd-analyze verify --man=no "$work/units/$1" 2>&1 | grep -E "$work/units|berth" || true)
     [ -z "$out" ] || { echo "$out"; return 1; }
 }
-for u in berth-watcher.service berth-scheduler.service berth-binder@1.service berth-front.service berth.target; do
+for u in berth-watcher.service berth-scheduler.service berth-binder@1.service berth-front.service berth-metrics.service berth.target; do
     check "systemd-analyze verify $u" verify "$u"
 done
 mkdir "$work/units/berth-scheduler.service.d"
@@ -86,6 +86,6 @@ exposure() { # unit most
     awk -v is="$said" -v most="$2" 'BEGIN { exit !(is != "" && is + 0 <= most + 0) }' || { echo "it is \"$said\""; return 1; }
 }
 check "exposure of berth-scheduler.service is at most 0.5" exposure berth-scheduler.service 0.5
-for u in berth-watcher.service berth-binder@1.service berth-front.service; do
+for u in berth-watcher.service berth-binder@1.service berth-front.service berth-metrics.service; do
     check "exposure of $u is at most 1.3" exposure "$u" 1.3
 done
