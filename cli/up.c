@@ -278,6 +278,12 @@ static int read_gates(struct arguments *a, struct bh_err *err)
     return bh_feature_gates_set(&gates, &a->gates, &none, &none, err);
 }
 
+static bool is_source(const char *s)
+{
+    return bh_streq(s, "kubernetes") || strncmp(s, "prometheus=http", 15) == 0 ||
+           strncmp(s, "load-watcher=http", 17) == 0;
+}
+
 static const char of_deciding[] =
     "binders data record-decisions annotate-decisions no-example leader-elect plugin-writes";
 
@@ -318,6 +324,9 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"leader-elect", 0, BH_OPT_BOOL, &a->up.leader_elect, NULL,
          "schedule only while this machine holds the lease kube-system/kube-scheduler"},
         BH_NATIVE_OPTIONS(a->plugins),
+        {"node-metrics", 0, BH_OPT_STR, &a->up.node_metrics, "SOURCE",
+         "fetch the nodes' load for plugins (berth-metrics): kubernetes, prometheus=URL or "
+         "load-watcher=URL"},
         {0},
     };
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
@@ -336,6 +345,11 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
     if (rc == 0 && a->up.observe && !a->up.kubeconfig)
         rc = bh_err_set(err, -EINVAL, "--observe needs --kubeconfig FILE: the cluster to observe");
     rc = rc == 0 ? read_gates(a, err) : rc;
+    if (rc == 0 && a->up.node_metrics && !is_source(a->up.node_metrics))
+        rc = bh_err_set(err, -EINVAL,
+                        "invalid value \"%s\" for --node-metrics: kubernetes, prometheus=URL or "
+                        "load-watcher=URL",
+                        a->up.node_metrics);
     if (rc == 0 && a->up.kubeconfig && a->apis.n)
         rc = bh_err_set(
             err, -EINVAL,
@@ -386,7 +400,8 @@ static int start(struct arguments a, int argc, char **argv)
                                     "berth-scheduler",
                                     "berth-binder",
                                     "berth-front",
-                                    u->own_server ? "berth-simulator" : NULL,
+                                    u->own_server ? "berth-simulator" : "berth-front", /* again */
+                                    a.up.node_metrics ? "berth-metrics" : NULL,
                                     NULL};
     struct bh_api_config *api = NULL;
     rc = bh_up_find_programs(u, programs, &err);

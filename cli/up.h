@@ -54,6 +54,7 @@ struct bh_up_options {
     int64_t binders, port;
     int64_t front_port; /* -1: the usual one, or a free one */
     bool annotate, leader_elect, no_kubelet, no_front;
+    const char *node_metrics; /* "kubernetes", "prometheus=URL", "load-watcher=URL"; NULL = none */
     bool observe; /* kubeconfig's cluster is only read: own_server is a copy of it, nobody binds */
 };
 

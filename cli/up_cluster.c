@@ -188,6 +188,26 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
         u->child[u->n - 1].loss = &u->child[u->n - 1].argv[n];
 }
 
+/* The plugins find what it writes by our environment. */
+static void add_metrics(struct bh_up *u, const char *source)
+{
+    const char *url = strchr(source, '=');
+    char *file = bh_asprintf("%s/node-metrics", u->dir);
+    char *name = bh_strndup(source, url ? (size_t)(url - source) : strlen(source));
+    const char *const args[] = {"--source",
+                                name,
+                                "--output",
+                                file,
+                                url ? "--address" : "--kubeconfig",
+                                url ? url + 1 : u->kubeconfig,
+                                NULL};
+
+    setenv("BERTH_NODE_METRICS", file, 1);
+    bh_up_add_child(u, "berth-metrics", "metrics", args, NULL);
+    free(name);
+    free(file);
+}
+
 static void describe_children(struct bh_up *u, const struct bh_up_options *a)
 {
     char name[32], instance[16], port[16];
@@ -219,6 +239,8 @@ static void describe_children(struct bh_up *u, const struct bh_up_options *a)
     }
     snprintf(port, sizeof(port), "%u", u->front_port);
     add_config(front, 8, a);
+    if (a->node_metrics)
+        add_metrics(u, a->node_metrics);
     if (!a->no_front) /* started last: it tells about the others */
         bh_up_add_child(u, "berth-front", "front", front, NULL);
 }

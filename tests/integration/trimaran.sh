@@ -23,7 +23,7 @@ vector() { # node value ...
 watcher() { # end of the window, load of node a
     printf '{"timestamp": 1, "window": {"duration": "15m", "start": %s, "end": %s}, "data": {"NodeMetricsMap": {
       "a": {"metrics": [{"type": "CPU", "operator": "AVG", "value": %s}, {"type": "CPU", "operator": "STD", "value": 2.5}, {"type": "Memory", "value": 7}]},
-      "b": {"metrics": [{"type": "CPU", "operator": "Latest", "value": 40}]},
+      "b": {"metrics": [{"type": "CPU", "operator": "Latest", "value": 70}]},
       "bad name": {"metrics": [{"type": "CPU", "operator": "AVG", "value": 1}]},
       "c": {"metrics": [{"type": "CPU", "operator": "AVG", "value": "NaN"}, {"type": "C P", "operator": "AVG", "value": 1}]}}}}' "$(($1 - 900))" "$1" "$2"
 }
@@ -54,7 +54,7 @@ once() { "$BERTH_BIN/berth-metrics" --once --output - "$@" 2>/dev/null; }
 check "a load watcher's metrics in its order" test "$(once --source load-watcher --address "$url")" = "berth-node-metrics 1
 window $((now - 900)) $now
 a CPU/AVG=20 CPU/STD=2.5 Memory/=7
-b CPU/Latest=40"
+b CPU/Latest=70"
 check "Prometheus' averages and deviations, without ports" test "$(once --source prometheus --address "$url" --token-file "$work/token")" = "berth-node-metrics 1
 window $((now - 900)) $now
 a CPU/AVG=31 CPU/STD=4 Memory/AVG=25
@@ -91,8 +91,14 @@ profiles:
     score: {disabled: [{name: "*"}], enabled: [{name: TargetLoadPacking, weight: 1}]}
   pluginConfig:
   - name: TargetLoadPacking
-    args: {watcherAddress: "$url", maxAgeSeconds: 120, metricProvider: {token: mine}}
+    args: {watcherAddress: "$url", maxAgeSeconds: 3600, metricProvider: {token: mine}}
 EOF
+expect "no such source" 'invalid value "nagios" for --node-metrics' any "$BERTH_BIN/berth" up --node-metrics nagios
+start_up --binders 1 --no-example --config "$work/config.yaml" --plugin-dir "$build/plugins" --node-metrics "load-watcher=$url" || exit 1
+listed() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" | grep '^TargetLoadPacking .* 2 nodes, '; }
+eventually "berth up starts it, too" 20 listed
+kill -TERM "$up_pid"
+wait "$up_pid"
 export BERTH_NODE_METRICS=$work/node-metrics
 "$BERTH_BIN/berth-metrics" --source load-watcher --address "$url" --interval 1s 2>"$work/metrics.log" &
 metrics_pid=$!
@@ -106,7 +112,7 @@ done | k create -f - >/dev/null
 pod() { printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {limits: {cpu: 10m, memory: 1Mi}}}]}\n' "$1" | k create -f - >/dev/null; }
 on() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = "$2" ]; }
 pod p1
-# b is at the target of 40 %, one pod is above it: an idle node scores 40, b 39
+# an idle node scores 40, one with 70 % half of that
 eventually "the pod goes where the load is not" 20 on p1 a
 expect "berth plugins tells of how many nodes and how old" '^TargetLoadPacking .* score +2 nodes, [0-9]+s ago +' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
 check "as JSON" test "$("$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq '.plugins[0].measuredNodes')" = 2
@@ -118,10 +124,10 @@ answers "$(date +%s)" 39
 is() { grep -q "^a CPU/AVG=$1 " "$work/node-metrics"; }
 eventually "the file follows" 20 is 39
 measured() { scrape | grep -q "^berth_scheduler_plugin_measured_age_seconds.* $1"; }
-answers "$(($(date +%s) - 600))" 5
+answers "$(($(date +%s) - 7200))" 5
 told() { grep -q 'older than maxAgeSeconds: nodes score as without metrics' "$run/scheduler.log"; }
 eventually "what is too old decides nothing, and the log says so" 20 told
-check "and the metric shows it" measured '[6-9][0-9][0-9]'
+check "and the metric shows it" measured '[7-9][0-9][0-9][0-9]'
 echo '{"/watcher": 503}' >"$work/answers"
 failed() { grep -q 'No metrics of nodes.*HTTP 503' "$work/metrics.log"; }
 eventually "a source that fails is told once" 20 failed
