@@ -44,13 +44,14 @@ enum bh_ctl {
     BH_CTL_POD_LIFE,       /* pod for which the kubelet has something to do now */
     BH_CTL_CRONJOB,
     BH_CTL_HPA,
-    BH_CTL_RESIZE,   /* running pod whose containers ask for something else */
-    BH_CTL_QUOTA,    /* name "": all quotas of the namespace */
-    BH_CTL_SERVICE,  /* name "": all services of the namespace */
-    BH_CTL_PODGROUP, /* one that is being deleted: has it pods? */
-    BH_CTL_ADOPT     /* name = uid of a workload, "": all of the namespace */
+    BH_CTL_RESIZE,      /* running pod whose containers ask for something else */
+    BH_CTL_QUOTA,       /* name "": all quotas of the namespace */
+    BH_CTL_SERVICE,     /* name "": all services of the namespace */
+    BH_CTL_PODGROUP,    /* one that is being deleted: has it pods? */
+    BH_CTL_ADOPT,       /* name = uid of a workload, "": all of the namespace */
+    BH_CTL_COSCHEDULING /* name of a PodGroup of scheduling.x-k8s.io */
 };
-#define BH_CTL_N (BH_CTL_ADOPT + 1)
+#define BH_CTL_N (BH_CTL_COSCHEDULING + 1)
 
 struct bh_ctl_types {
     const struct bh_sim_type *pods, *nodes, *namespaces, *configmaps, *serviceaccounts,
@@ -153,7 +154,8 @@ bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_state
     bh_ctl_sync_resize;
 typedef void bh_ctl_key_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
 bh_ctl_key_fn bh_ctl_sync_pdb, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_volume_sweep,
-    bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota, bh_ctl_sync_service, bh_ctl_sync_adopt;
+    bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota, bh_ctl_sync_service, bh_ctl_sync_adopt,
+    bh_ctl_sync_coscheduling;
 /* The workload whose objects are of type t; BH_CTL_N: none. */
 enum bh_ctl bh_ctl_workload_of(const struct bh_sim_controllers *c, const struct bh_sim_type *t);
 /* The type whose objects are the controller's. */
@@ -193,6 +195,8 @@ void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
 void bh_ctl_podgroup_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                             const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
+void bh_ctl_coscheduling_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                                const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
 /* The PodGroup of a job's pods (gate WorkloadWithJob), made with its Workload if the job has not begun
  * yet; *ret_name, in c->arena, NULL: they need none. -EAGAIN: it could not be made, which is told. */
 int bh_ctl_job_group(struct bh_sim_controllers *c, struct bh_sim_obj *job,

@@ -78,6 +78,7 @@ metadata: {name: a-3, labels: {scheduling.x-k8s.io/pod-group: a}}
 spec: {schedulerName: scheduler-plugins-scheduler, containers: [{name: c, image: i, resources: {requests: {cpu: 800m}}}]}
 EOF
 eventually "and all three go" 20 bound 3 a
+eventually "its phase says so" 20 phase Running a
 
 # ---- two of three: they wait, and time out ----
 check "the three end" kubectl delete pods -l scheduling.x-k8s.io/pod-group=a --grace-period=0 --force
