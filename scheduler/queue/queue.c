@@ -260,8 +260,10 @@ static void move_to_active(struct bh_queue *q, struct entry *e, const char *labe
 static void move_to_backoff(struct bh_queue *q, struct entry *e, const char *label)
 {
     /* A member would drag its whole group out with it: one that is popped before its time, because
-     * nothing else is active, would be tried again and again without a pause. */
-    bool error = !(e->rejectors | e->pendings) || is_member(q, e);
+     * nothing else is active, would be tried again and again without a pause. So would one of
+     * Coscheduling's, whose first pod with a node activates the others. */
+    bool error = !(e->rejectors | e->pendings) || is_member(q, e) ||
+                 bh_engine_labelled_group_of(q->engine, &e->pub.pending);
 
     if (!passes_gates(q, e)) {
         to_pool(q, e, label);

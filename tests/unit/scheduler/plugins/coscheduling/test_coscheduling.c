@@ -3,6 +3,7 @@
  * Coscheduling: what each point says of a group, in upstream's words, and what it remembers.
  */
 #include "scheduler/plugins/registry.h"
+#include "scheduler/queue/queue.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
 #define S    INT64_C(1000000000)
@@ -526,6 +527,40 @@ static void test_whose_turn_it_is(void)
     teardown(&c);
 }
 
+/* The first that has a node fetches the others, whatever backoff they have left: were it popped before
+ * its own ends, because nothing else is active, the group would never rest. */
+static void test_a_member_waits_for_the_end_of_its_backoff(void)
+{
+    static const char *const by[] = {"NodeResourcesFit"};
+    const struct bh_queue_options o = {
+        .initial_backoff_ns = 4 * S, .max_backoff_ns = 10 * S, .max_in_unschedulable_ns = 300 * S};
+    struct co c;
+
+    setup(&c, "");
+    node(&c, "n", "1");
+    group(&c, "'minMember':2");
+    const struct bh_pending m = member(&c, "m", "1"), plain = pod_of(&c, "", "plain", "1", "");
+    struct bh_queue *q = bh_queue_new(c.f.e, &o);
+    bh_queue_update(q, NULL, m.pod, m.shape, "1", NOON);
+    bh_queue_update(q, NULL, plain.pod, plain.shape, "1", NOON);
+    for (unsigned i = 0; i < 2; i++) {
+        struct bh_queued_pod *p = bh_queue_pop(q, NOON);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+        bh_queue_return(q, p->pod, by, 1, NULL, 0, NOON);
+    }
+    bh_queue_wake_all(q, NOON);
+    const struct bh_queued_pod *first = bh_queue_pop(q, NOON + S);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(first); /* the other one may go early */
+    FX_STR(bh_rec_text(first->pending.pod, first->pending.pod->name).p, "plain");
+    CU_ASSERT_PTR_NULL(bh_queue_pop(q, NOON + S));
+    (void)bh_queue_tick(q, NOON + 5 * S);
+    first = bh_queue_pop(q, NOON + 5 * S);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+    FX_STR(bh_rec_text(first->pending.pod, first->pending.pod->name).p, "m");
+    bh_queue_free(q);
+    teardown(&c);
+}
+
 /* ---- configuration --------------------------------------------------------------------------- */
 
 static void test_wrong_arguments(void)
@@ -580,4 +615,7 @@ BH_TESTS("scheduler/plugins/coscheduling",
          {"a group backs off", test_a_group_backs_off},
          {"a group without its object is let be", test_a_group_without_its_object_is_let_be},
          {"a changed label is another group", test_a_changed_label_is_another_group},
-         {"whose turn it is", test_whose_turn_it_is}, {"wrong arguments", test_wrong_arguments})
+         {"whose turn it is", test_whose_turn_it_is},
+         {"a member waits for the end of its backoff",
+          test_a_member_waits_for_the_end_of_its_backoff},
+         {"wrong arguments", test_wrong_arguments})
