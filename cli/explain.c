@@ -248,10 +248,12 @@ static int take_in_queue(struct session *s, struct bh_err *err)
 
 static int explain_group(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
 {
-    if (!bh_sched_config_gate(s->config, "GenericWorkload"))
+    if (!bh_sched_config_gate(s->config, "GenericWorkload") &&
+        !bh_engine_get_object(s->observer.w.engine, BH_KIND_COSCHEDULING_PODGROUP, s->pod.ns,
+                              s->pod.name))
         return bh_err_set(err, -EINVAL,
                           "the scheduler looks at no groups: its feature gate GenericWorkload is "
-                          "off");
+                          "off, and there is no PodGroup of plugin Coscheduling of this name");
     int rc = take_in_queue(s, err);
     if (rc == 0)
         rc = bh_explain_group(&s->arena, &s->observer, s->pod.ns, s->pod.name, ret_doc, err);

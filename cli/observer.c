@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "common/data/yaml.h"
 #include "common/k8s/codec.h"
+#include "common/k8s/coscheduling.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
 #define FOLLOW_EVENTS 65536u
@@ -100,11 +101,21 @@ static char *as_json(const K8s__Pod *pod)
     return bh_buf_take(&b);
 }
 
-static bool of_group(const struct bh_observer *o, const struct bh_pod_rec *pod)
+/* By whichever of the two ways there are to name one. */
+static bool of_group(const struct bh_observer *o, const struct bh_pod_rec *pod,
+                     const struct bh_shape_rec *shape)
 {
-    return o->group && pod->group != BH_SYM_NONE &&
-           bh_streq(bh_sym_text(bh_engine_symtab(o->w.engine), pod->group), o->group) &&
-           bh_str_eqc(bh_rec_text(pod, pod->namespace_), o->group_ns);
+    struct bh_symtab *tab = bh_engine_symtab(o->w.engine);
+    const bh_sym label = bh_sym_find(tab, BH_COSCHEDULING_LABEL, strlen(BH_COSCHEDULING_LABEL));
+    bh_sym name = pod->group;
+
+    if (!o->group || !bh_str_eqc(bh_rec_text(pod, pod->namespace_), o->group_ns))
+        return false;
+    if (name != BH_SYM_NONE && bh_streq(bh_sym_text(tab, name), o->group))
+        return true;
+    return bh_labels_get(bh_rec_at(shape, shape->labels, struct bh_kv), shape->labels.n, label,
+                         &name) &&
+           bh_streq(bh_sym_text(tab, name), o->group);
 }
 
 static void on_pending(void *arg, const struct bh_intake_pod *in)
@@ -126,7 +137,7 @@ static void on_pending(void *arg, const struct bh_intake_pod *in)
     p->reason = p->message = NULL;
     if (wanted(o, bh_rec_text(in->pod, in->pod->namespace_).p,
                bh_rec_text(in->pod, in->pod->name).p) ||
-        of_group(o, in->pod)) {
+        of_group(o, in->pod, in->shape)) {
         free(p->object);
         p->object = as_json(object);
     }
