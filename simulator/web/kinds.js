@@ -573,7 +573,9 @@ let found = null;
 export async function discover(again) {
   if (found && !again) return found;
   const groups = (await fetchJSON('/apis')).groups || [];
-  const places = ['/api/v1', ...groups.map((g) => `/apis/${(g.preferredVersion || g.versions[0]).groupVersion}`)];
+  // The version that a group prefers first, then kinds that only others of its versions have (PodGroup beside PriorityClass).
+  const places = ['/api/v1', ...groups.map((g) => g.preferredVersion || g.versions[0]).concat(...groups.map((g) => g.versions)).map((v) => `/apis/${v.groupVersion}`)]
+    .filter((p, i, all) => all.indexOf(p) === i);
   const lists = await Promise.all(places.map((p) => fetchJSON(p).then((l) => [p, l], () => [p, null])));
   const out = [];
   for (const [api, l] of lists) {

@@ -11,7 +11,7 @@ import {onState, restart, rows, startStore, store, subscribe} from './store.js';
 // Each file registers its screens. One that is missing or broken costs its own screens only.
 const FILES = [
   'overview', 'clustermap', 'resources', 'edit', 'config', 'transfer', 'settings', 'explorer', 'whatif', 'capacity',
-  'weights', 'queue', 'timeline', 'runs', 'tour'
+  'weights', 'queue', 'groups', 'timeline', 'runs', 'tour'
 ];
 
 // ---- theme -------------------------------------------------------------------------------------------------

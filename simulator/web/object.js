@@ -464,6 +464,7 @@ function podDetails(o) {
                             .join(', ')
                       : 'none'
                 ],
+                ['Group', p.group ? linkTo(p.group, 'groups', o.metadata.namespace, p.group) : ''],
                 ['Owner', p.owner ? [`${p.owner.split('/')[0]} `, ownerLink(o.metadata.namespace, p.owner)] : ''],
                 ['Pod IP', st.podIP]
               ])),

@@ -15,7 +15,8 @@ check "no script makes markup or code from text" \
     no_line_with 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|[^a-z]eval\(|new Function|cssText' cat "$web"/*.js
 check "the page has nothing inline and nothing foreign" \
     no_line_with '<style|<script>| on[a-z]+=| style=|https?://' cat "$web"/*.html
-start_up --port 0 --front-port 0 --runtime-dir "$work/run" || exit 1
+start_up --port 0 --front-port 0 --runtime-dir "$work/run" --runtime-config scheduling.k8s.io/v1alpha2=true \
+    --feature-gates GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true || exit 1
 BERTH_URL=$(awk '/API server/ {print $3; exit}' "$work/up.out")
 SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
 BERTH_SERVER_PID=$(pid_of berth-simulator)
