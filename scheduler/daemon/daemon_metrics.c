@@ -32,7 +32,7 @@ static const char kinds[] = "counter gauge histogram"; /* by enum bh_metric_kind
         X(limit), X(alone), X(algorithm_s), X(attempts_hist), X(victims), X(preemptions),          \
         X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped), X(record_full), \
         X(record_cpu), X(record_attempts), X(record_bytes), X(group_attempts), X(group_attempt_s), \
-        X(group_algorithm_s), X(plugins), X(measured_age), X(measured_nodes)
+        X(group_algorithm_s), X(plugins), X(measured_age), X(measured_nodes), X(group_placements)
 #define NAME(member)   #member
 #define OFFSET(member) offsetof(struct bh_sched_metrics, member)
 static const char *const names[] = {MEMBERS(NAME)};

@@ -257,6 +257,12 @@ void bh_sched_count_group(struct bh_sched_daemon *d, const struct bh_group_resul
 
     bh_cell_add(bh_metric_cell(d->m->group_attempts, profile, result), 1);
     bh_cell_observe(bh_metric_cell(d->m->group_attempt_s, profile, result), took_s);
+    for (uint32_t i = 0; i < r->n_placements; i++)
+        bh_cell_add(bh_metric_cell(d->m->group_placements, profile,
+                                   r->placements[i].fits      ? "fits"
+                                   : r->placements[i].waiting ? "waiting_on_preemption"
+                                                              : "unschedulable"),
+                    1);
 }
 
 void bh_sched_count_permit(struct bh_sched_daemon *d, const char *result, int64_t waited_ns)

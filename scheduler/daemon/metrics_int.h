@@ -40,6 +40,7 @@ struct bh_sched_metrics {
         *binding_conditions, *binding_conditions_s, *volume_errors, *pending, *cache;
     struct bh_metric *group_attempts, *group_attempt_s; /* with the gate GenericWorkload */
     struct bh_cell *group_algorithm_s;
+    struct bh_metric *group_placements;
     struct bh_cell *algorithm_s, *attempts_hist, *preemptions, *victims, *flushed, *sli[15], *lost;
     struct bh_metric *record_cpu; /* this and the next with a recorder */
     struct bh_cell *recorded, *record_dropped, *record_full, *record_attempts, *record_bytes;

@@ -50,6 +50,23 @@ static bool begin_cycle(struct place *p, const struct bh_group_try *first)
     return true;
 }
 
+/* Of a plugin's call: all of them are told, as upstream's. */
+static const struct bh_status *told(const struct place *p, const char *plugin,
+                                    enum bh_seen_point at, const struct bh_status *s,
+                                    uint64_t since)
+{
+    const struct bh_engine_observer *o = p->e->opt.observer;
+
+    if (o)
+        o->plugin(o->arg, plugin, at, bh_status_code(s), o->now_ns() - since);
+    return s;
+}
+
+static uint64_t now_ns(const struct place *p)
+{
+    return p->e->opt.observer ? p->e->opt.observer->now_ns() : 0;
+}
+
 static const struct bh_status *generate(struct place *p)
 {
     struct bh_arena *a = &p->e->group_arena;
@@ -57,8 +74,10 @@ static const struct bh_status *generate(struct place *p)
 
     bh_each_plugin(i, p->cy.fw, BH_POINT_PLACEMENT_GENERATE) {
         const struct bh_plugin *pl = p->cy.fw->plugins[i].plugin;
+        const uint64_t since = now_ns(p);
         const struct bh_status *s =
-            pl->placement_generate(&p->cy.calls[i], &p->placement, &p->n_placements);
+            told(p, pl->name, BH_SEEN_PLACEMENT_GENERATE,
+                 pl->placement_generate(&p->cy.calls[i], &p->placement, &p->n_placements), since);
         return s ? failed(p, "PlacementGenerate", pl->name, s) : NULL;
     }
     uint32_t *rows = bh_arena_new_array(a, uint32_t, p->e->cache.n_nodes + 1);
@@ -138,10 +157,14 @@ static const struct bh_status *score_by(struct place *p, uint32_t at, int64_t *s
     struct bh_call *c = &p->cy.calls[i];
     const struct bh_status *s = NULL;
 
+    uint64_t since = now_ns(p);
     for (uint32_t k = 0; k < p->n_fit && !s; k++)
         s = pl->placement_score(c, p->fit[k].at, &scores[k]);
+    (void)told(p, pl->name, BH_SEEN_PLACEMENT_SCORE, s, since);
+    since = now_ns(p);
     if (!s && pl->placement_normalize)
-        s = pl->placement_normalize(c, scores, p->n_fit);
+        s = told(p, pl->name, BH_SEEN_PLACEMENT_NORMALIZE,
+                 pl->placement_normalize(c, scores, p->n_fit), since);
     if (s)
         return failed(p, "PlacementScore", pl->name, s);
     for (uint32_t k = 0; k < p->n_fit; k++) {
@@ -228,9 +251,11 @@ static void place(struct place *p, struct bh_group_try *v, uint32_t n, unsigned 
                   int64_t now_ns, struct bh_group_result *ret)
 {
     struct bh_arena *a = &p->e->group_arena;
+    uint64_t since = bh_aside_watch(p->e, p->cy.fw, BH_POINT_PLACEMENT_GENERATE);
     const struct bh_status *s = generate(p);
     struct trial first = {0}, *best;
 
+    bh_aside_point(p->e, p->cy.fw, BH_SEEN_PLACEMENT_GENERATE, bh_status_code(s), since);
     if (s || !p->n_placements) {
         all_say(v, n, s ? BH_ERROR : BH_UNSCHEDULABLE, s ? NULL : "TopologyPlacementGenerator",
                 s ? bh_status_message(a, s) : "no feasible placements found", a, ret);
@@ -259,7 +284,10 @@ static void place(struct place *p, struct bh_group_try *v, uint32_t n, unsigned 
         return;
     }
     (void)begin_cycle(p, v); /* the trials were cycles as well */
+    since = bh_aside_watch(p->e, p->cy.fw, BH_POINT_PLACEMENT_SCORE);
     s = choose(p, n, &best);
+    if (p->n_fit > 1) /* else nobody was asked */
+        bh_aside_point(p->e, p->cy.fw, BH_SEEN_PLACEMENT_SCORE, bh_status_code(s), since);
     if (s) {
         all_say(v, n, BH_ERROR, NULL, bh_status_message(a, s), a, ret);
         return;

@@ -25,6 +25,9 @@ const char *bh_seen_point_name(enum bh_seen_point at)
         [BH_SEEN_PRE_FLIGHT] = "PreBindPreFlight",
         [BH_SEEN_BIND] = "Bind",
         [BH_SEEN_POST_BIND] = "PostBind",
+        [BH_SEEN_PLACEMENT_GENERATE] = "PlacementGenerate",
+        [BH_SEEN_PLACEMENT_SCORE] = "PlacementScore",
+        [BH_SEEN_PLACEMENT_NORMALIZE] = "PlacementScoreExtensionNormalize",
     };
     return names[at];
 }

@@ -64,6 +64,9 @@ enum bh_seen_point { /* upstream's values of the label extension_point, see bh_s
                      BH_SEEN_PRE_FLIGHT,
                      BH_SEEN_BIND,
                      BH_SEEN_POST_BIND,
+                     BH_SEEN_PLACEMENT_GENERATE,
+                     BH_SEEN_PLACEMENT_SCORE,
+                     BH_SEEN_PLACEMENT_NORMALIZE,
                      BH_SEEN_COUNT
 };
 struct bh_engine_observer {

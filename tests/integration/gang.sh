@@ -163,3 +163,6 @@ expect "explain: rack by rack" '^a +1 +1 +- +does not fit: 0/1 nodes are availab
 check "another node in rack b" racked n6 b
 racks() { kubectl get pods r1 r2 -o 'jsonpath={.items[*].spec.nodeName}' | tr ' ' '\n' | sort | tr '\n' ' '; }
 eventually "there both go" 40 is 'n5 n6 ' racks
+check "metrics: placements by what came of them" says 'berth_scheduler_placements_total\{profile="default-scheduler",result="unschedulable"\} [2-9]' scheduler_metrics
+check "... the one that fitted" says 'berth_scheduler_placements_total\{profile="default-scheduler",result="fits"\} [1-9]' scheduler_metrics
+check "... and the points that chose it" says 'scheduler_framework_extension_point_duration_seconds_count\{extension_point="PlacementGenerate",profile="default-scheduler",status="Success"\} [1-9]' scheduler_metrics
