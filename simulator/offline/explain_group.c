@@ -9,6 +9,7 @@
 
 #include "common/k8s/pod_group.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/cache/node_info.h"
 #include "scheduler/explain/explain.h"
 #include "simulator/offline/fixes.h"
 
@@ -118,13 +119,52 @@ static void try_it(struct group *g, bool fixes, struct bh_json *doc)
         add_fixes(g, &r, doc);
 }
 
-/* How many members are known, and on nodes or on their way. */
-static void count(const struct group *g, uint32_t *ret_known, uint32_t *ret_scheduled)
-{
-    const struct bh_group *known = g->n ? bh_engine_group_of(g->w->engine, &g->m->v[0]) : NULL;
+/* ---- members on nodes ------------------------------------------------------------------------ */
 
-    *ret_known = known ? bh_group_all(known) : 0;
-    *ret_scheduled = known ? bh_group_scheduled(known) : 0;
+struct seek { /* one of the group's pods on a node */
+    const struct group *g;
+    bh_sym namespace_, name;
+    struct bh_pending found; /* pod NULL: none */
+};
+
+static void look_at(void *arg, bh_sym node)
+{
+    struct seek *s = arg;
+    const struct bh_node_info *ni = bh_engine_node_info(s->g->w->engine, node);
+
+    for (uint32_t i = 0; !s->found.pod && i < ni->n_pods; i++)
+        if (ni->pods[i]->rec->group == s->name && ni->pods[i]->shape->namespace_ == s->namespace_)
+            s->found = (struct bh_pending){.pod = ni->pods[i]->rec, .shape = ni->pods[i]->shape_id};
+}
+
+/* The engine's account of the group; NULL: it has no pods. */
+static const struct bh_group *account_of(const struct group *g)
+{
+    struct bh_symtab *tab = bh_engine_symtab(g->w->engine);
+    struct seek s = {.g = g};
+
+    if (g->n)
+        return bh_engine_group_of(g->w->engine, &g->m->v[0]);
+    s.namespace_ = bh_sym_internc(tab, g->m->ns);
+    s.name = bh_sym_internc(tab, g->m->name);
+    bh_engine_each_node(g->w->engine, look_at, &s);
+    return s.found.pod ? bh_engine_group_of(g->w->engine, &s.found) : NULL;
+}
+
+static void add_placed(const struct group *g, const struct bh_group *known, struct bh_json *doc)
+{
+    struct bh_engine *e = g->w->engine;
+    const struct bh_member *m;
+
+    for (unsigned at = BH_MEMBER_ASSUMED; at <= BH_MEMBER_ASSIGNED; at++)
+        TAILQ_FOREACH(m, &known->at[at], link) {
+            const struct bh_pod_rec *p = bh_engine_find_pod(e, bh_member_uid(m), NULL);
+            if (p)
+                bh_json_append(g->a, bh_json_list_at(g->a, doc, "pods"),
+                               "name: %s, state: %s, node: %s", bh_rec_text(p, p->name).p,
+                               at == BH_MEMBER_ASSUMED ? "on its way" : "on its node",
+                               bh_sym_text(bh_engine_symtab(e), p->node));
+        }
 }
 
 int bh_offline_explain_group(struct bh_offline *w, struct bh_arena *a,
@@ -132,7 +172,6 @@ int bh_offline_explain_group(struct bh_offline *w, struct bh_arena *a,
                              struct bh_json **ret_doc, struct bh_err *err)
 {
     struct group g = {.w = w, .a = a, .m = m, .n = m->n};
-    uint32_t known, scheduled;
     int rc = find_group(&g, err);
 
     if (rc < 0)
@@ -140,19 +179,23 @@ int bh_offline_explain_group(struct bh_offline *w, struct bh_arena *a,
     g.try = bh_arena_new_array(a, struct bh_group_try, g.n + 1);
     for (uint32_t i = 0; i < g.n; i++)
         g.try[i].pod = m->v[i];
-    count(&g, &known, &scheduled);
+    const struct bh_group *known = account_of(&g);
     struct bh_json *doc = bh_json_make(
         a,
         "kind: PodGroupExplanation, apiVersion: " BH_EXPLAIN_API
         ", group: {namespace: %s, name: %s, policy: %s, minCount?: %d, topologyKey?: %s}, "
         "members: {known: %u, onNodes: %u, waiting: %u}",
         m->ns, m->name, g.spec.min_count == BH_GROUP_NOT_A_GANG ? "Basic" : "Gang",
-        g.spec.min_count, g.spec.topology_key, known, scheduled, g.n);
+        g.spec.min_count, g.spec.topology_key, known ? bh_group_all(known) : 0,
+        known ? bh_group_scheduled(known) : 0, g.n);
     if (!g.n)
         bh_json_add(a, doc, "result: %s, message: 'no pod of it waits for a node'",
                     g.spec.scheduled ? "Scheduled" : "Empty");
     else if (!is_gated(&g, doc))
         try_it(&g, fixes, doc);
+    known = account_of(&g);
+    if (known)
+        add_placed(&g, known, doc);
     *ret_doc = doc;
     return 0;
 }

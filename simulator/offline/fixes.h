@@ -48,7 +48,7 @@ struct bh_json *bh_offline_fixes(struct bh_offline *w, struct bh_arena *a,
  *   result        "Fits", "Preempts", "Unschedulable", "Gated", "Error", "Scheduled", "Empty"
  *   message       why
  *   placements[]  {name, nodes, placed: int, fits, chosen: bool, score, lack}, of a group with topology
- *   pods[]        of those that wait {name, state, node, message}
+ *   pods[]        of those that wait {name, state, node, message}, then those on nodes
  *   fixes         what would make all of it fit, as above; when it does not, and asked for
  *   fixesFor      the member whose pod the changes of pods are shown with
  */

@@ -234,7 +234,7 @@ class Group {
 
 function whyOf(got) {
   const fixes = got.fixes?.fixes || [], good = fixes.filter((x) => x.fits), tried = got.placements || [];
-  const all = (got.pods || []).length, room = tried.length ? Math.max(...tried.map((p) => p.placed)) : (got.pods || []).filter((p) => p.node).length;
+  const all = got.members.waiting, room = tried.length ? Math.max(...tried.map((p) => p.placed)) : (got.pods || []).filter((p) => p.node && !/^on its/.test(p.state)).length;
   const word = {Fits: 'It fits: the scheduler will place it at its next attempt.', Preempts: 'It fits when its victims are gone.', Gated: 'It is not complete, or held back by a gate.'}[got.result];
   return [
     h('p', {class: 'q-headline'}, word || `${room} of ${plural(all, 'member')} that wait have room${tried.length ? ` in one ${got.group.topologyKey}` : ''}.`), got.message ? h('p', {class: 'muted'}, got.message) : null,

@@ -147,6 +147,8 @@ check "a third node" node n3
 eventually "all three go" 40 is 3 bound
 eventually "and the group says so" 20 is Scheduled column trio 4
 expect "explain: nobody of it waits" 'Result: +Scheduled: no pod of it waits' explain podgroup/trio
+expect "... its members are counted" 'Members: +3 known, 3 on nodes, 0 waiting' explain podgroup/trio
+expect "... and named with their nodes" '^t1 +on its node +n[1-3]' explain podgroup/trio
 scheduler_metrics() { curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"; }
 check "metrics: groups by result" says 'scheduler_podgroup_schedule_attempts_total\{profile="default-scheduler",result="scheduled"\} 1$' scheduler_metrics
 
