@@ -11,12 +11,15 @@
  *   message            why no more fit, upstream's text
  *   rejectedGroups[]   the same by verdict, as in an explanation
  *   nodes[]            {node, count: int}, most first, equals by name; no node without any
+ *   gangs              of a pod whose PodGroup is a gang: {total: int, how many whole gangs the copies
+ *                      make; minCount: int, topologyKey: each of them is in one of its domains}
  *   warnings[]         text
  */
 #include <errno.h>
 
 #include "simulator/trial/trial.h"
 #include "common/k8s/compile.h"
+#include "common/k8s/pod_group.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/explain/grid.h"
 
@@ -97,6 +100,12 @@ static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *er
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
+/* That a gang is not complete says nothing about room: its copies are counted in whole gangs. */
+static bool is_gangs(const struct bh_status *gate)
+{
+    return gate->plugin && bh_streq(gate->plugin, "GangScheduling");
+}
+
 /* 1: placed; 0: no more fit. */
 static int place_one(struct count *c, struct bh_err *err)
 {
@@ -108,7 +117,7 @@ static int place_one(struct count *c, struct bh_err *err)
         return rc;
     const struct bh_pending p = {.pod = rec, .shape = c->pod->shape};
     const struct bh_status *gate = bh_engine_pre_enqueue(w->engine, &p);
-    if (gate) {
+    if (gate && !is_gangs(gate)) {
         c->message = bh_arena_strdup(&c->kept, bh_status_message(&c->a, gate));
         return 0;
     }
@@ -176,6 +185,78 @@ static void add_nodes(const struct count *c, struct bh_arena *a, struct bh_json 
                        c->nodes[i].n);
 }
 
+/* ---- whole gangs ----------------------------------------------------------------------------- */
+
+static bool gang_of(const struct count *c, struct bh_pod_group *ret)
+{
+    const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
+    const bh_sym group = c->pod->rec->group;
+    struct bh_err err;
+
+    if (group == BH_SYM_NONE || !bh_sched_config_gate(c->t->config, "GangScheduling"))
+        return false;
+    const K8s__PodGroup *m = (const void *)bh_engine_get_object(
+        c->t->w.engine, BH_KIND_PODGROUP, bh_trial_pod_ns(c->pod), bh_sym_text(tab, group));
+    return m && bh_pod_group_read(m, ret, &err) == 0 && ret->min_count != BH_GROUP_NOT_A_GANG;
+}
+
+static bh_sym label_of(const struct bh_node_rec *n, bh_sym key)
+{
+    const struct bh_kv *l = bh_rec_at(n, n->labels, struct bh_kv);
+
+    for (uint32_t i = 0; i < n->labels.n; i++)
+        if (l[i].key == key)
+            return l[i].value;
+    return BH_SYM_NONE;
+}
+
+/* In one domain each, where the group wants that. */
+static uint64_t whole_gangs(const struct count *c, const struct bh_pod_group *g)
+{
+    struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
+    struct bh_umap domains = {0};
+    uint64_t gangs = 0, n;
+
+    if (!g->topology_key)
+        return c->total / (uint32_t)g->min_count;
+    const bh_sym key = bh_sym_internc(tab, g->topology_key);
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        const bh_sym domain = label_of(bh_engine_find_node(c->t->w.engine, c->nodes[i].node), key);
+        if (domain == BH_SYM_NONE)
+            continue;
+        n = 0;
+        (void)bh_umap_get(&domains, domain, &n);
+        gangs -= n / (uint32_t)g->min_count;
+        n += c->nodes[i].n;
+        gangs += n / (uint32_t)g->min_count;
+        bh_umap_put(&domains, domain, n);
+    }
+    bh_umap_fini(&domains);
+    return gangs;
+}
+
+static void add_gangs(const struct count *c, struct bh_arena *a, struct bh_json *doc)
+{
+    struct bh_pod_group g;
+
+    if (gang_of(c, &g))
+        bh_json_add(a, doc, "gangs: {total: %lu, minCount: %d, topologyKey?: %s}",
+                    whole_gangs(c, &g), g.min_count, g.topology_key);
+}
+
+static void write_gangs(const struct count *c, struct bh_buf *out)
+{
+    struct bh_pod_group g;
+
+    if (!gang_of(c, &g))
+        return;
+    bh_buf_addf(out, "That is room for %llu more %s of %d", (unsigned long long)whole_gangs(c, &g),
+                whole_gangs(c, &g) == 1 ? "gang" : "gangs", g.min_count);
+    if (g.topology_key)
+        bh_buf_addf(out, ", each in one %s", g.topology_key);
+    bh_buf_addc(out, '\n');
+}
+
 static void write_table(const struct count *c, bool wide, bool colour, struct bh_buf *out)
 {
     const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
@@ -199,6 +280,7 @@ static void write_table(const struct count *c, bool wide, bool colour, struct bh
     bh_buf_addc(out, '/');
     bh_text_add(out, 0, colour, bh_trial_pod_name(c->pod));
     bh_buf_addf(out, " fit on %zu of %u nodes\n", c->n_nodes, c->t->n_nodes);
+    write_gangs(c, out);
     if (c->limited)
         bh_buf_addf(out, "Stopped at the limit of %u\n", c->limit);
     if (c->message) {
@@ -271,6 +353,7 @@ int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct b
             if (c.groups)
                 bh_json_set(&a, doc, "rejectedGroups", bh_json_clone(&a, c.groups));
             add_nodes(&c, &a, doc, "count");
+            add_gangs(&c, &a, doc);
             bh_form_write(out, doc, form);
         } else
             write_table(&c, form == BH_FORM_WIDE, t->o.colour, out);
@@ -295,11 +378,11 @@ static struct bh_json *all_counted(struct bh_arena *a, struct count *c, size_t n
         failed ? bh_json_clone(a, failed->groups) : NULL);
     for (size_t i = 0; i < n; i++) {
         sort_nodes(&c[i]);
-        add_nodes(&c[i], a,
-                  bh_json_append(a, bh_json_get(doc, "pods"),
-                                 "namespace: %s, name: %s, replicas: %u", bh_trial_pod_ns(c[i].pod),
-                                 bh_trial_pod_name(c[i].pod), c[i].total),
-                  "replicas");
+        struct bh_json *pod =
+            bh_json_append(a, bh_json_get(doc, "pods"), "namespace: %s, name: %s, replicas: %u",
+                           bh_trial_pod_ns(c[i].pod), bh_trial_pod_name(c[i].pod), c[i].total);
+        add_nodes(&c[i], a, pod, "replicas");
+        add_gangs(&c[i], a, pod);
     }
     return doc;
 }

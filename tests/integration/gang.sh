@@ -141,6 +141,9 @@ expect "... who has not" 't3 +no room +- +0/2 nodes are available: 2 Insufficien
 expect "... what would help" 'For all of the group \(t3 stands for each member' explain podgroup/trio
 expect "... a node more; no eviction of other members" ';one more node like n1, without taints$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '[.fixes.fixes[] | select(.fits) | .text] | join(\";\")'"
 expect "... as a document" '^t3 no room$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '.pods[2] | .name + \" \" + .state'"
+asked() { curl -fsS -H 'Content-Type: application/json' --data "$1" "$server/berth/v1/podgroup"; }
+expect "the page asks for the same" '^Unschedulable t3 2$' bash -c "curl -fsS --data '{\"name\":\"trio\",\"fixes\":true}' '$server/berth/v1/podgroup' | jq -r '.result + \" \" + .fixesFor + \" \" + ([.fixes.fixes[] | select(.fits)] | length | tostring)'"
+check "... and hears of a group that is not there" fails 'error: 404' asked '{"name":"nobody"}'
 check "no such group" fails 'there is no PodGroup "nobody" in namespace "default"' explain podgroup/nobody
 check "what is about pods only" fails 'are about a pod, not about a group' explain podgroup/trio --node n1
 check "a third node" node n3

@@ -69,6 +69,8 @@ check "room for eight: all are" status 0 s -f "$work/gang8.yaml" $gates --verify
 expect "and the group says so" '"result": "Scheduled"' s -f "$work/gang8.yaml" $gates -o json
 expect "without the gate a group is a warning" 'PodGroup default/train and all others are not looked at' \
     s -f "$work/gang8.yaml"
+gang 17 >"$work/gang17.yaml"
+expect "how many more of a gang fit: whole ones" '^That is room for 2 more gangs of 8$' s -f "$work/gang17.yaml" $gates --pod default/w1 --count
 check "a gate that is none: status 2" status 2 s -f "$work/gang8.yaml" --feature-gates Gangs=true
 
 # ---- hostile files: an error that names the place, at once
