@@ -228,8 +228,8 @@ int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct b
     uv_loop_init(&w->loop);
     if (o->config->n_extenders)
         return bh_err_set(err, -ENOTSUP, "extenders are not asked here");
-    static const char *every[] = {"api/all=true"}; /* whose gate is on */
-    static const struct bh_opt_list apis = {.v = every, .n = 1};
+    const char *every[] = {"api/all=true"}; /* whose gate is on */
+    const struct bh_opt_list apis = {.v = every, .n = 1};
     const struct bh_sim_options so = {.features = o->config->gates,
                                       .runtime_config = &apis,
                                       .no_controllers = !o->controllers,

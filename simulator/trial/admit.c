@@ -263,8 +263,8 @@ static int admit_all(struct bh_admission *ad, struct bh_err *err)
 
 int bh_trial_admit(struct bh_trial *t, struct bh_err *err)
 {
-    static const char *every[] = {"api/all=true"}; /* whose gate is on */
-    static const struct bh_opt_list apis = {.v = every, .n = 1};
+    const char *every[] = {"api/all=true"}; /* whose gate is on */
+    const struct bh_opt_list apis = {.v = every, .n = 1};
     const struct bh_sim_options o = {.features = t->config->gates,
                                      .runtime_config = &apis,
                                      .no_controllers = true,
