@@ -73,6 +73,7 @@ kind: Workload
 metadata: {name: w}
 spec: {podGroupTemplates: [{name: t, schedulingPolicy: {gang: {minCount: 2}}}]}
 EOF
+expect "in its table" '^w +[0-9]+s' kubectl get workloads
 check "a group of it" create made $NEW '{schedulingPolicy: {gang: {minCount: 2}}, workloadRef: {workloadName: w, templateName: t}}'
 check "shows it" is w column made 3
 check "and as 1.36 calls it" is t kubectl get podgroups.v1alpha2.scheduling.k8s.io made -o 'jsonpath={.spec.podGroupTemplateRef.workload.podGroupTemplateName}'

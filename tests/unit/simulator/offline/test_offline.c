@@ -589,37 +589,58 @@ static const char *outcome_of(const struct bh_json *doc, const char *text)
     return "not tried";
 }
 
-/* A gang of five on room for two: what would make all of it fit, and the world is as it was. */
-static void test_gang_fixes(void)
-{
-    struct bh_offline_options o = plain;
+struct gang { /* its members, as an observer of a running system has them */
     const char *objects[5];
     struct bh_pending v[5];
-    struct bh_json *doc = NULL, *pod;
-    struct bh_offline_object x;
-    struct fixture f;
+    struct bh_offline_members m;
+};
 
-    o.no_queue = true;
-    fixture_init_with(&f, &o, GANG_GATES);
-    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
-    CU_ASSERT_EQUAL(put_gang(&f, "5", ""), 0);
-    for (unsigned i = 0; i < 5; i++) {
-        objects[i] = bh_arena_printf(
-            &f.a,
+static void gang_init(struct gang *g, struct fixture *f, unsigned n)
+{
+    struct bh_offline_object x;
+    struct bh_json *pod;
+
+    for (unsigned i = 0; i < n; i++) {
+        g->objects[i] = bh_arena_printf(
+            &f->a,
             "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"m%u\","
             "\"namespace\":\"default\",\"uid\":\"m%u\"},\"spec\":{\"schedulerName\":"
             "\"default-scheduler\",\"schedulingGroup\":{\"podGroupName\":\"g\"},"
             "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]}}",
             i, i);
-        CU_ASSERT_FATAL(bh_json_parse(&f.a, objects[i], strlen(objects[i]), 0, &pod, &f.err) == 0);
         CU_ASSERT_FATAL(
-            bh_offline_read(f.w.engine, &f.a, &bh_kinds[BH_KIND_POD], pod, &x, &f.err) == 0);
-        v[i] = (struct bh_pending){.pod = x.pod, .shape = bh_engine_shape(f.w.engine, x.shape)};
-        bh_engine_waits(f.w.engine, &v[i], true);
+            bh_json_parse(&f->a, g->objects[i], strlen(g->objects[i]), 0, &pod, &f->err) == 0);
+        CU_ASSERT_FATAL(
+            bh_offline_read(f->w.engine, &f->a, &bh_kinds[BH_KIND_POD], pod, &x, &f->err) == 0);
+        g->v[i] = (struct bh_pending){.pod = x.pod, .shape = bh_engine_shape(f->w.engine, x.shape)};
+        bh_engine_waits(f->w.engine, &g->v[i], true);
     }
-    const struct bh_offline_members m = {
-        .ns = "default", .name = "g", .v = v, .objects = objects, .n = 5};
-    CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &m, true, &doc, &f.err), 0);
+    g->m = (struct bh_offline_members){
+        .ns = "default", .name = "g", .v = g->v, .objects = g->objects, .n = n};
+}
+
+static void gang_fini(struct gang *g, struct fixture *f)
+{
+    for (unsigned i = 0; i < g->m.n; i++) {
+        bh_engine_waits(f->w.engine, &g->v[i], false);
+        bh_engine_shape_unref(f->w.engine, g->v[i].shape);
+    }
+}
+
+/* A gang of five on room for two: what would make all of it fit, and the world is as it was. */
+static void test_gang_fixes(void)
+{
+    struct bh_offline_options o = plain;
+    struct bh_json *doc = NULL;
+    struct fixture f;
+    struct gang g;
+
+    o.no_queue = true;
+    fixture_init_with(&f, &o, GANG_GATES);
+    CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put_gang(&f, "5", ""), 0);
+    gang_init(&g, &f, 5);
+    CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &g.m, true, &doc, &f.err), 0);
     CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "result"), "Unschedulable");
     CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "fixesFor"), "m2");
     CU_ASSERT_STRING_EQUAL(outcome_of(doc, "2 more nodes like n1, without taints"),
@@ -632,14 +653,39 @@ static void test_gang_fixes(void)
     CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 1); /* nobody was left behind */
     CU_ASSERT_EQUAL(put(&f, GANG_NODE("n2")), 0);
     CU_ASSERT_EQUAL(put(&f, GANG_NODE("n3")), 0);
-    CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &m, true, &doc, &f.err), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &g.m, true, &doc, &f.err), 0);
     CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "result"), "Fits");
     CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 1); /* and its members are taken back */
-    for (unsigned i = 0; i < 5; i++) {
-        bh_engine_waits(f.w.engine, &v[i], false);
-        bh_engine_shape_unref(f.w.engine, v[i].shape);
-    }
+    gang_fini(&g, &f);
     fixture_fini(&f);
+}
+
+/* Victims are the members' own, or with WorkloadAwarePreemption the group's, whose priority counts. */
+static void test_gang_fix_by_priority(void)
+{
+    static const char *const gates[] = {GANG_GATES, GANG_GATES ",WorkloadAwarePreemption=true"};
+    struct bh_offline_options o = plain;
+    struct bh_json *doc = NULL;
+    struct fixture f;
+    struct gang g;
+
+    o.no_queue = true;
+    for (size_t i = 0; i < BH_ARRAY_LEN(gates); i++) {
+        fixture_init_with(&f, &o, gates[i]);
+        CU_ASSERT_EQUAL(put(&f, GANG_NODE("n1")), 0);
+        CU_ASSERT_EQUAL(put(&f, POD("low", "1", ", nodeName: n1", "")), 0);
+        CU_ASSERT_EQUAL(put_gang(&f, "2", ""), 0);
+        gang_init(&g, &f, 2);
+        CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &g.m, true, &doc, &f.err), 0);
+        CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "result"), "Unschedulable");
+        CU_ASSERT_STRING_EQUAL(outcome_of(doc, "a higher priority: evicts others"),
+                               "fits after evicting 1 pod: default/low");
+        CU_ASSERT_STRING_EQUAL(node_of(&f, "low"), "n1"); /* nothing happened */
+        CU_ASSERT_EQUAL_FATAL(bh_offline_explain_group(&f.w, &f.a, &g.m, false, &doc, &f.err), 0);
+        CU_ASSERT_STRING_EQUAL(bh_json_get_text(doc, "result"), "Unschedulable");
+        gang_fini(&g, &f);
+        fixture_fini(&f);
+    }
 }
 
 /* An error that is the group's ends its members' wait: the same again would be the same again. */
@@ -693,4 +739,5 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"a gang goes into one topology domain", test_gang_placement},
          {"a gang has the place of its victims", test_gang_preemption},
          {"what would make a whole gang fit is tried, and taken back", test_gang_fixes},
+         {"a gang may fit with victims, its members' or its own", test_gang_fix_by_priority},
          {"a gang of two profiles is an error", test_gang_of_two_profiles})
