@@ -154,7 +154,7 @@ int bh_offline_put(struct bh_offline *w, const struct bh_offline_object *x, stru
 int bh_offline_put_tree(struct bh_offline *w, struct bh_arena *a, const struct bh_kind_info *k,
                         const struct bh_json *tree, struct bh_err *err)
 {
-    struct bh_offline_object x;
+    struct bh_offline_object x = {0};
     int rc = bh_offline_read(w->engine, a, k, tree, &x, err);
 
     return rc < 0 ? rc : bh_offline_put(w, &x, err);
@@ -233,7 +233,8 @@ int bh_offline_init(struct bh_offline *w, const struct bh_offline_options *o, st
                                          .tie_break = o->tie_break,
                                          .seed = o->seed,
                                          .verify = o->verify,
-                                         .rebuilt_snapshot = o->rebuilt_snapshot};
+                                         .rebuilt_snapshot = o->rebuilt_snapshot,
+                                         .observer = o->observer};
 
     *w = (struct bh_offline){.o = *o, .now_ns = o->now_ns};
     if (!o->timer)

@@ -91,6 +91,7 @@ struct bh_offline_options {
     int64_t now_ns;          /* unix time */
     uint64_t (*timer)(void); /* what the scheduler's library is timed by; NULL = bh_mono_ns */
     struct bh_offline_hooks hooks;
+    const struct bh_engine_observer *observer; /* bh_engine_options; NULL: nobody */
 };
 struct bh_offline {
     struct bh_offline_options o;

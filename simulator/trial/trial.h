@@ -101,6 +101,7 @@ struct bh_trial_options {
     bool no_extenders;  /* they are not asked, and hold nothing up */
     int64_t now_ns;
     const struct bh_feature_gates *gates; /* NULL = defaults; copied */
+    const struct bh_engine_observer *observer; /* borrowed; NULL: nobody */
 };
 struct bh_trial_group {                     /* a PodGroup that was tried */
     uint32_t attempts, placements, fitting; /* of the last: where it was tried, and fits */

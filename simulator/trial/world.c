@@ -256,7 +256,8 @@ int bh_trial_new(const struct bh_trial_options *o, struct bh_trial **ret, struct
                                               .events_only = true,
                                               .flags = (o->explain ? BH_EXPLAIN : 0) |
                                                        (o->no_preemption ? BH_NO_PREEMPTION : 0),
-                                              .now_ns = o->now_ns};
+                                              .now_ns = o->now_ns,
+                                              .observer = o->observer};
         rc = bh_offline_init(&t->w, &oo, err);
     }
     if (rc < 0) {

@@ -108,6 +108,11 @@ check "once only" status 1 "$BERTH_BIN/berth" plugin new PreferRank
 check "no name" status 2 "$BERTH_BIN/berth" plugin new a/b
 check "no such language" status 2 "$BERTH_BIN/berth" plugin new Cobol --lang cobol
 BERTH_STRANGE=lie "$BERTH_BIN/berth" plugin check "$build/tests/plugins/strange.so" >"$work/lies" 2>&1
+expect "one that leaks" 'it does not free what it allocates: [0-9]{4,} bytes more after each 64 pods' \
+    any env BERTH_STRANGE=leak "$BERTH_BIN/berth" plugin check "$build/tests/plugins/strange.so"
+"$BERTH_BIN/berth" plugin check --args PreferRank/args.yaml PreferRank/PreferRank.so >checked
+expect "one that does not" '^memory +is freed$' cat checked
+expect "what a call takes" '^a call +Score [0-9]+ ns \([0-9]+ at most\)' cat checked
 expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/lies"
 
 # ---- measured: all forms keep the fast path

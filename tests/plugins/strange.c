@@ -20,6 +20,8 @@ static int wish(const char *what)
     return s && strcmp(s, what) == 0;
 }
 
+static void *volatile kept;
+
 /* The first process by a signal, those after it by not returning. */
 static void end(void)
 {
@@ -39,6 +41,8 @@ static int32_t filter(void *self, struct berth_call *c, const struct berth_node 
     (void)self;
     if (wish("end"))
         end();
+    if (wish("leak"))
+        kept = malloc(100);
     if (wish("peek"))
         host->nodes->requested(c, node, 0);
     if (wish("lie") && ++calls % 2 == 0) {
