@@ -154,7 +154,7 @@ int bh_offline_put(struct bh_offline *w, const struct bh_offline_object *x, stru
 int bh_offline_put_tree(struct bh_offline *w, struct bh_arena *a, const struct bh_kind_info *k,
                         const struct bh_json *tree, struct bh_err *err)
 {
-    struct bh_offline_object x = {0};
+    struct bh_offline_object x = {.kind = k};
     int rc = bh_offline_read(w->engine, a, k, tree, &x, err);
 
     return rc < 0 ? rc : bh_offline_put(w, &x, err);
