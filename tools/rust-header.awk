@@ -94,7 +94,7 @@ function declare(d) {
         sub(/^typedef /, "", d)
         split_declarator(d)
         print "pub type " name " = " type ";\n"
-    } else if (match(d, /^struct berth_[a-z_]+$/)) {
+    } else if (match(d, /^struct berth_[a-z_0-9]+$/)) {
         sub(/^struct /, "", d)
         print "#[repr(C)]\npub struct " d " {\n    _opaque: [u8; 0],\n}\n"
     } else if (d !~ /berth_plugin_entry_v1/) # the plugin's own
@@ -119,7 +119,7 @@ in_macro || /\\$/ { # macros are for C
     in_macro = /\\$/
     next
 }
-/^#define BERTH_[A-Z_0-9]+ +(UINT32_MAX|[0-9]+u?)( |$)/ {
+/^#define BERTH_[A-Z_0-9]+ +(UINT32_MAX|(0x)?[0-9a-f]+u?)( |$)/ {
     value = $3
     sub(/u$/, "", value)
     sub(/UINT32_MAX/, "u32::MAX", value)
@@ -146,7 +146,7 @@ in_macro || /\\$/ { # macros are for C
         }
     }
     text = trim(text " " line)
-    if (struct == "" && match(text, /^struct berth_[a-z_]+ \{/)) {
+    if (struct == "" && match(text, /^struct berth_[a-z_0-9]+ \{/)) {
         struct = substr(text, 8, RLENGTH - 9)
         zeros = ""
         text = trim(substr(text, RSTART + RLENGTH))
