@@ -391,6 +391,15 @@ static void on_abort(void *arg)
     p->http = NULL; /* it is done all the same: a half is nothing */
 }
 
+/* A document of which nothing can be taken replaces nothing. */
+static bool usable(const struct import_job *k)
+{
+    for (size_t i = 0; i < k->n_v; i++)
+        if (!k->v[i].fault)
+            return true;
+    return false;
+}
+
 static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
 {
     struct import_job *k = arg;
@@ -409,7 +418,7 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
         refuse(p, "KubeSchedulerConfiguration", "", "", p->job.config_error);
     s->console->importing = p;
     s->draining = true; /* holds the listeners back */
-    if (!p->job.merge && p->job.n_v)
+    if (!p->job.merge && usable(&p->job))
         p->deleted = (int64_t)bh_console_wipe(s);
     if (r) {
         p->http = r->http;

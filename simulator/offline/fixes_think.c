@@ -421,6 +421,38 @@ static void sizes(struct bh_fixes *f)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+/* Of an empty cluster: of a usual size, or as large as the pod asks for. */
+static void first_node(struct bh_fixes *f)
+{
+    static const char name[] = "first-node";
+    struct bh_json *labels = bh_json_new(f->a, BH_JSON_OBJECT),
+                   *room = bh_json_make(f->a, "pods: %s", "110");
+
+    bh_json_set_str(f->a, labels, "kubernetes.io/hostname", name);
+    bh_json_each(s, bh_json_path(f->pod, "spec.nodeSelector"))
+        bh_json_set(f->a, labels, s->key.p, bh_json_clone(f->a, s));
+    bh_json_set_str(f->a, room, "cpu", "8");
+    bh_json_set_str(f->a, room, "memory", "32Gi");
+    bh_json_each(c, bh_json_path(f->pod, "spec.containers")) {
+        bh_json_each(r, bh_json_path(c, "resources.requests")) {
+            const char *resource = r->key.p, *has = bh_json_get_text(room, resource);
+            int64_t want = 0;
+            (void)each_container(f, scaled, &(struct scale){.resource = resource, .sum = &want});
+            if (want > (*has ? quantity(resource, has) : 0))
+                bh_json_set_str(f->a, room, resource,
+                                amount(f, resource, rounded(resource, want + want / 10)));
+        }
+    }
+    struct bh_fix *x = bh_fixes_add(f, "node", "a node: the cluster has none");
+    x->create = bh_json_new(f->a, BH_JSON_ARRAY);
+    bh_json_push(
+        x->create,
+        bh_json_make(f->a,
+                     "apiVersion: v1, kind: Node, metadata: {name: %s, labels: %p}, spec: {}, "
+                     "status: {allocatable: %p, capacity: %p}",
+                     name, labels, room, bh_json_clone(f->a, room)));
+}
+
 static void nodes(struct bh_fixes *f)
 {
     const struct bh_symtab *tab = bh_engine_symtab(f->w->engine);
@@ -436,8 +468,10 @@ static void nodes(struct bh_fixes *f)
         x->node_name = name;
         x->node = bh_json_make(f->a, "spec: {unschedulable: false, taints: %p}", left);
     }
-    if (l.largest == BH_SYM_NONE)
+    if (l.largest == BH_SYM_NONE) {
+        first_node(f);
         return;
+    }
     const char *largest = bh_sym_text(tab, l.largest);
     struct bh_fix *x = bh_fixes_add(
         f, "node", bh_arena_printf(f->a, "one more node like %s, without taints", largest));

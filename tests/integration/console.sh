@@ -116,6 +116,8 @@ eventually "pods go on running through changes and a kill" 40 all_run
 eventually "what runs is what the file says" 20 says "$(sed -n 's/^podInitialBackoffSeconds: //p' "$run/scheduler.yaml")" backoff
 
 # ---- export, import, reset
+check "a document of which nothing can be taken replaces nothing" has '.created == 0 and .deleted == 0 and (.errors | length) == 1' \
+    "$(curl -s -H 'Content-Type: application/yaml' --data-binary "@$work/typo.yaml" "$url/api/v1/import")"
 get /api/v1/export >"$work/export.json"
 check "the export has seven kinds and the configuration" has '(.pods | length) == 61 and (.nodes | length) == 5 and (.pods[0] | has("kind") | not) and .schedulerConfig.kind == "KubeSchedulerConfiguration" and .namespaces == []' "$(cat "$work/export.json")"
 cat >"$work/import.json" <<J

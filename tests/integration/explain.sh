@@ -247,3 +247,12 @@ check "it goes on" b queue
 mkdir "$work/bin"
 ln -s "$BERTH_BIN/berth" "$work/bin/kubectl-berth"
 expect "kubectl berth queue" 'big +unschedulable' env PATH="$work/bin:$PATH" kubectl berth queue
+
+# ---- a cluster without nodes
+k delete nodes --all >/dev/null
+no_nodes() { b explain big | grep -q 'no nodes available'; }
+eventually "the nodes are gone" 10 no_nodes
+expect "a node is proposed" '^a node: the cluster has none' b explain big
+b explain big | sed -n '/^a node: the cluster has none/,/^EOF/p' | grep -v '^  fits:' | sed 1d >"$work/first-node.sh"
+check "the command makes it" bash "$work/first-node.sh"
+eventually "and the pod goes there" 20 bound big
