@@ -43,13 +43,13 @@ const struct bh_sim_type *bh_sim_table_type(const struct bh_sim_type *t)
     return t->custom ? t : bh_sim_type_stored(t); /* versions of a definition have their own */
 }
 
-void bh_sim_table_begin(const struct bh_sim_type *t, const char *meta, bool columns,
+void bh_sim_table_begin(const struct bh_sim_type *t, bool old, const char *meta, bool columns,
                         struct bh_buf *out)
 {
     bh_buf_addf(out,
-                "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{%s},"
+                "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{%s},"
                 "\"columnDefinitions\":",
-                meta);
+                old ? "v1beta1" : "v1", meta);
     if (columns)
         bh_sim_table_columns(t, out);
     else
@@ -79,12 +79,12 @@ void bh_sim_table_end(struct bh_buf *out)
     bh_buf_adds(out, "]}");
 }
 
-void bh_sim_table_of(const struct bh_sim_type *t, uint64_t rv, const struct bh_json *tree,
+void bh_sim_table_of(const struct bh_sim_type *t, bool old, uint64_t rv, const struct bh_json *tree,
                      int64_t now_ns, enum bh_sim_include inc, bool columns, struct bh_buf *out)
 {
     char meta[64];
     snprintf(meta, sizeof(meta), "\"resourceVersion\":\"%llu\"", (unsigned long long)rv);
-    bh_sim_table_begin(bh_sim_table_type(t), meta, columns, out);
+    bh_sim_table_begin(bh_sim_table_type(t), old, meta, columns, out);
     bh_sim_table_row(bh_sim_table_type(t), tree, now_ns, inc, true, out);
     bh_sim_table_end(out);
 }

@@ -251,6 +251,7 @@ void bh_sim_do_list(struct bh_sim_req *r)
                                 .type = r->type,
                                 .table_type = bh_sim_table_type(r->type),
                                 .format = r->format,
+                                .old_table = r->old_table,
                                 .include = bh_sim_include_of(r),
                                 .now_ns = bh_sim_now_ns(r->sim),
                                 .a = r->a,

@@ -32,7 +32,7 @@ void bh_sim_list_begin(struct bh_sim_list_out *o, struct bh_buf *out)
         bh_buf_addf(&meta, ",\"remainingItemCount\":%zu", o->remaining);
     bh_sim_type_api_version(o->type, api_version);
     if (o->format == BH_SIM_FMT_TABLE)
-        bh_sim_table_begin(o->table_type, meta.p, true, out);
+        bh_sim_table_begin(o->table_type, o->old_table, meta.p, true, out);
     else
         bh_buf_addf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{%s},\"items\":[",
                     partial ? "PartialObjectMetadata" : o->type->kind,

@@ -33,7 +33,14 @@ static struct bh_str trim(struct bh_str s)
     return s;
 }
 
-static int choose(const struct bh_sim_req *r, const char *accept, bool tables)
+static bool has_version(struct bh_str media, const char *version)
+{
+    const char *at = memmem(media.p, media.n, version, strlen(version));
+
+    return at && (at + strlen(version) == media.p + media.n || at[strlen(version)] == ';');
+}
+
+static int choose(struct bh_sim_req *r, const char *accept, bool tables)
 {
     const char *projection = bh_http_header(r->http, "Berth-Projection");
     bool wants_pb = projection && bh_streq(projection, "scheduling");
@@ -52,9 +59,9 @@ static int choose(const struct bh_sim_req *r, const char *accept, bool tables)
         if (str_has(s, "as=")) {
             if (json && tables && str_has(s, "as=PartialObjectMetadata"))
                 return BH_SIM_FMT_PARTIAL;
+            r->old_table = !stream && has_version(s, "v=v1beta1");
             if (json && tables && str_has(s, "as=Table") &&
-                (str_has(s, "v=v1;") || str_has(s, "v=v1,") ||
-                 (s.n > 4 && memcmp(s.p + s.n - 4, "v=v1", 4) == 0)))
+                (r->old_table || has_version(s, "v=v1")))
                 return BH_SIM_FMT_TABLE;
             continue;
         }

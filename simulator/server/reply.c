@@ -160,7 +160,8 @@ void bh_sim_reply_obj(struct bh_sim_req *r, int code, const struct bh_sim_obj *o
     }
     bh_buf_reset(b);
     if (r->format == BH_SIM_FMT_TABLE)
-        bh_sim_table_of(r->type, o->rv, tree, bh_sim_now_ns(r->sim), bh_sim_include_of(r), true, b);
+        bh_sim_table_of(r->type, r->old_table, o->rv, tree, bh_sim_now_ns(r->sim),
+                        bh_sim_include_of(r), true, b);
     else
         bh_sim_encode_partial(tree, b);
     bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);

@@ -13,7 +13,7 @@
 enum bh_sim_format {
     BH_SIM_FMT_JSON,
     BH_SIM_FMT_PB,
-    BH_SIM_FMT_TABLE,   /* meta.k8s.io/v1 Table */
+    BH_SIM_FMT_TABLE,   /* meta.k8s.io Table: v1, or see old_table */
     BH_SIM_FMT_PARTIAL, /* meta.k8s.io/v1 PartialObjectMetadata(List) */
     BH_SIM_FMT_YAML,    /* as JSON, members in the order of their names; never a watch */
 };
@@ -31,6 +31,7 @@ struct bh_sim_req {
     bool waited;            /* handled again after waiting */
     bool done;              /* answered, streaming or waiting */
     bool immutable;         /* the answer may be cached for ever */
+    bool old_table;         /* of v1beta1, which has the same members */
     uint64_t start_ns;
     struct bh_sim_error e; /* last: its causes are not cleared */
 };
@@ -90,13 +91,13 @@ enum bh_sim_include bh_sim_include_of(const struct bh_sim_req *r); /* ?includeOb
 const struct bh_sim_type *bh_sim_table_type(const struct bh_sim_type *t);
 /* Table text around rows. columns false: "columnDefinitions":null, for later watch events. meta:
  * the list's metadata members as JSON text, e.g. "\"resourceVersion\":\"5\"". */
-void bh_sim_table_begin(const struct bh_sim_type *t, const char *meta, bool columns,
+void bh_sim_table_begin(const struct bh_sim_type *t, bool old, const char *meta, bool columns,
                         struct bh_buf *out);
 void bh_sim_table_row(const struct bh_sim_type *t, const struct bh_json *tree, int64_t now_ns,
                       enum bh_sim_include inc, bool first, struct bh_buf *out);
 void bh_sim_table_end(struct bh_buf *out);
 /* The table of one object of representation t. */
-void bh_sim_table_of(const struct bh_sim_type *t, uint64_t rv, const struct bh_json *tree,
+void bh_sim_table_of(const struct bh_sim_type *t, bool old, uint64_t rv, const struct bh_json *tree,
                      int64_t now_ns, enum bh_sim_include inc, bool columns, struct bh_buf *out);
 
 /* ---- list_out.c: the text of a list ---------------------------------------------------------- */
@@ -104,6 +105,7 @@ void bh_sim_table_of(const struct bh_sim_type *t, uint64_t rv, const struct bh_j
 struct bh_sim_list_out {
     const struct bh_sim_type *type, *table_type; /* as asked for; whose columns */
     enum bh_sim_format format;
+    bool old_table;
     enum bh_sim_include include;
     int64_t now_ns;
     uint64_t rv;

@@ -4,6 +4,7 @@
  *
  * Upstream: apiserver/pkg/endpoints/request/requestinfo.go
  */
+#include "common/base/opt.h"
 #include "simulator/server/req.h"
 
 #include "simulator/server/faults.h"
@@ -171,12 +172,27 @@ static void do_api(struct bh_sim_req *r)
     }
 }
 
+/* How long a client would wait at most: whatever it is, it is answered before. */
+static bool refuse_timeout(struct bh_sim_req *r)
+{
+    const char *text = bh_http_query(r->http, "timeout");
+    int64_t ns;
+
+    if (!text || !*text || bh_sim_query_bool(r, "watch", false) ||
+        bh_parse_duration_ns(text, &ns) == 0)
+        return false;
+    (void)bh_sim_fail(
+        &r->e, 400, "BadRequest",
+        "invalid timeout specified in the request URL - time: invalid duration \"%.80s\"", text);
+    return true;
+}
+
 void bh_sim_route(struct bh_sim_req *r)
 {
     if (bh_sim_check_client(r))
         return;
     bool found = find_resource(r);
-    if (bh_sim_authorize(r))
+    if (refuse_timeout(r) || bh_sim_authorize(r))
         return;
     if (bh_console_route(r) || bh_sim_do_misc(r) || bh_sim_do_openapi(r) || bh_sim_do_discovery(r))
         return;

@@ -268,7 +268,7 @@ static void send_object(struct bh_sim_watch *w, struct frames *f, int change)
     struct bh_buf b = {0};
     const struct bh_json *tree = frames_tree(f, bh_sim_type_stored(w->type));
     if (w->format == BH_SIM_FMT_TABLE)
-        bh_sim_table_of(w->type, f->obj->rv, tree, bh_sim_now_ns(w->sim), w->include,
+        bh_sim_table_of(w->type, false, f->obj->rv, tree, bh_sim_now_ns(w->sim), w->include,
                         !w->columns_sent, &b);
     else
         bh_sim_encode_partial(tree, &b);

@@ -315,6 +315,22 @@ static void test_tables(void)
     row = bh_json_at(bh_json_get(reply_json(&c), "rows"), 0);
     CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(row, "object.kind")), "Pod");
     call_fini(&c);
+    static const struct {
+        const char *accept, *version;
+    } asked[] = {
+        {TABLE, "meta.k8s.io/v1"},
+        {"application/json;as=Table;v=v1beta1;g=meta.k8s.io", "meta.k8s.io/v1beta1"},
+        {"application/json;as=Table;g=meta.k8s.io;v=v1beta1", "meta.k8s.io/v1beta1"},
+        {"application/json;as=Table;v=v1beta1;g=meta.k8s.io," TABLE, "meta.k8s.io/v1beta1"},
+        {"application/json;as=Table;v=v2;g=meta.k8s.io," TABLE, "meta.k8s.io/v1"}};
+    static const char *const paths[] = {NS "pods", NS "pods/p"};
+    for (size_t i = 0; i < 2 * BH_ARRAY_LEN(asked); i++) {
+        c = (struct call){.path = paths[i % 2], .accept = asked[i / 2].accept};
+        expect(&f, &c, 200);
+        CU_ASSERT_STRING_EQUAL(reply_str(&c, "apiVersion"), asked[i / 2].version);
+        CU_ASSERT_STRING_EQUAL(reply_str(&c, "kind"), "Table");
+        call_fini(&c);
+    }
     c = (struct call){.path = NS "pods",
                       .accept = "application/json;as=PartialObjectMetadataList;"
                                 "v=v1;g=meta.k8s.io"};
@@ -323,6 +339,34 @@ static void test_tables(void)
     row = bh_json_at(bh_json_get(reply_json(&c), "items"), 0);
     CU_ASSERT_PTR_NULL(bh_json_get(row, "spec"));
     call_fini(&c);
+    fixture_fini(&f);
+}
+
+static void test_timeout(void)
+{
+    static const char *const good[] = {"", "1s", "1h2m", "99h"}, *const bad[] = {"invalid", "5",
+                                                                                 "1x"};
+    struct fixture f;
+    char path[80];
+
+    fixture_init(&f, NULL, true);
+    for (size_t i = 0; i < BH_ARRAY_LEN(good); i++) {
+        snprintf(path, sizeof(path), NS "pods?timeout=%s", good[i]);
+        struct call c = {.path = path};
+        expect(&f, &c, 200);
+        call_fini(&c);
+    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        char want[160];
+        snprintf(path, sizeof(path), NS "pods?timeout=%s", bad[i]);
+        snprintf(want, sizeof(want),
+                 "invalid timeout specified in the request URL - time: invalid duration \"%s\"",
+                 bad[i]);
+        struct call c = {.path = path};
+        expect(&f, &c, 400);
+        CU_ASSERT_STRING_EQUAL(reply_str(&c, "message"), want);
+        call_fini(&c);
+    }
     fixture_fini(&f);
 }
 
@@ -1090,7 +1134,7 @@ BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"a lost page is answered with 410", test_lost_page_is_410},
          {"label and field selectors select", test_selectors},
          {"lists honour resourceVersion and its match", test_list_versions},
-         {"tables and partial metadata", test_tables},
+         {"tables and partial metadata", test_tables}, {"?timeout= that is none", test_timeout},
          {"protobuf goes to those who ask for nothing else or say they know",
           test_who_gets_protobuf},
          {"a protobuf list has items, version and continue", test_protobuf_list},
