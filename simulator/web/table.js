@@ -192,12 +192,15 @@ export class Table {
         min += w.least;
         return;
       }
-      let longest = '';
+      // The longest texts are not always the widest: some that are nearly as long are measured, too.
+      let longest = 0, need = 0, left = 300;
       for (let j = 0; j < rows.length; j += step) {
         const t = clip(c.text(rows[j]));
-        if (t.length > longest.length) longest = t;
+        if (t.length <= longest && (t.length < longest * .8 || --left < 0)) continue;
+        longest = Math.max(longest, t.length);
+        need = Math.max(need, wide(t.slice(0, 400)));
       }
-      w.need = Math.max(w.need, wide(longest.slice(0, 400)), wide(c.title) + 10, c.cell || !this.rows.length ? w.least : 0);
+      w.need = Math.max(w.need, need, wide(c.title) + 10, c.cell || !this.rows.length ? w.least : 0);
       w.lo = Math.min(w.need, w.least);
       share.push(w);
     });

@@ -604,6 +604,13 @@ def columns_fit(page: Page):
     name = f"[...document.querySelectorAll('#main .vt-row:not([hidden]) .vt-cell')].find(c => c.innerText === '{long}')"
     page.wait('all of the name is seen', f"return {name}.scrollWidth <= {name}.clientWidth")
     check('a long name has the room that others leave', True)
+    narrow, broad = 'n-' + 'i' * 40, 'n-' + 'w' * 40
+    for n in (narrow, broad):
+        create('/api/v1/namespaces/default/pods', pod(n))
+    page.wait('of two names of one length the wider is seen, too', f"const c = {name.replace(long, broad)}; return c && c.scrollWidth <= c.clientWidth")
+    check('a name is as wide as it is drawn, not as it has letters', True)
+    for n in (narrow, broad):
+        api(f'/api/v1/namespaces/default/pods/{n}', 'DELETE')
     page.wait('the message', "return [...document.querySelectorAll('#main .vt-head button')].some(b => b.innerText === 'Message')")
     page.go('#/decisions')
     page.wait_text(long)
