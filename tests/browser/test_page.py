@@ -604,7 +604,7 @@ def columns_fit(page: Page):
     name = f"[...document.querySelectorAll('#main .vt-row:not([hidden]) .vt-cell')].find(c => c.innerText === '{long}')"
     page.wait('all of the name is seen', f"return {name}.scrollWidth <= {name}.clientWidth")
     check('a long name has the room that others leave', True)
-    narrow, broad = 'n-' + 'i' * 40, 'n-' + 'w' * 40
+    narrow, broad = 'n-' + 'i' * 21, 'n-' + 'w' * 21
     for n in (narrow, broad):
         create('/api/v1/namespaces/default/pods', pod(n))
     page.wait('of two names of one length the wider is seen, too', f"const c = {name.replace(long, broad)}; return c && c.scrollWidth <= c.clientWidth")
