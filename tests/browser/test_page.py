@@ -604,19 +604,21 @@ def columns_fit(page: Page):
     name = f"[...document.querySelectorAll('#main .vt-row:not([hidden]) .vt-cell')].find(c => c.innerText === '{long}')"
     page.wait('all of the name is seen', f"return {name}.scrollWidth <= {name}.clientWidth")
     check('a long name has the room that others leave', True)
-    narrow, broad = 'n-' + 'i' * 21, 'n-' + 'w' * 21
-    for n in (narrow, broad):
-        create('/api/v1/namespaces/default/pods', pod(n))
-    page.wait('of two names of one length the wider is seen, too', f"const c = {name.replace(long, broad)}; return c && c.scrollWidth <= c.clientWidth")
-    check('a name is as wide as it is drawn, not as it has letters', True)
-    for n in (narrow, broad):
-        api(f'/api/v1/namespaces/default/pods/{n}', 'DELETE')
     page.wait('the message', "return [...document.querySelectorAll('#main .vt-head button')].some(b => b.innerText === 'Message')")
     page.go('#/decisions')
     page.wait_text(long)
     lefts = page.js("const x = (css) => [...document.querySelector(css).children].slice(0, 7).map(e => Math.round(e.getBoundingClientRect().left)); return [x('.q-dhead'), x('.q-row .q-drow')]")
     check('headers of the decisions stand over their columns', lefts[0] == lefts[1], lefts)
     api(f'/api/v1/namespaces/default/pods/{long}', 'DELETE')
+    narrow, broad = 'n-' + 'i' * 30, 'n-' + 'iw' * 15
+    for n in (narrow, broad):
+        create('/api/v1/namespaces/default/pods', pod(n))
+    page.open('#/pods')
+    page.d.refresh()
+    page.wait('of two names of one length the wider is seen, too', f"const c = {name.replace(long, broad)}; return c && c.scrollWidth <= c.clientWidth")
+    check('a name is as wide as it is drawn, not as it has letters', True)
+    for n in (narrow, broad):
+        api(f'/api/v1/namespaces/default/pods/{n}', 'DELETE')
 
 
 def token(page: Page):
