@@ -426,10 +426,80 @@ static int check_value(struct bh_check *c, const struct field *f, const struct b
     return bh_streq(f->type, "kind") ? check_kind(c, v) : check_plain(c, f->type, v);
 }
 
+/* Words of a strategic patch: $patch, $retainKeys ... */
+static void drop_directives(struct bh_json *v)
+{
+    struct bh_json *next;
+
+    if (v->type != BH_JSON_OBJECT && v->type != BH_JSON_ARRAY)
+        return;
+    for (struct bh_json *m = v->c.first; m; m = next) {
+        next = m->next;
+        if (v->type == BH_JSON_OBJECT && m->key.p[0] == '$')
+            (void)bh_json_remove(v, m);
+        else
+            drop_directives(m);
+    }
+}
+
+/* What a template or a patch sets has to be a field of the kind. */
+static int check_part(struct bh_check *c, const struct bh_json *what, const char *part)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = (size_t)64 << 20};
+    const struct bh_sim_type *t =
+        bh_sim_type_of_kind(bh_json_get_str(what, "apiVersion"), bh_json_get_text(what, "kind"));
+    const struct bh_json *v = bh_json_get(what, part);
+    struct bh_json *tree = NULL;
+    struct bh_err err = {0};
+    char version[80];
+
+    if (v && v->type == BH_JSON_STRING)
+        (void)bh_yaml_parse(&a, v->s.p, v->s.n, BH_JSON_STRICT, &tree, NULL); /* was checked */
+    else if (v)
+        tree = bh_json_clone(&a, v);
+    if (!t || !tree || tree->type != BH_JSON_OBJECT)
+        return 0;
+    drop_directives(tree);
+    bh_sim_type_api_version(t, version);
+    bh_json_set_str(&a, tree, "apiVersion", version);
+    bh_json_set_str(&a, tree, "kind", t->kind);
+    if (bh_oas_refuse_unknown(tree, 0, &err) == 0)
+        return 0;
+    return bh_check_fail(c, v, part, "%s", err.msg);
+}
+
+static int check_parts(struct bh_check *c, const struct bh_json *what)
+{
+    static const char *const parts[] = {"template", "merge", "strategic"};
+    int rc = 0;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(parts) && rc == 0; i++)
+        rc = check_part(c, what, parts[i]);
+    return rc;
+}
+
+static int unknown_field(struct bh_check *c, const struct field *first, const struct bh_json *m)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf known = {0};
+    unsigned best = 3; /* letters off: no slip of the finger any more */
+    const char *near = NULL;
+
+    for (const struct field *f = first; *f->type; f++) {
+        unsigned away = bh_edits(m->key.p, f->name);
+        bh_buf_addf(&known, "%s%s", known.n ? ", " : "", f->name);
+        if (away < best && away < strlen(f->name)) {
+            best = away;
+            near = f->name;
+        }
+    }
+    return bh_check_fail(c, m, m->key.p, "unknown field%s%s%s%s%s", near ? " (did you mean " : "",
+                         near ? near : "", near ? "?)" : "", known.n ? "; known are: " : "",
+                         bh_buf_str(&known));
+}
+
 int bh_check_fields(struct bh_check *c, const char *object, const struct bh_json *v)
 {
     const struct field *first = fields_of(object);
-    BH_CLEANUP(bh_buf_fini) struct bh_buf known = {0};
 
     if (v->type != BH_JSON_OBJECT)
         return wants(c, v, "an object");
@@ -437,11 +507,8 @@ int bh_check_fields(struct bh_check *c, const char *object, const struct bh_json
         const struct field *f = first;
         while (*f->type && !bh_streq(f->name, m->key.p))
             f++;
-        if (!*f->type) {
-            for (f = first; *f->type; f++)
-                bh_buf_addf(&known, "%s%s", known.n ? ", " : "; known are: ", f->name);
-            return bh_check_fail(c, m, m->key.p, "unknown field%s", bh_buf_str(&known));
-        }
+        if (!*f->type)
+            return unknown_field(c, first, m);
         size_t mark = bh_check_push(c, "%s%s", c->path.n ? "." : "", m->key.p);
         int rc = check_value(c, f, m);
         if (rc < 0)
@@ -451,5 +518,5 @@ int bh_check_fields(struct bh_check *c, const char *object, const struct bh_json
     for (const struct field *f = first; *f->type; f++)
         if (f->required && !bh_json_get(v, f->name))
             return bh_check_fail(c, v, f->name, "is missing");
-    return 0;
+    return check_parts(c, v);
 }

@@ -22,7 +22,7 @@ check "no such file: status 1" status 1 s run "$work/none.yaml"
 expect "help names the exit codes" '^ *3  an expectation was not met' s run --help
 file wrong 'spec:\n  timeline:\n  - {at: 1s, generate: {kind: Pod, cuont: 3}}\n'
 expect "errors name file, document, line, field" \
-    'wrong.yaml: document 1, line 5: spec.timeline\[0\].generate.cuont: unknown field; known are: apiVersion, kind, count' \
+    'wrong.yaml: document 1, line 5: spec.timeline\[0\].generate.cuont: unknown field \(did you mean count\?\); known are: apiVersion, kind, count' \
     any s check "$work/wrong.yaml"
 file typo 'spec:\n  timeline:\n  - create:\n      apiVersion: v1\n      kind: Pod\n      metadata: {name: p}\n      spec:\n        nodeSelecter: {a: b}\n'
 expect "a field that a manifest's kind does not have" \
@@ -32,7 +32,13 @@ printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelecter: {}}
 file files 'timeline:\n- {files: typo-pod.yaml}\n'
 expect "or that a file has" 'line 4: unknown field "spec.nodeSelecter"' any s check "$work/files.yaml"
 file template 'timeline:\n- {generate: {kind: Pod, template: {spec: {nodeSelecter: {}}}}}\n'
-expect "or a template" 'unknown field "spec.nodeSelecter" \(did you mean nodeSelector\?\)' any s run "$work/template.yaml"
+expect "or a template, before anything runs" \
+    'document 1, line 5: spec.timeline\[0\].generate.template: unknown field "spec.nodeSelecter" \(did you mean nodeSelector\?\)' \
+    any s check "$work/template.yaml"
+file merge 'timeline:\n- {patch: {kind: Node, merge: {spec: {unschedulabel: true}}}}\n'
+expect "or a patch" 'spec.timeline\[0\].patch.merge: unknown field "spec.unschedulabel" \(did you mean unschedulable\?\)' any s check "$work/merge.yaml"
+file strategic 'timeline:\n- {patch: {kind: Node, strategic: {spec: {$patch: replace, taints: [{key: a, $patch: delete}]}}}}\n'
+check "the words of a strategic patch are no fields" s check "$work/strategic.yaml"
 file unmet 'timeline:\n- {generate: {kind: Pod}}\nexpect:\n- {pods: "", scheduled: 100%%}\n'
 check "an expectation that is not met: status 3" status 3 s run "$work/unmet.yaml"
 expect "and is told" '^FAILED .* 0 of 1 scheduled' any s run "$work/unmet.yaml"
