@@ -35,9 +35,9 @@ file template 'timeline:\n- {generate: {kind: Pod, template: {spec: {nodeSelecte
 expect "or a template, before anything runs" \
     'document 1, line 4: timeline\[0\].generate.template: unknown field "spec.nodeSelecter" \(did you mean nodeSelector\?\)' \
     any s check "$work/template.yaml"
-file merge 'timeline:\n- {patch: {kind: Node, name: n, merge: {spec: {unschedulabel: true}}}}\n'
+file merge 'timeline:\n- {patch: {kind: Node, name: node, merge: {spec: {unschedulabel: true}}}}\n'
 expect "or a patch" 'timeline\[0\].patch.merge: unknown field "spec.unschedulabel" \(did you mean unschedulable\?\)' any s check "$work/merge.yaml"
-file strategic 'timeline:\n- {patch: {kind: Node, name: n, strategic: {spec: {$patch: replace, taints: [{key: a, $patch: delete}]}}}}\n'
+file strategic 'timeline:\n- {patch: {kind: Node, name: node, strategic: {spec: {$patch: replace, taints: [{key: a, $patch: delete}]}}}}\n'
 check "the words of a strategic patch are no fields" s check "$work/strategic.yaml"
 file unmet 'timeline:\n- {generate: {kind: Pod}}\nexpect:\n- {pods: "", scheduled: 100%%}\n'
 check "an expectation that is not met: status 3" status 3 s run "$work/unmet.yaml"
