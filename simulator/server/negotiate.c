@@ -281,7 +281,7 @@ int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
                            "types include: application/json, application/yaml, " PB_TYPE);
     if (parse_text(r, yaml, ret_v))
         return r->e.code;
-    if ((*ret_v)->type != BH_JSON_OBJECT)
+    if (!*ret_v || (*ret_v)->type != BH_JSON_OBJECT)
         return bad_body(r, "it is not an object");
     return t ? check_kind(r, t, bh_json_get_text(*ret_v, "apiVersion"),
                           bh_json_get_text(*ret_v, "kind"))
