@@ -385,8 +385,7 @@ int bh_cel_semver_compare(const struct cel_semver *a, const struct cel_semver *b
 /* What the rows refer to. What depends on the length of an operand is charged by the dispatcher. */
 /* convert.c */
 cel_fn bh_cel_size_fn, bh_cel_int, bh_cel_uint, bh_cel_double, bh_cel_string, bh_cel_to_bool,
-    bh_cel_bytes, bh_cel_dyn, bh_cel_type, bh_cel_time, bh_cel_time_part,
-    bh_cel_time_part_at;
+    bh_cel_bytes, bh_cel_dyn, bh_cel_type, bh_cel_time, bh_cel_time_part, bh_cel_time_part_at;
 /* strings.c */
 cel_fn bh_cel_contains, bh_cel_starts_with, bh_cel_ends_with, bh_cel_map_ascii, bh_cel_trim,
     bh_cel_char_at, bh_cel_index_of, bh_cel_last_index_of, bh_cel_substring, bh_cel_split,

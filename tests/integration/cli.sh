@@ -17,6 +17,7 @@ expect "in a command's command" 'did you mean "report"\?' meant b scenario repro
 expect "in a word that has commands" 'unknown command "chek", did you mean "check"' meant b config chek
 expect "in a flag" 'unknown flag: --ouput, did you mean --output\?' meant b queue --ouput=json
 expect "in what to get" 'unknown resource "podz" \(did you mean pods\?\)' meant b get podz
+# shellcheck disable=SC2016  # bash -c expands it
 expect "a resource like none" 'unknown resource "services", expected nodes or pods' bash -c '"$1/berth" get services 2>&1; true' _ "$BERTH_BIN"
 check "a resource that is none is wrong usage" status 2 b get podz
 check "a word like nothing gets no guess" no_line_with 'did you mean' bash -c '"$1/berth" zzzzzz 2>&1; true' _ "$BERTH_BIN"

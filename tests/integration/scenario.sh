@@ -37,6 +37,7 @@ expect "or a template, before anything runs" \
     any s check "$work/template.yaml"
 file merge 'timeline:\n- {patch: {kind: Node, name: node, merge: {spec: {unschedulabel: true}}}}\n'
 expect "or a patch" 'timeline\[0\].patch.merge: unknown field "spec.unschedulabel" \(did you mean unschedulable\?\)' any s check "$work/merge.yaml"
+# shellcheck disable=SC2016  # words of a patch
 file strategic 'timeline:\n- {patch: {kind: Node, name: node, strategic: {spec: {$patch: replace, taints: [{key: a, $patch: delete}]}}}}\n'
 check "the words of a strategic patch are no fields" s check "$work/strategic.yaml"
 file unmet 'timeline:\n- {generate: {kind: Pod}}\nexpect:\n- {pods: "", scheduled: 100%%}\n'

@@ -20,7 +20,8 @@ static const struct {
 } refusals[] = {
     {"a: [", "", "line", 0, 0},
     {"kind: Pod\napiVersion: v1\nmetadata: {name: x}\n", "", "no document has apiVersion", 0, 0},
-    {HEAD "timline: []\n", "timline", "unknown field (did you mean timeline?); known are: seed, ", 1, 3},
+    {HEAD "timline: []\n", "timline", "unknown field (did you mean timeline?); known are: seed, ",
+     1, 3},
     {HEAD "spec:\n  seed: -1\n", "spec.seed", "a whole number from 0 on, found \"-1\"", 1, 4},
     {HEAD "featureGates: {GangScheduling: 1}\n", "featureGates",
      "GangScheduling: expected true or false", 1, 3},
