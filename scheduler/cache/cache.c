@@ -251,3 +251,11 @@ void bh_cache_sync(struct bh_cache *c)
     if (c->log_end - c->log_begin > c->log_cap)
         c->log_begin = c->log_end - c->log_cap;
 }
+
+void bh_cache_node_differs(struct bh_cache *c, bh_sym node)
+{
+    struct bh_node_info *ni = find_info(c, node);
+
+    if (ni)
+        bh_cache_touch(c, ni, BH_ROW_NODE);
+}

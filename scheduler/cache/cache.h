@@ -160,4 +160,7 @@ void bh_cache_sort_by_name(const struct bh_cache *c, uint32_t *rows, uint32_t n)
  * BH_SYM_NONE = none; a node without either has no zone. */
 void bh_cache_zone(const struct bh_cache *c, const struct bh_node_rec *n, bh_sym *region,
                    bh_sym *zone);
+
+/* Something of the node that is not in its record has changed: what is kept of it is worked out anew. */
+void bh_cache_node_differs(struct bh_cache *c, bh_sym node);
 #endif

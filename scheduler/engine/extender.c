@@ -339,6 +339,9 @@ void bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, 
     if (kind == BH_KIND_NODE) {
         bh_ext_put_node(e->ext, key, object, n);
         e->raw_changed = true;
+        bh_sym node = bh_sym_find(e->tab, key, strlen(key));
+        if (node) /* a guest whose answers are kept may have read it */
+            bh_cache_node_differs(&e->cache, node);
     } else if (kind == BH_KIND_POD) {
         bh_ext_put_pod(e->ext, bh_str_c(key), object, n);
     }

@@ -26,6 +26,7 @@ struct bh_guest_plugin {
     uint32_t func[BH_GUEST_HOOKS];
     uint32_t hooks; /* bits of those it exports */
     unsigned needs; /* of whole objects, enum bh_ext_need */
+    bool node_local;
     /* ---- for metrics; the engine's thread ---- */
     uint64_t calls[BH_GUEST_HOOKS], traps[BH_GUEST_HOOKS], ns[BH_GUEST_HOOKS];
     uint32_t instances, pages; /* pages: the most that one has had */
@@ -44,6 +45,7 @@ struct bh_guest_args {
     const char **argv;
     uint32_t argc;
     int64_t timeout_ns; /* of a hook */
+    bool node_local;    /* what filter and score say may be kept */
 };
 /* -EINVAL: "failed to decode into X PluginConfig: ...". Texts are those of args, lists in a. */
 int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_json *args,
@@ -52,7 +54,8 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
 /* ---- plugin.c: hooks as the framework's callbacks -------------------------------------------- */
 
 /* Fills the descriptor; events is owned by it. */
-void bh_guest_describe(struct bh_guest_plugin *p, const struct bh_event_reg *events);
+void bh_guest_describe(struct bh_guest_plugin *p, bool node_local,
+                       const struct bh_event_reg *events);
 /* What the guest registers for: asked once, with these args. Free it. */
 int bh_guest_events(struct bh_guest_plugin *p, const struct bh_guest_args *args,
                     struct bh_event_reg **ret, struct bh_err *err);

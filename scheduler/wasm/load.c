@@ -105,6 +105,7 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
                        struct bh_guest_args *ret, struct bh_err *err)
 {
     const struct bh_wasm_limits limits = BH_WASM_LIMITS;
+    const struct bh_json *local = bh_json_get(args, "nodeLocal");
     const struct bh_json *severity = bh_json_get(args, "logSeverity"),
                          *argv = bh_json_get(args, "args");
     const char *timeout = NULL, *digest = NULL;
@@ -129,6 +130,9 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
                         "failed to decode into %s PluginConfig: hookTimeout \"%s\" is no duration "
                         "above 0, as \"50ms\"",
                         name, timeout);
+    if (rc == 0 && local && local->type != BH_JSON_NULL && local->type != BH_JSON_BOOL)
+        rc = wrong_type(name, local, "nodeLocal", "bool", err);
+    ret->node_local = local && local->type == BH_JSON_BOOL && local->b;
     if (rc == 0 && digest && bh_wasm_digest_read(digest, ret->sha256) < 0)
         rc = bh_err_set(err, -EINVAL,
                         "failed to decode into %s PluginConfig: guestDigest \"%s\" is not sha256: "
@@ -314,10 +318,11 @@ static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, str
         return rc;
     p->needs = needs_of(p->m);
     p->url = bh_strdup(args->url);
+    p->node_local = args->node_local;
     bh_wasm_digest(p->bytes, p->n_bytes, p->sha256);
     if ((rc = bh_guest_events(p, args, &events, err)) < 0)
         return rc;
-    bh_guest_describe(p, events);
+    bh_guest_describe(p, args->node_local, events);
     return 0;
 }
 
@@ -342,6 +347,11 @@ static int declare_locked(const char *name, const struct bh_guest_args *args, st
                         "wasm: %s is another guest than the one this process has loaded as %s: "
                         "start it anew",
                         args->url, name);
+    if (rc == 0 && p && args->node_local != p->node_local)
+        rc = bh_err_set(err, -EBUSY,
+                        "nodeLocal of %s is %s in this process, in other profiles or since it "
+                        "started: one name has one",
+                        name, p->node_local ? "true" : "false");
     if (rc == 0 && !p)
         rc = load(neu, args, err);
     if (rc < 0 || p) {
@@ -464,6 +474,7 @@ struct bh_json *bh_guests_json(struct bh_arena *a)
         add_hooks(a, p, o);
         bh_json_add(a, o, "memoryBytes: %zu, instances: %u, events: %lu, eventsDropped: %lu",
                     p->pages * BH_WASM_PAGE, p->instances, p->events, p->events_dropped);
+        bh_json_add(a, o, "nodeLocal: %i", p->node_local);
         if (*p->last_trap)
             bh_json_add(a, o, "lastTrap: %s", p->last_trap);
     }

@@ -176,6 +176,16 @@ static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows
     return trap ? fails(c, trap) : verdict(c, r, (int32_t)r->value);
 }
 
+/* For normalizescore, which is given names. */
+static void note_scored(struct bh_guest *g, bh_sym node)
+{
+    if (g->n_scored == g->cap_scored) {
+        g->cap_scored = g->cap_scored ? 2 * g->cap_scored : 64;
+        g->scored = bh_realloc(g->scored, g->cap_scored * sizeof *g->scored);
+    }
+    g->scored[g->n_scored++] = node;
+}
+
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
                                      int64_t *ret)
 {
@@ -186,11 +196,8 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     *ret = 0;
     if (!r)
         return s;
-    if (g->n_scored == g->cap_scored) {
-        g->cap_scored = g->cap_scored ? 2 * g->cap_scored : 64;
-        g->scored = bh_realloc(g->scored, g->cap_scored * sizeof *g->scored);
-    }
-    g->scored[g->n_scored++] = node->name;
+    if (has(c, BH_GUEST_NORMALIZESCORE))
+        note_scored(g, node->name);
     *ret = (int32_t)(r->value >> 32);
     return verdict(c, r, (int32_t)r->value);
 }
@@ -327,8 +334,11 @@ static void args_free(void *args)
         bh_guest_fini(args);
 }
 
-void bh_guest_describe(struct bh_guest_plugin *p, const struct bh_event_reg *events)
+void bh_guest_describe(struct bh_guest_plugin *p, bool node_local,
+                       const struct bh_event_reg *events)
 {
+    /* Of the node it sees the object, which the engine says has changed. */
+    const uint32_t kept = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_SUMS | BH_PLUGIN_READS_NODE;
     const uint32_t h = p->hooks;
 #define HAS(hook) (h & BH_GUEST_BIT(BH_GUEST_##hook))
     /* A pod's instance is kept from Reserve on for what comes after the cycle. */
@@ -337,8 +347,10 @@ void bh_guest_describe(struct bh_guest_plugin *p, const struct bh_event_reg *eve
 
     p->d = (struct bh_plugin){
         BH_PLUGIN_HEAD(p->name),
-        /* What it reads is not known: nothing of it is kept. */
-        .flags = BH_PLUGIN_OWN_ARGS | (decides ? 0 : BH_PLUGIN_NODE_LOCAL),
+        /* What it reads is not known: nothing of it is kept, unless args say that it may. */
+        .flags = BH_PLUGIN_OWN_ARGS | (node_local ? kept
+                                       : decides  ? 0
+                                                  : BH_PLUGIN_NODE_LOCAL),
         .args_new = args_new,
         .args_free = args_free,
         .events = events,
@@ -346,7 +358,7 @@ void bh_guest_describe(struct bh_guest_plugin *p, const struct bh_event_reg *eve
         .change_pod = HAS(ADDPOD) || HAS(REMOVEPOD) ? change_pod : NULL,
         .filter = HAS(FILTER) ? filter : NULL,
         .post_filter = HAS(POSTFILTER) ? post_filter : NULL,
-        .pre_score = HAS(SCORE) ? pre_score : NULL,
+        .pre_score = HAS(SCORE) && (HAS(PRESCORE) || HAS(NORMALIZESCORE)) ? pre_score : NULL,
         .score = HAS(SCORE) ? score : NULL,
         .normalize = HAS(SCORE) && HAS(NORMALIZESCORE) ? normalize : NULL,
         .reserve = late ? reserve : NULL,

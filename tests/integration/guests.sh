@@ -14,6 +14,8 @@ expect "a guest is begun" 'PreferRank.c, Makefile, cluster.yaml and config.yaml 
 made() { make -C "$work/PreferRank" check; }
 expect "made, and it decides" 'pod1 +Scheduled +high$' made
 expect "both paths agree" 'pod1 +Scheduled +high$' bash -c 'cd "$2" && "$1" simulate --verify -f cluster.yaml --config config.yaml' - "$BERTH_BIN/berth" "$work/PreferRank"
+sed -i 's/guestConfig: rank/&, nodeLocal: true/' "$work/PreferRank/config.yaml"
+expect "its answers may be kept: both paths agree" 'pod1 +Scheduled +high$' bash -c 'cd "$2" && "$1" simulate --verify -f cluster.yaml --config config.yaml' - "$BERTH_BIN/berth" "$work/PreferRank"
 sed -i 's/, guestConfig: rank//' "$work/PreferRank/config.yaml"
 expect "its arguments are looked at" 'args.guestConfig: the key of a label is needed' bash -c 'make -C "$1" check || true' - "$work/PreferRank"
 node() { # name
@@ -51,6 +53,15 @@ refused "a file with another digest" 'wish.wasm: its digest is sha256:' "file://
 refused "an image" 'unsupported URL scheme: oci: images are not read' oci://x/y "sha256:$sum"
 expect "what loading one costs" 'wish.wasm: [0-9]+ bytes, loaded in [0-9.]+ ms of CPU$' "$BERTH_BIN/berth" bench plugins --load-guest "$wish"
 check "of a file that is no guest" status 1 "$BERTH_BIN/berth" bench plugins --load-guest "$0"
+# NodeNumber looks at the pod's name, which no two pods of a template have in common.
+{
+    printf '%s' "$head"
+    guest Liar '' "file://$build/plugins/wasm/nodenumber.wasm" | sed 's/hookTimeout: 1m/&, nodeLocal: true/'
+} >"$work/liar.yaml"
+{ node n1; node n2; for i in 1 2 3 4; do pod "p$i" liar; done; } >"$work/lies.yaml"
+lies() { "$BERTH_BIN/berth" simulate "$@" --config "$work/liar.yaml" -f "$work/lies.yaml"; }
+found() { lies --verify || true; }
+expect "a guest whose answers may not be kept is found" 'verify: .* differs from the reference path' found
 {
     printf '%s' "$head"
     guest Served filter=2 "$url" "sha256:$sum"

@@ -3,6 +3,8 @@
  * Guests in an engine: every hook, what its answers do, and every way in which it can go wrong. The
  * guest is tests/guests/wish.c, which does what its configuration says.
  */
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "scheduler/wasm/guest_int.h"
@@ -264,6 +266,103 @@ static void test_bound_already(void)
     fx_fini(&f);
 }
 
+/* ---- answers that are kept -------------------------------------------------------------------- */
+
+/* The guest of tests/guests/local.c; a name of its own each time, as a name has one nodeLocal. */
+static void begin_local(struct fx *f, const char *wish, bool local, bool verify)
+{
+    static const char *const nodes[] = {"a", "b", "c"};
+    static unsigned n;
+    struct bh_arena a = {0};
+    char name[16];
+
+    bh_arena_init(&a, 0);
+    bh_guest_start();
+    snprintf(name, sizeof name, "Local%u", n++);
+    const char *file = bh_arena_printf(&a, "%.*slocal.wasm",
+                                       (int)(strlen(wish_file()) - strlen("wish.wasm")), url),
+               *args = bh_arena_printf(&a,
+                                       "{'guestURL':'%s','guestConfig':'%s','hookTimeout':'1m',"
+                                       "'nodeLocal':%s}",
+                                       file, wish, local ? "true" : "false");
+    const char *text = bh_arena_printf(
+        &a,
+        "{'schedulerName':'default-scheduler','plugins':{'multiPoint':{'enabled':[{'name':'%s',"
+        "'weight':10}]}},'pluginConfig':[{'name':'%s','args':%s}]}",
+        name, name, args);
+    fx_init_with(f, text, (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .verify = verify});
+    bh_arena_fini(&a);
+    for (unsigned i = 0; i < 3; i++)
+        fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
+}
+
+static void put_node_object(struct fx *f, const char *name, const char *more)
+{
+    bh_engine_put_raw_message(
+        f->e, BH_KIND_NODE,
+        fx_message(
+            f, &k8s__node__descriptor,
+            fx_json(f, bh_arena_printf(&f->arena, "{'metadata':{'name':'%s'%s}}", name, more))));
+}
+
+/* Pods of one template: decided from what is kept, and as it is when a node's object changes. */
+static void test_kept(void)
+{
+    struct bh_engine_stats before, after;
+    struct fx f;
+
+    if (absent())
+        return;
+    for (unsigned i = 0; i < 3; i++) {
+        bool local = i > 0, verify = i > 1;
+        begin_local(&f, "size", local, verify);
+        put_node_object(&f, "a", "");
+        put_node_object(&f, "b", ",'uid':'x'");
+        put_node_object(&f, "c", "");
+        for (unsigned k = 0; k < 3; k++)
+            FX_STR(fx_text(&f, decide(&f, k ? "q" : "p")->node), "b");
+        put_node_object(&f, "c", ",'uid':'xyz'"); /* an object that differs, its record does not */
+        bh_engine_stats(f.e, &before);
+        for (unsigned k = 0; k < 2; k++) {
+            const struct bh_pending p = pending(&f, k ? "s" : "r");
+            FX_STR(fx_text(&f, bh_engine_schedule(f.e, &p, 0, TIME)->node), "c");
+        }
+        bh_engine_stats(f.e, &after);
+        FX_INT((int64_t)(after.fast_cycles - before.fast_cycles), local && !verify ? 2 : 0);
+        fx_fini(&f);
+    }
+    begin_local(&f, "tenth", true, true);
+    put_node_object(&f, "b", "");
+    for (unsigned k = 0; k < 3; k++)
+        FX_STR(fx_text(&f, decide(&f, "p")->node), "b");
+    bh_engine_put_raw(f.e, BH_KIND_NODE, "b", NULL, 0);
+    CU_ASSERT(decide(&f, "p")->node == BH_SYM_NONE);
+    fx_fini(&f);
+    begin_local(&f, "trap", true, true);
+    for (unsigned k = 0; k < 3; k++)
+        HAS(decide(&f, "p")->message, "wasm: score error: wasm error: unreachable");
+    fx_fini(&f);
+}
+
+static void test_liar(void)
+{
+    int status = 0;
+    struct fx f;
+
+    if (absent())
+        return;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        begin_local(&f, "turns", true, true);
+        for (unsigned k = 0; k < 8; k++)
+            (void)decide(&f, "p");
+        _exit(0);
+    }
+    CU_ASSERT(pid > 0 && waitpid(pid, &status, 0) == pid);
+    CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
 /* ---- traps ----------------------------------------------------------------------------------- */
 
 static void test_traps(void)
@@ -462,6 +561,7 @@ static void test_refused(void)
     refused("{'guestURL':'file:///tmp','logSeverity':'x'}",
             "PluginConfig.logSeverity of type int32");
     refused("{'guestURL':'file:///tmp','args':'x'}", "PluginConfig.Args of type []string");
+    refused("{'guestURL':'file:///tmp','nodeLocal':'yes'}", "PluginConfig.nodeLocal of type bool");
     refused("{'guestURL':'file:///tmp','hookTimeout':'0s'}", "is no duration above 0");
     if (absent())
         return;
@@ -477,5 +577,6 @@ static void test_refused(void)
 BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_answers},
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
+         {"answers that are kept", test_kept}, {"a liar is found", test_liar},
          {"bound already", test_bound_already}, {"Events", test_events},
          {"told to people", test_told})

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A guest whose answers may be kept (nodeLocal), or not: config "size": the score is of the node's
+ * object; "turns": another one each time; "trap": it traps; "tenth": a node whose object has less than
+ * 10 bytes is none.
+ */
+#include "plugins/wasm/guest.h"
+
+static char name[254], config[16];
+static uint8_t node[1 << 16];
+static uint32_t n_config, n_scores;
+
+static bool wished(const char *what)
+{
+    n_config = guest_config(config, sizeof config);
+    return n_config <= sizeof config && guest_is(config, n_config, what);
+}
+
+static uint32_t size_of_node(void)
+{
+    return guest_node(name, guest_current_node_name(name, sizeof name), node, sizeof node);
+}
+
+GUEST_HOOK(filter, int32_t)
+{
+    if (wished("tenth") && size_of_node() < 10)
+        return guest_status(GUEST_UNSCHEDULABLE, "too little is known of the node");
+    return GUEST_SUCCESS;
+}
+
+GUEST_HOOK(score, int64_t)
+{
+    if (wished("trap"))
+        __builtin_trap();
+    if (wished("turns"))
+        return guest_scored((int32_t)(++n_scores % 100), GUEST_SUCCESS);
+    return guest_scored((int32_t)(size_of_node() % 100), GUEST_SUCCESS);
+}
