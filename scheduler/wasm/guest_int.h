@@ -24,9 +24,9 @@ struct bh_guest_plugin {
     char *bytes; /* of the file: is it still the same? */
     size_t n_bytes;
     uint32_t func[BH_GUEST_HOOKS];
-    uint32_t hooks; /* bits of those it exports */
-    unsigned needs; /* of whole objects, enum bh_ext_need */
-    bool node_local;
+    uint32_t hooks;             /* bits of those it exports */
+    unsigned needs;             /* of whole objects, enum bh_ext_need */
+    bool node_local, first_abi; /* first_abi: imports as of v0.1.0 */
     /* ---- for metrics; the engine's thread ---- */
     uint64_t calls[BH_GUEST_HOOKS], traps[BH_GUEST_HOOKS], ns[BH_GUEST_HOOKS];
     uint32_t instances, pages; /* pages: the most that one has had */

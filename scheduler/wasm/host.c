@@ -132,11 +132,36 @@ static bool node(struct bh_wasm *w, void *user, uint64_t *v)
     return give(w, v, 2, p, p ? n : 0, memory);
 }
 
+/* Of v0.1.0: that of the hook. */
+static bool hooks_node(struct bh_wasm *w, void *user, uint64_t *v)
+{
+    struct bh_guest_run *r = user;
+    size_t n = 0;
+    const void *p = r->c && r->node && whole(r)
+                        ? bh_ext_whole_node(whole(r), bh_sym_text(r->c->tab, r->node), &n)
+                        : NULL;
+
+    return give(w, v, 0, p, p ? n : 0, memory);
+}
+
 static void add_varint(struct bh_buf *b, uint64_t n)
 {
     for (; n > 127; n >>= 7)
         bh_buf_addc(b, (char)(n | 128));
     bh_buf_addc(b, (char)n);
+}
+
+static void add_item(struct bh_buf *b, const struct bh_guest_run *r, const struct bh_node_info *ni)
+{
+    size_t n = 0;
+    const void *p =
+        ni && ni->rec ? bh_ext_whole_node(whole(r), bh_sym_text(r->c->tab, ni->name), &n) : NULL;
+
+    if (!p)
+        return;
+    bh_buf_addc(b, 18);
+    add_varint(b, n);
+    bh_buf_add(b, p, n);
 }
 
 /* v1.NodeList: metadata without a word, items. */
@@ -148,18 +173,12 @@ static bool node_list(struct bh_wasm *w, void *user, uint64_t *v)
     struct bh_buf b = {0};
 
     bh_buf_add(&b, metadata, sizeof metadata);
-    for (uint32_t row = 0; c && whole(r) && row < c->cap_rows; row++) {
-        size_t n = 0;
-        const void *p =
-            c->rows[row] && c->rows[row]->rec
-                ? bh_ext_whole_node(whole(r), bh_sym_text(c->tab, c->rows[row]->name), &n)
-                : NULL;
-        if (!p)
-            continue;
-        bh_buf_addc(&b, 18);
-        add_varint(&b, n);
-        bh_buf_add(&b, p, n);
-    }
+    if (r->g->of->first_abi) /* v0.1.0: those that PreScore is given */
+        for (uint32_t i = 0; c && whole(r) && i < r->n_rows; i++)
+            add_item(&b, r, c->rows[r->rows[i]]);
+    else
+        for (uint32_t row = 0; c && whole(r) && row < c->cap_rows; row++)
+            add_item(&b, r, c->rows[row]);
     return give_buf(w, v, 0, &b, memory);
 }
 
@@ -454,6 +473,11 @@ const struct bh_wasm_host bh_guest_host[] = {
     {"k8s.io/scheduler", "handle.get_waiting_pod", "iiii:", get_waiting_pod},
     {"k8s.io/api", "node", "iiii:i", node},
     {"k8s.io/api", "nodeList", "ii:i", node_list},
+    /* Names of v0.1.0; its node is told apart by its type. */
+    {"k8s.io/api", "node", "ii:i", hooks_node},
+    {"k8s.io/api", "nodeName", "ii:i", current_node_name},
+    {"k8s.io/api", "pod", "ii:i", current_pod},
+    {"k8s.io/api", "podInfo", "ii:i", target_pod},
     {"k8s.io/klog", "severity", ":i", severity},
     {"k8s.io/klog", "log", "iii:", log_line},
     {"k8s.io/klog", "logs", "iiiii:", logs},

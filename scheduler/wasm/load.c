@@ -256,7 +256,9 @@ static unsigned needs_of(const struct bh_wasm_module *m)
                    {"handle.get_waiting_pod", BH_EXT_NEED_PENDING},
                    {"targetPod", BH_EXT_NEED_PENDING | BH_EXT_NEED_ASSIGNED},
                    {"node", BH_EXT_NEED_NODES},
-                   {"nodeList", BH_EXT_NEED_NODES}};
+                   {"nodeList", BH_EXT_NEED_NODES},
+                   {"pod", BH_EXT_NEED_PENDING},
+                   {"podInfo", BH_EXT_NEED_PENDING | BH_EXT_NEED_ASSIGNED}};
     size_t n;
     const struct bh_wasm_item *v = bh_wasm_imports(m, &n);
     unsigned needs = 0;
@@ -266,6 +268,20 @@ static unsigned needs_of(const struct bh_wasm_module *m)
             if (bh_str_eq(v[i].name, bh_str_c(readers[k].name)))
                 needs |= readers[k].needs;
     return needs;
+}
+
+/* Does it have the names of v0.1.0? They are not mixed: one SDK made the guest. */
+static bool is_first_abi(const struct bh_wasm_module *m)
+{
+    static const char *const names[] = {"nodeName", "pod", "podInfo"};
+    size_t n;
+    const struct bh_wasm_item *v = bh_wasm_imports(m, &n);
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < BH_ARRAY_LEN(names); k++)
+            if (bh_str_eqc(v[i].module, "k8s.io/api") && bh_str_eqc(v[i].name, names[k]))
+                return true;
+    return false;
 }
 
 static int find_hooks(struct bh_guest_plugin *p, struct bh_err *err)
@@ -319,6 +335,7 @@ static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, str
     p->needs = needs_of(p->m);
     p->url = bh_strdup(args->url);
     p->node_local = args->node_local;
+    p->first_abi = is_first_abi(p->m);
     bh_wasm_digest(p->bytes, p->n_bytes, p->sha256);
     if ((rc = bh_guest_events(p, args, &events, err)) < 0)
         return rc;

@@ -268,19 +268,19 @@ static void test_bound_already(void)
 
 /* ---- answers that are kept -------------------------------------------------------------------- */
 
-/* The guest of tests/guests/local.c; a name of its own each time, as a name has one nodeLocal. */
-static void begin_local(struct fx *f, const char *wish, bool local, bool verify)
+static char other[16]; /* its plugin's name */
+/* Another guest of tests/guests; a name of its own each time, as a name has one guest and nodeLocal. */
+static void begin_other(struct fx *f, const char *of, const char *wish, bool local, bool verify)
 {
     static const char *const nodes[] = {"a", "b", "c"};
     static unsigned n;
     struct bh_arena a = {0};
-    char name[16];
 
     bh_arena_init(&a, 0);
     bh_guest_start();
-    snprintf(name, sizeof name, "Local%u", n++);
-    const char *file = bh_arena_printf(&a, "%.*slocal.wasm",
-                                       (int)(strlen(wish_file()) - strlen("wish.wasm")), url),
+    snprintf(other, sizeof other, "Local%u", n++);
+    const char *file = bh_arena_printf(&a, "%.*s%s",
+                                       (int)(strlen(wish_file()) - strlen("wish.wasm")), url, of),
                *args = bh_arena_printf(&a,
                                        "{'guestURL':'%s','guestConfig':'%s','hookTimeout':'1m',"
                                        "'nodeLocal':%s}",
@@ -289,11 +289,16 @@ static void begin_local(struct fx *f, const char *wish, bool local, bool verify)
         &a,
         "{'schedulerName':'default-scheduler','plugins':{'multiPoint':{'enabled':[{'name':'%s',"
         "'weight':10}]}},'pluginConfig':[{'name':'%s','args':%s}]}",
-        name, name, args);
+        other, other, args);
     fx_init_with(f, text, (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .verify = verify});
     bh_arena_fini(&a);
     for (unsigned i = 0; i < 3; i++)
         fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
+}
+
+static void begin_local(struct fx *f, const char *wish, bool local, bool verify)
+{
+    begin_other(f, "local.wasm", wish, local, verify);
 }
 
 static void put_node_object(struct fx *f, const char *name, const char *more)
@@ -341,6 +346,25 @@ static void test_kept(void)
     begin_local(&f, "trap", true, true);
     for (unsigned k = 0; k < 3; k++)
         HAS(decide(&f, "p")->message, "wasm: score error: wasm error: unreachable");
+    fx_fini(&f);
+}
+
+/* A guest with the imports of v0.1.0 is told what they told. */
+static void test_first_abi(void)
+{
+    static const char *const nodes[] = {"a", "b", "c"};
+    struct fx f;
+
+    if (absent())
+        return;
+    begin_other(&f, "old.wasm", "", false, true);
+    CU_ASSERT(bh_engine_raw_needs(f.e) == (BH_EXT_NEED_PENDING | BH_EXT_NEED_NODES));
+    for (unsigned i = 0; i < 3; i++)
+        put_node_object(&f, nodes[i], "");
+    const struct bh_decision *d = decide(&f, "p");
+    FX_STR(fx_text(&f, d->node), "c");
+    FX_STR(fx_verdict(&f, d, "a"), "Unschedulable: not a");
+    FX_INT(fx_score(&f, d, "c", other, true), 20); /* two nodes passed */
     fx_fini(&f);
 }
 
@@ -577,6 +601,6 @@ static void test_refused(void)
 BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_answers},
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
-         {"answers that are kept", test_kept}, {"a liar is found", test_liar},
-         {"bound already", test_bound_already}, {"Events", test_events},
-         {"told to people", test_told})
+         {"answers that are kept", test_kept}, {"imports of v0.1.0", test_first_abi},
+         {"a liar is found", test_liar}, {"bound already", test_bound_already},
+         {"Events", test_events}, {"told to people", test_told})
