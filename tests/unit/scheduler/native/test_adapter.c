@@ -1571,26 +1571,14 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"no instance, no scheduler", test_no_instance},
          {"calls from outside of callbacks do nothing", test_stray_calls},
          {"in whose code the process is", test_mark}, {"one by one", test_one_by_one},
-         {"a plugin put aside", test_aside},
-         {"containers, extended resources, starts", test_spec}, {"user columns", test_user_columns},
-         {"PreEnqueue and hints", test_queue}, {"Permit", test_permit},
-         {"PostFilter nominates", test_post_filter}, {"nominated pods count", test_nominated},
-         {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
-         {"a struct of the future", test_future}, {"a struct of the past", test_past},
-         {"no say about a pod", test_idle}, {"pods that wait, and events", test_waiting_and_events},
-         {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
-         {"QueueSort of one that is aside", test_order_aside})
-    return BERTH_SUCCESS;
-}
-
-         {"in whose code the process is", test_mark}, {"a plugin put aside", test_aside},
+         {"a plugin put aside", test_aside}, {"containers, extended resources, starts", test_spec},
          {"user columns", test_user_columns}, {"PreEnqueue and hints", test_queue},
          {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
          {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
          {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
          {"a struct of the past", test_past}, {"no say about a pod", test_idle},
          {"pods that wait, and events", test_waiting_and_events},
-         {"events are few", test_event_rate}, {"wake", test_wake}, {"metrics", test_metrics},
+         {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
+         {"QueueSort of one that is aside", test_order_aside}, {"metrics", test_metrics},
          {"PreBind", test_pre_bind}, {"Bind and PostBind", test_bind},
-         {"patches that are none", test_bad_patches}, {"QueueSort", test_queue_sort},
-         {"QueueSort of one that is aside", test_order_aside})
+         {"patches that are none", test_bad_patches})
