@@ -289,7 +289,7 @@ static void fill(void *arg)
     }
     bh_engine_each_plugin(d->engine, on_plugin, d->m);
     bh_native_each_measured(on_measured, d->m);
-    bh_native_each_metric(on_measured, d->metrics);
+    bh_native_each_metric(on_plugin_sample, d->metrics);
     if (bh_snap_reader_info(d->in.reader, &s)) {
         set(d->m->snapshot, "head", (double)s.head);
         set(d->m->snapshot, "position", (double)bh_snap_reader_pos(d->in.reader));
