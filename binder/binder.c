@@ -386,8 +386,9 @@ static int open_bus(struct bh_binder *b, struct bh_err *err)
 int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_loop_t *loop,
                    struct bh_err *err)
 {
-    const struct bh_probe_check checks[] = {
-        {"ping", live, b, true, true}, {"scheduler", has_scheduler, b, false, true}, {0}};
+    const struct bh_probe_check checks[] = {{"ping", live, b, true, true, NULL},
+                                            {"scheduler", has_scheduler, b, false, true, NULL},
+                                            {0}};
     char probes_name[64];
 
     *b = (struct bh_binder){.o = *o, .loop = loop};

@@ -197,6 +197,8 @@ void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
 
     if (w->failed || w->closing)
         return;
+    if (k->kind >= BH_KIND_CUSTOM && !w->feed.kinds[k->kind - BH_KIND_CUSTOM].wanted)
+        return; /* the last of a reflector that is being freed */
     w->events++;
     bh_arena_reset(&w->arena);
     w->arena.limit_bytes = RECORD_ARENA_BYTES;

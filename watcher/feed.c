@@ -12,7 +12,7 @@
 
 void bh_feed_init(struct bh_feed *f, struct bh_bus *bus, struct bh_objects *objects)
 {
-    *f = (struct bh_feed){.bus = bus, .objects = objects};
+    *f = (struct bh_feed){.bus = bus, .objects = objects, .kinds_version = 1};
     bh_objects_init(&f->raw);
 }
 
@@ -21,6 +21,8 @@ void bh_feed_fini(struct bh_feed *f)
     bh_bus_close(f->bus);
     bh_objects_fini(&f->raw);
     bh_arena_fini(&f->arena);
+    for (unsigned i = 0; i < BH_CUSTOM_KINDS; i++)
+        bh_kind_custom_fini(&f->kinds[i].info);
     f->bus = NULL;
 }
 
@@ -73,12 +75,91 @@ static void want_raw(struct bh_feed *f, struct bh_feed_peer *p, uint32_t raw)
         f->on_raw(f->arg, wanted);
 }
 
+/* ---- kinds that plugins read ----------------------------------------------------------------- */
+
+/* Its index; -1: there are BH_CUSTOM_KINDS others. */
+static int place_of(struct bh_feed *f, const Berth__WatchKind *w)
+{
+    const char *group = w->group ? w->group : "";
+
+    for (unsigned i = 0; i < BH_CUSTOM_KINDS; i++) {
+        struct bh_kind_info *k = &f->kinds[i].info;
+        if (!k->group)
+            bh_kind_custom(k, i, group, w->version, w->resource);
+        if (bh_streq(k->group, group) && bh_streq(k->version, w->version) &&
+            bh_streq(k->plural, w->resource))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* What some peer wants is watched, and nothing else. */
+static void review_kinds(struct bh_feed *f)
+{
+    for (unsigned i = 0; i < BH_CUSTOM_KINDS; i++) {
+        bool wanted = false;
+        for (size_t p = 0; p < BH_ARRAY_LEN(f->peers); p++)
+            wanted |= f->peers[p].used && f->peers[p].watch[i];
+        if (wanted == f->kinds[i].wanted)
+            continue;
+        f->kinds[i].wanted = wanted;
+        f->kinds[i].usable = false;
+        f->kinds[i].trouble[0] = '\0';
+        if (f->on_watch)
+            f->on_watch(f->arg, i, wanted);
+        if (!wanted)
+            bh_objects_drop(f->objects, BH_KIND_CUSTOM + i);
+    }
+}
+
+static void want_kinds(struct bh_feed *f, struct bh_feed_peer *p, Berth__WatchKind *const *w,
+                       size_t n)
+{
+    uint64_t mask = 0;
+
+    memset(p->watch, 0, sizeof(p->watch));
+    p->states_told = 0;
+    for (size_t i = 0; i < n; i++) {
+        int at = place_of(f, w[i]);
+        if (at < 0) {
+            note(f, "Not watching a kind: there are too many", p);
+            continue;
+        }
+        p->watch[at] = w[i]->kind;
+        mask |= UINT64_C(1) << (BH_KIND_CUSTOM + at);
+    }
+    bh_objects_reader_wants(f->objects, (unsigned)p->reader, mask);
+    review_kinds(f);
+}
+
+/* Each kind that it wants is listed, or known not to be to be had. */
+static bool kinds_settled(const struct bh_feed *f, const struct bh_feed_peer *p)
+{
+    for (unsigned i = 0; i < BH_CUSTOM_KINDS; i++)
+        if (p->watch[i] && !f->kinds[i].usable && !*f->kinds[i].trouble)
+            return false;
+    return true;
+}
+
+void bh_feed_kind_state(struct bh_feed *f, unsigned i, bool usable, const char *trouble)
+{
+    struct bh_feed_kind *k = &f->kinds[i];
+
+    if (k->usable == usable && bh_streq(k->trouble, trouble))
+        return;
+    k->usable = usable;
+    snprintf(k->trouble, sizeof(k->trouble), "%s", trouble);
+    f->kinds_version++;
+    f->unfinished = true;
+}
+
 static void drop(struct bh_feed *f, struct bh_feed_peer *p, const char *why)
 {
     note(f, why, p);
     bh_objects_reader_close(f->objects, (unsigned)p->reader);
     want_raw(f, p, 0);
     p->used = false;
+    review_kinds(f);
     f->stats.dropped += !p->observer;
 }
 
@@ -175,6 +256,7 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
     if (!p->observer)
         f->quiet_term = 0;
     want_raw(f, p, h->raw);
+    want_kinds(f, p, h->watch, h->n_watch);
     p->begun = p->synced = false;
     p->epoch = h->epoch;
     p->credit = h->credit;
@@ -280,7 +362,7 @@ static size_t collect(const struct source *s, const struct bh_feed_peer *p,
     const struct bh_object *o = bh_objects_peek(s->objects, reader, &known);
     for (; o && n < BH_BUS_BATCH_ITEMS; o = TAILQ_NEXT(o, link)) {
         known = o->told >> reader & 1;
-        if (o->state != BH_OBJ_LIVE && !known)
+        if (bh_objects_passes(s->objects, reader, o))
             continue;
         if (n && bytes + o->bytes_n > BH_FEED_BATCH_BYTES)
             break;
@@ -292,7 +374,7 @@ static size_t collect(const struct source *s, const struct bh_feed_peer *p,
                 : o->state == BH_OBJ_DELETED ? BERTH__CHANGE_OP__CHANGE_DELETED
                 : known                      ? BERTH__CHANGE_OP__CHANGE_MODIFIED
                                              : BERTH__CHANGE_OP__CHANGE_ADDED;
-        c->kind = (uint32_t)o->kind;
+        c->kind = o->kind < BH_KIND_CUSTOM ? (uint32_t)o->kind : p->watch[o->kind - BH_KIND_CUSTOM];
         c->namespace_ = text(o->ns);
         c->name = text(o->name);
         c->uid = text(o->uid);
@@ -311,8 +393,30 @@ static size_t collect(const struct source *s, const struct bh_feed_peer *p,
     return n;
 }
 
+/* Fills states and list with what the peer has not been told of its kinds; returns how many. They go
+ * behind every object of theirs. */
+static size_t collect_states(const struct bh_feed *f, const struct bh_feed_peer *p,
+                             Berth__WatchState *states, Berth__WatchState **list)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; i < BH_CUSTOM_KINDS && p->states_told != f->kinds_version; i++) {
+        if (!p->watch[i])
+            continue;
+        berth__watch_state__init(&states[n]);
+        states[n].has_kind = states[n].has_usable = 1;
+        states[n].kind = p->watch[i];
+        states[n].usable = f->kinds[i].usable;
+        states[n].trouble = text(f->kinds[i].trouble);
+        list[n] = &states[n];
+        n++;
+    }
+    return n;
+}
+
 static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
 {
+    Berth__WatchState states[BH_CUSTOM_KINDS], *state_list[BH_CUSTOM_KINDS];
     static Berth__ObjectChange changes[BH_BUS_BATCH_ITEMS]; /* too large for the stack */
     static Berth__ObjectChange *list[BH_BUS_BATCH_ITEMS];
     Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;
@@ -322,8 +426,10 @@ static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
 
     b.n_change = collect(&s, p, changes, list, &at_end);
     bool complete = f->synced && !(p->raw & f->raw_missing) && (s.raw || p->raw_reader < 0);
-    bool completes = at_end && complete && !p->synced;
-    if (b.n_change == 0 && !completes)
+    bool completes = at_end && complete && kinds_settled(f, p) && !p->synced;
+    b.n_watch = at_end ? collect_states(f, p, states, state_list) : 0;
+    b.watch = state_list;
+    if (b.n_change == 0 && !completes && !b.n_watch)
         return false;
     b.change = list;
     b.has_seq = 1;
@@ -334,6 +440,8 @@ static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
     if (!tell(f, p, &e))
         return false;
     p->seq++;
+    if (at_end)
+        p->states_told = f->kinds_version;
     p->synced = p->synced || completes;
     f->stats.batches++;
     f->stats.changes += b.n_change;

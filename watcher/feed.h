@@ -6,6 +6,10 @@
  * and from then on every change. At most `credit` batches are under way unacknowledged. One that is
  * not heard of for BH_FEED_SILENT_NS is dropped; a sender that is not known gets a batch with
  * sequence number 0, which is a gap: it has to say hello again.
+ * Kinds that plugins read are the watcher's own table here (kinds): each peer has numbers of its own for
+ * them. One is watched while some peer wants it; a feed is synced only when each kind that it wants is
+ * listed, or known not to be to be had.
+ *
  * An observer (FeedHello.observer) gets the same feed and counts for nothing else: not as a
  * scheduler that is there, and no more than BH_FEED_OBSERVERS at a time, so that schedulers always
  * find a place. One too many is told so (FeedBegin.refused). Observers come and go, often killed:
@@ -34,10 +38,18 @@ struct bh_feed_peer {
     int reader;
     uint32_t raw;   /* bits 1 << Berth__RawKind: what it wants of `raw` below; 0 = nothing */
     int raw_reader; /* -1 without */
+    uint32_t watch[BH_CUSTOM_KINDS]; /* by index in kinds: its number for it; 0 = not wanted */
+    uint64_t states_told;            /* kinds_version, as of the last states that it was sent */
     uint32_t credit;
     uint64_t epoch, seq, acked; /* batches sent, batches acknowledged */
     uint64_t heard_ns;
     uint64_t binder_progress; /* as it said last */
+};
+struct bh_feed_kind {         /* one that plugins read */
+    struct bh_kind_info info; /* group NULL: the place is free */
+    bool wanted;
+    bool usable;       /* as WatchState */
+    char trouble[256]; /* "" = none, or nothing is known yet */
 };
 struct bh_feed_stats {
     uint64_t batches, changes, hellos, dropped, refused;
@@ -59,6 +71,10 @@ struct bh_feed {
     struct bh_objects raw;
     uint32_t raw_wanted, raw_missing;
     void (*on_raw)(void *arg, uint32_t wanted);
+    /* A place once taken stays that kind's. on_watch: it is wanted now, or no longer. */
+    struct bh_feed_kind kinds[BH_CUSTOM_KINDS];
+    uint64_t kinds_version; /* of their states */
+    void (*on_watch)(void *arg, unsigned i, bool wanted);
     struct bh_feed_stats stats;
     /* As of the last flush, of objects and raw together; since when pods that got their node
      * wait. */
@@ -76,7 +92,9 @@ void bh_feed_flush(struct bh_feed *f); /* sends what may be sent; cheap when the
 /* When to flush: 0 = now, UINT64_MAX = when something changes, else in so many ns. */
 uint64_t bh_feed_wait(struct bh_feed *f);
 void bh_feed_tick(struct bh_feed *f, uint64_t now_ns); /* drops the silent ones */
-unsigned bh_feed_peers(const struct bh_feed *f);       /* schedulers */
+/* What became of a kind: usable, or why not. */
+void bh_feed_kind_state(struct bh_feed *f, unsigned i, bool usable, const char *trouble);
+unsigned bh_feed_peers(const struct bh_feed *f); /* schedulers */
 unsigned bh_feed_observers(const struct bh_feed *f);
 /* Batches under way, the largest of all schedulers. */
 uint64_t bh_feed_unacked(const struct bh_feed *f);

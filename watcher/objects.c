@@ -34,7 +34,7 @@ void bh_objects_fini(struct bh_objects *o)
         TAILQ_REMOVE(&o->list, ob, link);
         free(ob);
     }
-    for (size_t i = 0; i < BH_KIND_COUNT; i++)
+    for (size_t i = 0; i < BH_KIND_ALL; i++)
         bh_map_fini(&o->by_name[i]);
 }
 
@@ -172,6 +172,7 @@ int bh_objects_reader_open(struct bh_objects *o)
         if (o->readers >> r & 1)
             continue;
         o->readers |= 1u << r;
+        o->wants[r] = 0;
         o->next[r] = TAILQ_FIRST(&o->list);
         return (int)r;
     }
@@ -191,11 +192,32 @@ void bh_objects_reader_close(struct bh_objects *o, unsigned reader)
     forget(o, reader);
 }
 
+void bh_objects_reader_wants(struct bh_objects *o, unsigned reader, uint64_t kinds)
+{
+    o->wants[reader] = kinds;
+}
+
+bool bh_objects_passes(const struct bh_objects *o, unsigned reader, const struct bh_object *ob)
+{
+    if (ob->kind >= BH_KIND_CUSTOM && !(o->wants[reader] >> ob->kind & 1))
+        return true;
+    return ob->state != BH_OBJ_LIVE && !(ob->told >> reader & 1);
+}
+
+void bh_objects_drop(struct bh_objects *o, unsigned kind)
+{
+    for (struct bh_object *ob = TAILQ_FIRST(&o->list), *next; ob; ob = next) {
+        const struct bh_object_key k = {ob->kind, ob->ns, ob->name, ob->uid, ob->rv};
+        next = TAILQ_NEXT(ob, link);
+        if (ob->kind == kind && ob->state == BH_OBJ_LIVE)
+            bh_objects_end(o, &k, BH_OBJ_DELETED, ob->log_pos);
+    }
+}
+
 const struct bh_object *bh_objects_peek(struct bh_objects *o, unsigned reader, bool *ret_known)
 {
     struct bh_object *ob = o->next[reader];
-    /* tombstones of what this reader never heard of */
-    while (ob && ob->state != BH_OBJ_LIVE && !(ob->told >> reader & 1))
+    while (ob && bh_objects_passes(o, reader, ob))
         ob = TAILQ_NEXT(ob, link);
     o->next[reader] = ob;
     if (ob)

@@ -10,7 +10,7 @@
  * slowest reader.
  *
  * Readers are numbered 0 .. BH_OBJECTS_READERS-1; each object has a bit a reader: "has been given
- * it".
+ * it". Kinds that plugins read (BH_KIND_CUSTOM) are passed by those readers that do not want them.
  * Threads: one owner.
  */
 #ifndef BH_WATCHER_OBJECTS_H
@@ -38,10 +38,11 @@ struct bh_object {
 TAILQ_HEAD(bh_object_list, bh_object);
 struct bh_objects {
     struct bh_object_list list;
-    struct bh_map by_name[BH_KIND_COUNT];       /* "ns/name" -> live object */
+    struct bh_map by_name[BH_KIND_ALL];         /* "ns/name" -> live object */
     struct bh_object *next[BH_OBJECTS_READERS]; /* NULL = at the end */
     uint32_t readers;                           /* bit = in use */
-    size_t live[BH_KIND_COUNT], tombs, bytes;
+    uint64_t wants[BH_OBJECTS_READERS];         /* bits 1 << kind, of BH_KIND_CUSTOM and above */
+    size_t live[BH_KIND_ALL], tombs, bytes;
     /* Changes so far: those that readers wait for, and pods that got their node, which readers see
      * in the snapshot as well. */
     uint64_t changes, bound;
@@ -65,6 +66,13 @@ const struct bh_object *bh_objects_find(const struct bh_objects *o, enum bh_kind
 int bh_objects_reader_open(struct bh_objects *o);
 void bh_objects_reader_restart(struct bh_objects *o, unsigned reader);
 void bh_objects_reader_close(struct bh_objects *o, unsigned reader);
+/* From its (re)start on the reader gets objects of these kinds, too; none of them at first. */
+void bh_objects_reader_wants(struct bh_objects *o, unsigned reader, uint64_t kinds);
+/* Ends all objects of a kind that nobody reads. */
+void bh_objects_drop(struct bh_objects *o, unsigned kind);
+/* The reader has no use for the object: of a kind that it does not want, or a tombstone of what it
+ * never heard of. */
+bool bh_objects_passes(const struct bh_objects *o, unsigned reader, const struct bh_object *ob);
 /* The next object the reader needs, NULL at the end. Borrowed until the next call of anything; with
  * *ret_known the reader had an earlier version. Peek does not move. */
 const struct bh_object *bh_objects_peek(struct bh_objects *o, unsigned reader, bool *ret_known);

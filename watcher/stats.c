@@ -7,10 +7,11 @@
  */
 #include "watcher/watcher_int.h"
 
-#define KIND_METRICS 9
+#define KIND_METRICS 10
 #define METRICS      25
 struct bh_watcher_stats {
-    struct bh_cell *kinds[BH_KIND_COUNT][KIND_METRICS];
+    struct bh_metric *kind_metrics[KIND_METRICS];
+    struct bh_cell *kinds[BH_KIND_ALL][KIND_METRICS];
     struct bh_cell *cells[METRICS];
 };
 
@@ -28,6 +29,7 @@ static const struct family kind_families[KIND_METRICS] = {
     {BH_COUNTER, "berth_watcher_duplicates_total", "Events that brought nothing new."},
     {BH_COUNTER, "berth_watcher_received_bytes_total", "Bytes of lists and watches, uncompressed."},
     {BH_COUNTER, "berth_watcher_bad_objects_total", "Objects that were skipped as malformed."},
+    {BH_GAUGE, "berth_watcher_troubled", "1 while a kind cannot be listed or watched."},
 };
 /* In the order of `values`. */
 static const struct family families[METRICS] = {
@@ -69,15 +71,29 @@ static void bring(struct bh_cell **cells, const uint64_t *totals, size_t n)
         bh_cell_add(cells[i], (double)totals[i] - bh_cell_value(cells[i]));
 }
 
+static void add_counts(struct bh_reflector_stats *to, const struct bh_reflector_stats *s)
+{
+    to->events += s->events;
+    to->lists += s->lists;
+    to->watches += s->watches;
+    to->relists += s->relists;
+    to->bookmarks += s->bookmarks;
+    to->duplicates += s->duplicates;
+    to->bytes += s->bytes;
+}
+
 static void fill_kind(struct bh_watcher *w, size_t i)
 {
     struct bh_reflector_stats s = {0};
-    if (!w->kinds[i].reflector)
+    if (!w->stats->kinds[i][0])
         return;
-    bh_reflector_stats(w->kinds[i].reflector, &s);
-    const uint64_t values[KIND_METRICS] = {s.objects,    s.events,  s.lists,
-                                           s.watches,    s.relists, s.bookmarks,
-                                           s.duplicates, s.bytes,   w->bad_objects[i]};
+    const struct bh_reflector_stats *b = &w->kinds[i].before;
+    if (w->kinds[i].reflector)
+        bh_reflector_stats(w->kinds[i].reflector, &s);
+    add_counts(&s, b);
+    const uint64_t values[KIND_METRICS] = {
+        s.objects,   s.events,     s.lists, s.watches,         s.relists,
+        s.bookmarks, s.duplicates, s.bytes, w->bad_objects[i], w->kinds[i].troubled};
     bring(w->stats->kinds[i], values, KIND_METRICS);
 }
 
@@ -93,7 +109,7 @@ static void on_scrape(void *arg)
         return;
     bh_snap_writer_stats(w->snapshot, &s);
     bh_bus_stats(f->bus, &bus);
-    for (size_t i = 0; i < BH_KIND_COUNT; i++) {
+    for (size_t i = 0; i < BH_KIND_ALL; i++) {
         fill_kind(w, i);
         objects += w->objects.live[i];
     }
@@ -136,12 +152,25 @@ static const char *label_of(const struct bh_kind_info *k)
     return k->kind == BH_KIND_COSCHEDULING_PODGROUP ? k->event_resource : k->kind_name;
 }
 
+void bh_watcher_stats_kind(struct bh_watcher *w, const struct bh_kind_info *k)
+{
+    struct bh_watcher_stats *s = w->stats;
+    struct bh_reflector_stats *b = &w->kinds[k->kind].before, last;
+
+    if (w->kinds[k->kind].reflector) {
+        bh_reflector_stats(w->kinds[k->kind].reflector, &last);
+        add_counts(b, &last);
+    }
+    for (size_t i = 0; i < KIND_METRICS && !s->kinds[k->kind][i]; i++)
+        s->kinds[k->kind][i] = bh_metric_cell(s->kind_metrics[i], label_of(k));
+}
+
 void bh_watcher_stats_init(struct bh_watcher *w)
 {
     struct bh_watcher_stats *s = w->stats = bh_calloc(1, sizeof(*s));
 
     for (size_t k = 0; k < KIND_METRICS; k++) {
-        struct bh_metric *m = make(w, &kind_families[k], "kind");
+        struct bh_metric *m = s->kind_metrics[k] = make(w, &kind_families[k], "kind");
         for (size_t i = 0; i < BH_KIND_COUNT; i++)
             if (bh_watcher_watches(w, (enum bh_kind)i))
                 s->kinds[i][k] = bh_metric_cell(m, label_of(&bh_kinds[i]));

@@ -52,6 +52,22 @@ static void on_raw(void *arg, uint32_t wanted)
                 bh_kv_s("assigned_pods", wanted & 2 ? "yes" : "no"));
 }
 
+/* What schedulers are to know of a kind that plugins read. */
+static void tell_state(struct bh_watcher *w, const struct bh_kind_info *k)
+{
+    const struct bh_watch_kind *wk = &w->kinds[k->kind];
+    char trouble[256] = "";
+
+    if (k->kind < BH_KIND_CUSTOM || !wk->reflector)
+        return;
+    const char *verb = bh_reflector_forbidden(wk->reflector);
+    if (verb)
+        snprintf(trouble, sizeof(trouble), "the watcher may not %s %s", verb, k->kind_name);
+    else if (!wk->synced && wk->troubled)
+        snprintf(trouble, sizeof(trouble), "%s could not be listed yet", k->kind_name);
+    bh_feed_kind_state(&w->feed, k->kind - BH_KIND_CUSTOM, wk->synced && !verb, trouble);
+}
+
 static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
 {
     struct bh_watcher *w = arg;
@@ -64,6 +80,11 @@ static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
     bh_log_debug("Listed", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
     if (relist)
         bh_log_info("Listed again", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
+    if (k->kind >= BH_KIND_CUSTOM) {
+        wk->synced = true;
+        tell_state(w, k);
+        return;
+    }
     if (wk->synced || w->failed)
         return;
     wk->synced = true;
@@ -88,28 +109,53 @@ static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text
     if (!text) {
         bh_log_info("Watching again", bh_kv_s("kind", k->kind_name));
         wk->troubled = false;
+        tell_state(w, k);
         return;
     }
-    /* One line when it starts, then one a minute. */
-    if (wk->troubled && now - wk->trouble_logged_ns < TROUBLE_LOG_NS)
-        return;
+    bool before = wk->troubled;
     wk->troubled = true;
+    tell_state(w, k);
+    /* One line when it starts, then one a minute. */
+    if (before && now - wk->trouble_logged_ns < TROUBLE_LOG_NS)
+        return;
     wk->trouble_logged_ns = now;
     bh_log_warn("Could not list or watch", bh_kv_s("kind", k->kind_name), bh_kv_s("err", text));
 }
 
-static void start_reflectors(struct bh_watcher *w)
+static struct bh_reflector *follow(struct bh_watcher *w, const struct bh_kind_info *k)
 {
     const struct bh_reflector_callbacks cb = {.on_event = bh_watcher_on_event,
                                               .on_synced = on_synced,
                                               .on_bad = bh_watcher_on_bad,
                                               .on_trouble = on_trouble,
                                               .arg = w};
+
+    return bh_reflector_new(w->loop, w->client, k, &cb);
+}
+
+/* A plugin somewhere reads the kind, or none does any more. */
+static void on_watch(void *arg, unsigned i, bool wanted)
+{
+    struct bh_watcher *w = arg;
+    const struct bh_kind_info *k = &w->feed.kinds[i].info;
+    struct bh_watch_kind *wk = &w->kinds[k->kind];
+
+    if (w->closing)
+        return;
+    bh_watcher_stats_kind(w, k);
+    bh_reflector_free(wk->reflector);
+    *wk = (struct bh_watch_kind){.reflector = wanted ? follow(w, k) : NULL, .before = wk->before};
+    bh_log_info(wanted ? "Watching a kind for plugins" : "No plugin reads a kind any more",
+                bh_kv_s("kind", k->kind_name), bh_kv_s("version", k->version));
+}
+
+static void start_reflectors(struct bh_watcher *w)
+{
     for (size_t i = 0; i < BH_KIND_COUNT; i++) {
         if (!bh_watcher_watches(w, (enum bh_kind)i))
             continue;
         w->watched++;
-        w->kinds[i].reflector = bh_reflector_new(w->loop, w->client, &bh_kinds[i], &cb);
+        w->kinds[i].reflector = follow(w, &bh_kinds[i]);
     }
 }
 
@@ -184,6 +230,22 @@ bool bh_watcher_healthy(void *arg)
 static bool is_ready(void *arg)
 {
     return bh_watcher_synced(arg);
+}
+
+/* What plugins read and the watcher may not: profiles of these plugins decide nothing. */
+static const char *forbidden(void *arg)
+{
+    const struct bh_watcher *w = arg;
+
+    for (unsigned i = 0; i < BH_CUSTOM_KINDS; i++)
+        if (w->feed.kinds[i].wanted && *w->feed.kinds[i].trouble)
+            return w->feed.kinds[i].trouble;
+    return NULL;
+}
+
+static bool plugins_see(void *arg)
+{
+    return !forbidden(arg);
 }
 
 /* Without room in /dev/shm no scheduler sees what is known here. */
@@ -307,6 +369,7 @@ static int open_feed(struct bh_watcher *w, const struct bh_watcher_options *o, s
     w->feed.incarnation = s.incarnation;
     w->feed.on_note = on_note;
     w->feed.on_raw = on_raw;
+    w->feed.on_watch = on_watch;
     w->feed.arg = w;
     return 0;
 }
@@ -368,6 +431,7 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
             {.name = "leaderElection", .ok = leader_healthy, .arg = w, .live = true, .ready = true},
             {.name = "synced", .ok = is_ready, .arg = w, .ready = true},
             {.name = "snapshot", .ok = is_shown, .arg = w, .ready = true},
+            {.name = "plugin-kinds", .ok = plugins_see, .arg = w, .ready = true, .why = forbidden},
             {.name = NULL},
         };
         rc = bh_probes_start(w->loop, o->metrics_address, o->runtime_dir, "watcher", w->metrics,
@@ -409,7 +473,7 @@ void bh_watcher_free(struct bh_watcher *w)
     if (!w)
         return;
     w->closing = true;
-    for (size_t i = 0; i < BH_KIND_COUNT; i++)
+    for (size_t i = 0; i < BH_KIND_ALL; i++)
         bh_reflector_free(w->kinds[i].reflector);
     bh_leader_free(w->leader);
     bh_api_client_free(w->client);

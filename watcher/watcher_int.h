@@ -23,7 +23,8 @@ struct bh_watch_kind { /* one watched kind */
     struct bh_reflector *reflector;
     bool synced, troubled;
     uint64_t trouble_logged_ns, bad_logged_ns;
-    uint64_t bad_unlogged; /* since the last line about one */
+    uint64_t bad_unlogged;            /* since the last line about one */
+    struct bh_reflector_stats before; /* of the kind's earlier reflectors */
 };
 struct bh_watcher {
     uv_loop_t *loop;
@@ -42,14 +43,14 @@ struct bh_watcher {
     struct bh_probes *probes;
     uv_prepare_t flush;
     uv_timer_t tick, later;
-    struct bh_watch_kind kinds[BH_KIND_COUNT];
+    struct bh_watch_kind kinds[BH_KIND_ALL]; /* those that plugins read: see feed.kinds */
     unsigned watched, kinds_synced;
     bool pod_groups; /* are watched */
     bool coscheduling;
     bool synced, failed, closing;
     unsigned open_handles;
     uint64_t last_tick_ns, events_since_tick;
-    uint64_t events, bad_objects[BH_KIND_COUNT], bound;
+    uint64_t events, bad_objects[BH_KIND_ALL], bound;
     struct bh_watcher_stats *stats;
 };
 static inline bool bh_watcher_watches(const struct bh_watcher *w, enum bh_kind k)
@@ -71,5 +72,7 @@ static inline bool bh_watcher_wants_raw(const struct bh_watcher *w, enum bh_kind
 void bh_watcher_heartbeat(struct bh_watcher *w); /* snapshot upkeep; at least four times a second */
 void bh_watcher_fail(struct bh_watcher *w, const char *what, const char *why);
 void bh_watcher_stats_init(struct bh_watcher *w);
+/* A kind that plugins read: its reflector is about to be another one, or none. */
+void bh_watcher_stats_kind(struct bh_watcher *w, const struct bh_kind_info *k);
 void bh_watcher_stats_fini(struct bh_watcher *w);
 #endif

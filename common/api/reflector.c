@@ -24,7 +24,8 @@
 #define HEALTHY_NS       (120 * NS_PER_S) /* as client-go: so long without trouble ends it */
 #define UNREACHABLE_NS   (2 * NS_PER_S)   /* waits of 2 to 4 s */
 #define ABSENT_RETRY_NS  (60 * NS_PER_S)
-#define COMPANY_MS       25 /* pods, of their watch; far less than creating one takes */
+#define CUSTOM_RETRY_NS  (5 * NS_PER_S) /* its definition may be applied after the plugin */
+#define COMPANY_MS       25             /* pods, of their watch; far less than creating one takes */
 #define OBJECT_FACTOR    64
 #define OBJECT_MIN_BYTES ((size_t)1 << 20)
 #define SAME_VERSION_MAX 3 /* broken streams from one version before a list is asked */
@@ -58,10 +59,11 @@ struct bh_reflector {
     bool again;        /* a list is wanted that delivers everything */
     bool repeating;    /* the running one does */
     bool synced, troubled, served, freed;
-    bool unreachable;  /* the last request did not even leave */
-    bool expired;      /* the running request ended with: version too old or too new */
-    bool expiring;     /* one did, and no watch lasted since */
-    enum verdict stop; /* why our own reader ended the stream */
+    const char *forbidden; /* verb */
+    bool unreachable;      /* the last request did not even leave */
+    bool expired;          /* the running request ended with: version too old or too new */
+    bool expiring;         /* one did, and no watch lasted since */
+    enum verdict stop;     /* why our own reader ended the stream */
     struct bh_err why;
     unsigned versions_tried; /* since one was there */
     unsigned broken, silent; /* streams in a row without progress */
@@ -70,6 +72,11 @@ struct bh_reflector {
     unsigned hurry; /* waits are divided by it */
     struct bh_reflector_stats stats;
 };
+
+static bool is_custom(const struct bh_reflector *r)
+{
+    return r->kind->kind >= BH_KIND_CUSTOM;
+}
 
 static void start_list(struct bh_reflector *r);
 static void start_watch(struct bh_reflector *r);
@@ -154,7 +161,10 @@ static const ProtobufCMessage *decode(struct bh_reflector *r, const void *p, siz
         if (rc == 0)
             r->raw = e.raw.p ? e.raw : (struct bh_str){"", 0};
     }
-    if (rc == 0)
+    if (rc == 0 && is_custom(r))
+        rc = r->raw.p ? bh_err_set(&err, -EINVAL, "it came as protobuf, which was not asked for")
+                      : bh_decode_custom(&r->arena, p, n, &m, &err);
+    else if (rc == 0)
         rc = r->raw.p ? bh_pb_unpack(&r->arena, r->kind->desc, r->raw.p, r->raw.n, &m, &err)
                       : bh_decode_object(&r->arena, r->kind->desc, p, n, &m, &err);
     if (rc < 0) {
@@ -294,24 +304,24 @@ static void start(struct bh_reflector *r, const char *path, uint64_t idle_ns,
                   void (*on_done)(void *, const struct bh_api_reply *))
 {
     const bool busy = r->watching && r->kind->kind == BH_KIND_POD;
+    const bool json = is_custom(r) || bh_api_client_json(r->client);
 
     r->stop = GO_ON;
     r->why.msg[0] = 0;
-    r->req = bh_api_start(
-        r->client,
-        &(struct bh_api_call){.method = "GET",
-                              .path = path,
-                              .accept = bh_api_client_json(r->client) ? "application/json" : ACCEPT,
-                              .extra_header = EXTRA,
-                              .idle_timeout_ns = idle_ns,
-                              .long_lived = true,
-                              .gzip = !r->watching,
-                              .company_ms = busy ? COMPANY_MS : 0,
-                              .retry_429_5xx = true,
-                              .on_head = on_head,
-                              .on_data = on_data,
-                              .on_done = on_done,
-                              .arg = r});
+    r->req =
+        bh_api_start(r->client, &(struct bh_api_call){.method = "GET",
+                                                      .path = path,
+                                                      .accept = json ? "application/json" : ACCEPT,
+                                                      .extra_header = is_custom(r) ? NULL : EXTRA,
+                                                      .idle_timeout_ns = idle_ns,
+                                                      .long_lived = true,
+                                                      .gzip = !r->watching,
+                                                      .company_ms = busy ? COMPANY_MS : 0,
+                                                      .retry_429_5xx = true,
+                                                      .on_head = on_head,
+                                                      .on_data = on_data,
+                                                      .on_done = on_done,
+                                                      .arg = r});
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */
@@ -382,7 +392,10 @@ static void page_complete(struct bh_reflector *r)
         r->repeating = false;
         if (relisted)
             r->stats.relists++;
-        trouble(r, NULL);
+        if (r->forbidden && bh_streq(r->forbidden, "list"))
+            r->forbidden = NULL;
+        if (!r->forbidden)
+            trouble(r, NULL);
         if (r->cb.on_synced)
             r->cb.on_synced(r->cb.arg, r->kind, relisted);
         if (r->again)
@@ -405,12 +418,38 @@ static unsigned versions_of(const struct bh_kind_info *k)
  * server. False: all have been tried since one was there; the first one is next. */
 static bool other_version(struct bh_reflector *r)
 {
+    if (is_custom(r))
+        return false;
     const struct bh_kind_info *first = &bh_kinds[r->kind->kind];
 
     if (!first->other)
         return false;
     r->kind = r->kind->other ? r->kind->other : first;
     return ++r->versions_tried % versions_of(first) != 0;
+}
+
+/* The server has no such kind: an old one, one with the group switched off, or the definition of a
+ * custom resource is missing. */
+static void absent(struct bh_reflector *r)
+{
+    const bool custom = is_custom(r), relist = r->synced && r->served;
+
+    r->again = r->repeating = false; /* there is nothing to repeat */
+    if (!r->synced || r->served) {   /* said once */
+        bh_refl_store_sweep(&r->store, deliver_gone, r);
+        r->synced = true;
+        r->served = false;
+        r->forbidden = NULL;
+        trouble(r, custom
+                       ? "the server does not have this kind: taken as empty, asked for every 5 s"
+                       : "the server does not have this kind: taken as empty, asked for once a "
+                         "minute");
+        if (r->cb.on_synced)
+            r->cb.on_synced(r->cb.arg, r->kind, relist);
+    }
+    if (custom) /* versions of another definition say nothing about the next one's */
+        r->rv[0] = r->floor_rv[0] = 0;
+    go_after(r, NEXT_LIST, custom ? CUSTOM_RETRY_NS : ABSENT_RETRY_NS);
 }
 
 static void on_list_done(void *arg, const struct bh_api_reply *reply)
@@ -437,22 +476,16 @@ static void on_list_done(void *arg, const struct bh_api_reply *reply)
     finished(r);
     if (reply->outcome == BH_API_OK && reply->code == 404 && other_version(r)) {
         relist(r, true, false);
-    } else if (reply->outcome == BH_API_OK && reply->code == 404 && *r->kind->group && !r->served) {
-        /* The kind does not exist on this server, an old one or one with the group switched off. */
-        r->again = r->repeating = false; /* there is nothing to repeat */
-        if (!r->synced) {                /* said once */
-            r->synced = true;
-            trouble(r,
-                    "the server does not have this kind: taken as empty, asked for once a minute");
-            if (r->cb.on_synced)
-                r->cb.on_synced(r->cb.arg, r->kind, false);
-        }
-        go_after(r, NEXT_LIST, ABSENT_RETRY_NS);
+    } else if (reply->outcome == BH_API_OK && reply->code == 404 &&
+               (is_custom(r) || (*r->kind->group && !r->served))) {
+        absent(r);
     } else if (is_expired(&st) || is_too_large(&st)) {
         /* A token that expires between pages would do so again: the list is too long for pages. */
         r->whole = r->cont != NULL;
         relist(r, true, !r->whole);
     } else {
+        if (reply->outcome == BH_API_OK && reply->code == 403)
+            r->forbidden = "list";
         trouble(r, r->why.msg);
         relist(r, false, true);
     }
@@ -545,6 +578,7 @@ static int on_watch_head(void *arg, int code, const char *content_type)
     struct bh_reflector *r = arg;
     (void)code;
     r->watch = bh_watch_reader_new(content_type, FRAME_MAX_BYTES, on_watch_event, r);
+    r->forbidden = NULL;
     trouble(r, NULL);
     return 0;
 }
@@ -638,6 +672,8 @@ static void on_watch_done(void *arg, const struct bh_api_reply *reply)
         if (reply->outcome == BH_API_OK)
             bh_decode_status(reply->body.p, reply->body.n, reply->code, &st);
         describe(r, "watch", reply, &st);
+        if (reply->outcome == BH_API_OK && reply->code == 403)
+            r->forbidden = "watch";
         trouble(r, r->why.msg);
         if (reply->outcome != BH_API_OK)
             connection_lost(r);
@@ -708,6 +744,11 @@ void bh_reflector_free(struct bh_reflector *r)
 bool bh_reflector_follows(const struct bh_reflector *r)
 {
     return r->synced && r->watch;
+}
+
+const char *bh_reflector_forbidden(const struct bh_reflector *r)
+{
+    return r->forbidden;
 }
 
 void bh_reflector_again(struct bh_reflector *r)

@@ -11,7 +11,8 @@
  * else; the reply's Content-Type decides. One undecodable object is reported (on_bad) and skipped,
  * never fatal. A kind with several versions
  * (bh_kind_info.other) is asked for in each of them until the server has one; the callbacks' kind is
- * that version. Deduplication: an object whose (uid, resourceVersion) was already delivered is not
+ * that version. Kinds that plugins read (BH_KIND_CUSTOM) are asked for as JSON; one that the server does
+ * not have (any more) is empty, and asked for every 5 s. Deduplication: an object whose (uid, resourceVersion) was already delivered is not
  * delivered again. A change of uid under one name is delivered as gone + object.
  * Upstream: client-go/tools/cache/reflector.go; differences: classic list+watch only (no
  * WatchList); the back-off starts over once a watch brought something, and waits for a server that
@@ -52,6 +53,8 @@ void bh_reflector_free(struct bh_reflector *r);
 /* Synced, and a watch is open: what happens now will be told at once. False between two watches and
  * while the server cannot be reached: what is known may be old by then. */
 bool bh_reflector_follows(const struct bh_reflector *r);
+/* The verb that the server refuses for want of rights ("list", "watch"), until that is over; NULL. */
+const char *bh_reflector_forbidden(const struct bh_reflector *r);
 /* Lists once more and delivers every object, also those that did not change (as MODIFIED): for a
  * consumer that wants more of them than before. Until then bh_reflector_repeats() is true;
  * on_synced of the list finds it false. */

@@ -31,7 +31,7 @@ static const char *check_change(const Berth__ObjectChange *c)
     if (!c->has_op || (int)c->op < BERTH__CHANGE_OP__CHANGE_ADDED ||
         (int)c->op > BERTH__CHANGE_OP__CHANGE_BOUND)
         return "feed_batch: change without a known op";
-    if (!c->has_kind || c->kind >= BH_KIND_COUNT)
+    if (!c->has_kind || c->kind >= BH_KIND_ALL)
         return "feed_batch: change of an unknown kind";
     if (!id_ok(c->name, true) || !id_ok(c->namespace_, false) || !id_ok(c->uid, false) ||
         !id_ok(c->resource_version, false))
@@ -200,8 +200,35 @@ static const char *check_results(const Berth__ResultBatch *b)
     return NULL;
 }
 
+static const char *check_watch(Berth__WatchKind *const *w, size_t n)
+{
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (w[i]->kind < BH_KIND_CUSTOM || w[i]->kind >= BH_KIND_ALL || seen >> w[i]->kind & 1)
+            return "feed_hello: watch with a number that is none, or comes twice";
+        if (!id_ok(w[i]->group, false) || !id_ok(w[i]->version, true) ||
+            !id_ok(w[i]->resource, true) ||
+            bh_kind_custom_why(w[i]->group ? w[i]->group : "", w[i]->version, w[i]->resource))
+            return "feed_hello: watch of something that is no kind";
+        seen |= UINT64_C(1) << w[i]->kind;
+    }
+    return NULL;
+}
+
+static const char *check_watch_state(const Berth__WatchState *s)
+{
+    if (s->kind < BH_KIND_CUSTOM || s->kind >= BH_KIND_ALL)
+        return "feed_batch: state of an unknown kind";
+    return text_ok(s->trouble) ? NULL : "feed_batch: oversized text";
+}
+
 static const char *check_feed_hello(const Berth__FeedHello *h)
 {
+    const char *why = check_watch(h->watch, h->n_watch);
+
+    if (why)
+        return why;
     if (!h->has_epoch)
         return "feed_hello: no epoch";
     if (h->raw >> 2)
@@ -270,6 +297,13 @@ const char *bh_bus_validate(const Berth__Envelope *e)
             return "feed_batch: no seq";
         if (b->n_change > BH_BUS_BATCH_ITEMS)
             return "feed_batch: too many changes";
+        if (b->n_watch > BH_CUSTOM_KINDS)
+            return "feed_batch: too many states of kinds";
+        for (size_t i = 0; i < b->n_watch; i++) {
+            const char *why = check_watch_state(b->watch[i]);
+            if (why)
+                return why;
+        }
         for (size_t i = 0; i < b->n_change; i++) {
             const char *why = check_change(b->change[i]);
             if (why)

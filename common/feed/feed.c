@@ -14,6 +14,7 @@
 
 void bh_feed_ask_again(struct bh_feed *f)
 {
+    Berth__WatchKind watch[BH_CUSTOM_KINDS], *list[BH_CUSTOM_KINDS];
     Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
 
@@ -23,6 +24,18 @@ void bh_feed_ask_again(struct bh_feed *f)
     h.has_observer = h.observer = f->o.observer;
     h.has_raw = true;
     h.raw = f->o.raw;
+    for (size_t i = 0; i < f->o.n_watch; i++) {
+        const struct bh_kind_info *k = f->o.watch[i];
+        berth__watch_kind__init(&watch[i]);
+        watch[i].has_kind = true;
+        watch[i].kind = (uint32_t)k->kind;
+        watch[i].group = (char *)(uintptr_t)k->group;
+        watch[i].version = (char *)(uintptr_t)k->version;
+        watch[i].resource = (char *)(uintptr_t)k->plural;
+        list[i] = &watch[i];
+    }
+    h.n_watch = f->o.n_watch;
+    h.watch = list;
     e.feed_hello = &h;
     f->begun = f->synced = false;
     f->hello_sent_ns = bh_mono_ns();
@@ -80,6 +93,8 @@ static void on_batch(struct bh_feed *f, const Berth__FeedBatch *b)
     }
     for (size_t i = 0; i < b->n_change; i++)
         f->o.change(f->o.arg, b->change[i]);
+    for (size_t i = 0; i < b->n_watch && f->o.state; i++)
+        f->o.state(f->o.arg, b->watch[i]);
     f->seq = b->seq;
     bool completes = b->synced && !f->synced;
     if (completes) {

@@ -13,6 +13,7 @@
 #define BH_FEED_H
 
 #include "common/bus/bus.h"
+#include "common/k8s/kinds.h"
 
 struct bh_feed_options {
     const char *runtime_dir;
@@ -21,9 +22,14 @@ struct bh_feed_options {
     bool observer;                    /* counts for nothing at the watcher */
     char name;                        /* first letter of our name on the bus */
     uint32_t raw;                     /* kinds wanted whole: bits 1 << enum Berth__RawKind */
+    /* Kinds that plugins read (kinds.h), by our numbers; as long as the feed. */
+    const struct bh_kind_info *const *watch;
+    size_t n_watch; /* BH_CUSTOM_KINDS at most */
     /* What the owner wants to hear; none of them may call back into the feed. */
     void (*begin)(void *arg); /* a new feed: its initial state follows */
     void (*change)(void *arg, const Berth__ObjectChange *c);
+    /* Of a kind of watch: whether it may be decided by. Before complete. NULL: without watch. */
+    void (*state)(void *arg, const Berth__WatchState *s);
     void (*complete)(void *arg); /* the initial state is complete: what was not named is gone */
     void *arg;
 };

@@ -73,7 +73,11 @@ static void serve_probe(const struct bh_probes *p, struct bh_http_req *r, enum p
 
     for (size_t i = 0; (c = check_at(p, probe, i)); i++) {
         bool passed = c->ok(c->arg);
-        bh_buf_addf(&out, passed ? "[+]%s ok\n" : "[-]%s failed: reason withheld\n", c->name);
+        const char *why = !passed && c->why ? c->why(c->arg) : NULL;
+        if (passed)
+            bh_buf_addf(&out, "[+]%s ok\n", c->name);
+        else
+            bh_buf_addf(&out, "[-]%s failed: %s\n", c->name, why ? why : "reason withheld");
         ok = ok && passed;
     }
     bh_buf_addf(&out, "%s check %s\n", probe_names[probe], ok ? "passed" : "failed");

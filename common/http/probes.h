@@ -25,6 +25,9 @@ struct bh_probe_check {
     void *arg;
     bool live;  /* part of /livez and /healthz */
     bool ready; /* part of /readyz */
+    /* What to say while it is not ok instead of "reason withheld": nothing that is a secret; may be
+     * NULL. */
+    const char *(*why)(void *arg);
 };
 struct bh_probes;
 /* checks: array copied; ends with name NULL. */

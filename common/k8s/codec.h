@@ -53,6 +53,10 @@ void bh_envelope_write(struct bh_buf *out, const char *api_version, const char *
 int bh_decode_object(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p,
                      size_t n, ProtobufCMessage **ret_m, struct bh_err *err);
 
+/* A K8s__CustomObject from the JSON of any object; its metadata must be as that of all kinds. */
+int bh_decode_custom(struct bh_arena *a, const void *p, size_t n, ProtobufCMessage **ret_m,
+                     struct bh_err *err);
+
 /* JSON tree -> message. -EINVAL with the place and what is wrong there. Unknown members are ignored; *ret_dropped (may be NULL) counts members that
  * the schema does not hold, so that a server knows whether protobuf would lose something. */
 int bh_json_to_pb(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const struct bh_json *v,

@@ -7,6 +7,9 @@
  */
 #include "common/k8s/kinds.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -85,6 +88,98 @@ const struct bh_kind_info *bh_kind_find(const char *api_version, const char *kin
                 strlen(k->group) == n_group && memcmp(k->group, api_version, n_group) == 0)
                 return k;
     return NULL;
+}
+
+/* ---- kinds that plugins read ----------------------------------------------------------------- */
+
+#define NAME_MAX_BYTES 253u
+
+static struct {
+    pthread_mutex_t lock;
+    atomic_uint n; /* grows only, behind what it counts */
+    struct bh_kind_info kind[BH_CUSTOM_KINDS];
+} declared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Small letters, digits and -; with dots: words of that, one dot between. */
+static bool is_dns(const char *s, bool dots)
+{
+    size_t n = strlen(s);
+
+    for (size_t i = 0; i < n; i++) {
+        bool word = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= '0' && s[i] <= '9');
+        bool inside = i && i + 1 < n && s[i - 1] != '.' && s[i + 1] != '.';
+        if (!word && !(inside && (s[i] == '-' || (dots && s[i] == '.'))))
+            return false;
+    }
+    return n && n <= NAME_MAX_BYTES;
+}
+
+const char *bh_kind_custom_why(const char *group, const char *version, const char *resource)
+{
+    if (*group && !is_dns(group, true))
+        return "group: a DNS name in small letters is needed, or nothing for the core group";
+    if (!is_dns(version, false))
+        return "version: a name like v1 is needed";
+    if (!is_dns(resource, false))
+        return "resource: the plural of the kind in small letters is needed";
+    return NULL;
+}
+
+void bh_kind_custom(struct bh_kind_info *ret, unsigned number, const char *group,
+                    const char *version, const char *resource)
+{
+    *ret = (struct bh_kind_info){
+        .kind = (enum bh_kind)(BH_KIND_CUSTOM + number),
+        .group = bh_strdup(group),
+        .version = bh_strdup(version),
+        .kind_name = bh_asprintf("%s%s%s", resource, *group ? "." : "", group),
+        .plural = bh_strdup(resource),
+        /* As upstream names events of such kinds. */
+        .event_resource = bh_asprintf("%s.%s%s%s", resource, version, *group ? "." : "", group),
+        .desc = &k8s__custom_object__descriptor};
+}
+
+void bh_kind_custom_fini(struct bh_kind_info *k)
+{
+    free((void *)(uintptr_t)k->group);
+    free((void *)(uintptr_t)k->version);
+    free((void *)(uintptr_t)k->kind_name);
+    free((void *)(uintptr_t)k->plural);
+    free((void *)(uintptr_t)k->event_resource);
+}
+
+int bh_kind_declare(const char *group, const char *version, const char *resource, enum bh_kind *ret,
+                    struct bh_err *err)
+{
+    const char *why = bh_kind_custom_why(group, version, resource);
+    unsigned i = 0;
+    int rc = 0;
+
+    if (why)
+        return bh_err_set(err, -EINVAL, "%s", why);
+    pthread_mutex_lock(&declared.lock);
+    for (; i < declared.n; i++)
+        if (bh_streq(declared.kind[i].group, group) &&
+            bh_streq(declared.kind[i].version, version) &&
+            bh_streq(declared.kind[i].plural, resource))
+            break;
+    if (i == BH_CUSTOM_KINDS) {
+        rc = bh_err_set(err, -ENOSPC, "plugins of one process read at most %u kinds of objects",
+                        BH_CUSTOM_KINDS);
+    } else if (i == declared.n) {
+        bh_kind_custom(&declared.kind[i], i, group, version, resource);
+        declared.n++;
+    }
+    pthread_mutex_unlock(&declared.lock);
+    *ret = (enum bh_kind)(BH_KIND_CUSTOM + i);
+    return rc;
+}
+
+const struct bh_kind_info *bh_kind_of(unsigned kind)
+{
+    if (kind < BH_KIND_COUNT)
+        return &bh_kinds[kind];
+    return kind - BH_KIND_CUSTOM < declared.n ? &declared.kind[kind - BH_KIND_CUSTOM] : NULL;
 }
 
 void bh_kind_path(const struct bh_kind_info *k, const char *ns, char *out, size_t n)

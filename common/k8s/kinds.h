@@ -5,6 +5,9 @@
  * Objects in memory are the protobuf-c structs generated from proto/kubernetes/kubernetes.proto
  * (package k8s: K8s__Pod, K8s__Node, ...): upstream's field numbers and JSON names, trimmed to what
  * Berth reads and writes. One type per kind whatever the wire format was (codec.h).
+ *
+ * Besides, plugins read objects of kinds that are told at run time, custom resources mostly: numbers
+ * from BH_KIND_CUSTOM on. All of those have one type, K8s__CustomObject: metadata, and the whole as JSON.
  */
 #ifndef BH_KINDS_H
 #define BH_KINDS_H
@@ -35,8 +38,11 @@ enum bh_kind {
     BH_KIND_DEVICECLASS,
     BH_KIND_PODGROUP,
     BH_KIND_COSCHEDULING_PODGROUP, /* scheduling.x-k8s.io: a custom resource, in JSON only */
-    BH_KIND_COUNT
+    BH_KIND_COUNT,
+    BH_KIND_CUSTOM = BH_KIND_COUNT /* and the numbers behind it */
 };
+#define BH_CUSTOM_KINDS 16u
+#define BH_KIND_ALL     (BH_KIND_COUNT + BH_CUSTOM_KINDS)
 
 struct bh_kind_info {
     enum bh_kind kind;
@@ -57,6 +63,20 @@ extern const struct bh_kind_info bh_kinds[BH_KIND_COUNT];
 const struct bh_kind_info *bh_kind_find(const char *api_version, const char *kind_name);
 /* Writes "/api/v1/pods" or "/apis/apps/v1/replicasets"; ns NULL = all namespaces. */
 void bh_kind_path(const struct bh_kind_info *k, const char *ns, char *out, size_t n);
+
+/* Of a group, a version and a resource ("berth.dev", "v1alpha1", "maintenancewindows") as they stand
+ * in a request's path. What is wrong with them, NULL = nothing. */
+const char *bh_kind_custom_why(const char *group, const char *version, const char *resource);
+/* Describes such a kind; texts are on the heap and belong to ret. */
+void bh_kind_custom(struct bh_kind_info *ret, unsigned number, const char *group,
+                    const char *version, const char *resource);
+void bh_kind_custom_fini(struct bh_kind_info *k); /* also of one that was never filled */
+/* The number that this process knows it by, from now on: the same each time. Any thread. -EINVAL: no
+ * such names; -ENOSPC: more than BH_CUSTOM_KINDS. */
+int bh_kind_declare(const char *group, const char *version, const char *resource, enum bh_kind *ret,
+                    struct bh_err *err);
+/* Of every kind, declared ones included; NULL: not declared. */
+const struct bh_kind_info *bh_kind_of(unsigned kind);
 
 /* metadata of any kind's message (all have it as field 1); NULL when absent. */
 struct K8s__ObjectMeta;

@@ -98,7 +98,7 @@ static void unlink_object(struct bh_objects *o, enum bh_kind kind, struct bh_obj
 
 void bh_objects_fini(struct bh_objects *o)
 {
-    for (unsigned k = 0; k < BH_KIND_COUNT; k++) {
+    for (unsigned k = 0; k < BH_KIND_ALL; k++) {
         for (struct bh_object *ob = o->first[k], *next; ob; ob = next) {
             next = ob->next;
             bh_object_free(ob);
@@ -207,6 +207,25 @@ void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns,
 
 /* ---- what the API server tells ---- */
 
+static int decode(struct bh_object *ob, enum bh_kind kind, const void *p, size_t n,
+                  struct bh_err *err)
+{
+    const struct bh_kind_info *k = bh_kind_of(kind);
+    struct bh_json *v = NULL;
+
+    if (!k)
+        return bh_err_set(err, -EINVAL, "an object of a kind that no plugin reads");
+    int rc = bh_pb_unpack(&ob->arena, k->desc, p, n, &ob->told, err);
+    if (rc == 0 && kind >= BH_KIND_CUSTOM) {
+        const K8s__CustomObject *o = (const void *)ob->told;
+        rc = bh_json_parse(&ob->arena, (const char *)o->json.data, o->json.len, 0, &v, err);
+        if (rc == 0 && (!o->metadata || v->type != BH_JSON_OBJECT))
+            rc = bh_err_set(err, -EINVAL, "no object, or one without metadata");
+    }
+    ob->json = v;
+    return rc;
+}
+
 int bh_objects_replace(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
                        const void *p, size_t n, struct bh_object **ret_old, struct bh_err *err)
 {
@@ -219,7 +238,7 @@ int bh_objects_replace(struct bh_objects *o, enum bh_kind kind, const char *ns, 
     if (p) {
         ob = bh_calloc(1, sizeof *ob);
         bh_arena_init(&ob->arena, DECODED_MAX(n));
-        int rc = bh_pb_unpack(&ob->arena, bh_kinds[kind].desc, p, n, &ob->told, err);
+        int rc = decode(ob, kind, p, n, err);
         if (rc < 0) {
             bh_object_free(ob);
             return rc;
@@ -261,12 +280,18 @@ int bh_objects_put(struct bh_objects *o, enum bh_kind kind, const char *ns, cons
 
 void bh_objects_sweep(struct bh_objects *o)
 {
-    for (unsigned k = 0; k < BH_KIND_COUNT; k++)
+    for (unsigned k = 0; k < BH_KIND_ALL; k++)
         for (struct bh_object *ob = o->first[k], *next; ob; ob = next) {
             next = ob->next;
             if (ob->feed != o->feed)
                 (void)bh_objects_put(o, (enum bh_kind)k, ob->ns, ob->name, NULL, 0, NULL);
         }
+}
+
+const struct bh_object *bh_objects_find(const struct bh_objects *o, enum bh_kind kind,
+                                        const char *ns, const char *name)
+{
+    return find_object(o, kind, ns, name);
 }
 
 const ProtobufCMessage *bh_objects_get(const struct bh_objects *o, enum bh_kind kind,

@@ -22,6 +22,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/map.h"
+#include "common/data/json.h"
 #include "common/k8s/kinds.h"
 
 struct bh_assumed { /* a version in memory of its own */
@@ -34,6 +35,7 @@ struct bh_object {
     ProtobufCMessage *msg;         /* what counts: the assumed version while there is one */
     ProtobufCMessage *told;        /* as the API server told it last; NULL: not yet */
     struct bh_assumed *assumed;    /* NULL: nothing is */
+    const struct bh_json *json;    /* of kinds that plugins read: the whole; in arena */
     void *derived;                 /* what a plugin made of told, in arena; NULL = nothing yet */
     uint64_t feed;                 /* of struct bh_objects when it was last put */
     uint64_t pos;                  /* of its last change in the change log */
@@ -45,9 +47,12 @@ struct bh_object_entry {
     uint64_t key; /* bh_object_key(); two objects may share one, so it only says what to look at */
 };
 struct bh_objects {
-    struct bh_map by_name[BH_KIND_COUNT]; /* "ns/name" -> struct bh_object * */
-    struct bh_object *first[BH_KIND_COUNT];
-    uint64_t version[BH_KIND_COUNT];
+    struct bh_map by_name[BH_KIND_ALL]; /* "ns/name" -> struct bh_object * */
+    struct bh_object *first[BH_KIND_ALL];
+    uint64_t version[BH_KIND_ALL];
+    /* Bits 1 << kind: of those that plugins read what is not known as a whole, and why ("" = not yet). */
+    uint64_t unknown;
+    char why_unknown[BH_CUSTOM_KINDS][160];
     /* A reader at position p has seen every change before p. One that is behind log_begin starts
      * anew. */
     struct bh_object_entry *log;
@@ -64,6 +69,8 @@ int bh_objects_replace(struct bh_objects *o, enum bh_kind kind, const char *ns, 
 void bh_object_free(struct bh_object *ob);
 /* Deletes what was not put since feed was raised. */
 void bh_objects_sweep(struct bh_objects *o);
+const struct bh_object *bh_objects_find(const struct bh_objects *o, enum bh_kind kind,
+                                        const char *ns, const char *name);
 /* What counts. */
 const ProtobufCMessage *bh_objects_get(const struct bh_objects *o, enum bh_kind kind,
                                        const char *ns, const char *name);

@@ -152,11 +152,11 @@ static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
 static int start(struct bh_sched_daemon *d, struct bh_err *err)
 {
     const struct bh_probe_check checks[] = {
-        {"ping", check_live, d, true, true},
-        {"snapshot", check_snapshot, d, false, true},
-        {"sched-handler-sync", check_feed, d, false, true},
-        {"binders", check_binders, d, false, true},
-        {"plugins", check_plugins, d, false, true},
+        {"ping", check_live, d, true, true, NULL},
+        {"snapshot", check_snapshot, d, false, true, NULL},
+        {"sched-handler-sync", check_feed, d, false, true, NULL},
+        {"binders", check_binders, d, false, true, NULL},
+        {"plugins", check_plugins, d, false, true, NULL},
         {0},
     };
     struct bh_engine_options eo = {.config = d->o.config,

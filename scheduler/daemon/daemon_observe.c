@@ -168,7 +168,7 @@ void bh_sched_count_event(struct bh_sched_daemon *d, const struct bh_cluster_eve
     uint32_t kind = (uint32_t)ev->resource, action;
     char label[96];
 
-    if (ev->resource == BH_EV_OBJECT && !bh_kinds[ev->kind].event_resource)
+    if (ev->resource == BH_EV_OBJECT && !bh_kind_of(ev->kind)->event_resource)
         return; /* no event of upstream's */
     if (ev->resource == BH_EV_OBJECT)
         kind += (uint32_t)ev->kind;

@@ -144,6 +144,14 @@ static void on_begin(void *arg)
     d->audit.generation++;
 }
 
+/* Its pods were errors until now, most of them. */
+static void on_kind_known(void *arg)
+{
+    struct bh_sched_daemon *d = arg;
+
+    bh_queue_wake_all(d->queue, bh_sched_now(d));
+}
+
 static bool not_pending(void *arg BH_UNUSED, const struct bh_work *w)
 {
     return !w->pod->queued;
@@ -172,6 +180,7 @@ struct bh_intake_callbacks bh_sched_feed_callbacks(struct bh_sched_daemon *d)
     return (struct bh_intake_callbacks){.event = on_event,
                                         .rebuilt = on_rebuilt,
                                         .begin = on_begin,
+                                        .kind_known = on_kind_known,
                                         .complete = on_complete,
                                         .pending = on_pending,
                                         .deleted = on_deleted,

@@ -271,12 +271,12 @@ static void apply_object(struct bh_intake *in, const Berth__ObjectChange *c)
                                             : added ? BH_EV_ADD
                                                     : BH_EV_UPDATE};
 
-    if (c->op == BERTH__CHANGE_OP__CHANGE_BOUND)
-        return; /* only pods are bound */
+    if (c->op == BERTH__CHANGE_OP__CHANGE_BOUND || !bh_kind_of(c->kind))
+        return; /* only pods are bound; nobody here asked for the kind */
     if (bh_engine_put_object_event(in->engine, &ev, c->namespace_, c->name,
                                    gone ? NULL : c->object.data, c->object.len, &err) < 0)
         bh_log_error("Skipping an object that cannot be read",
-                     bh_kv_s("kind", bh_kinds[c->kind].kind_name), bh_kv_s("name", c->name),
+                     bh_kv_s("kind", bh_kind_of(c->kind)->kind_name), bh_kv_s("name", c->name),
                      bh_kv_s("err", err.msg));
     else if (!c->in_list && in->cb.event)
         in->cb.event(in->cb.arg, &ev);
@@ -331,6 +331,15 @@ static void on_begin(void *arg)
     bh_engine_objects_begin(in->engine);
 }
 
+static void on_state(void *arg, const Berth__WatchState *s)
+{
+    struct bh_intake *in = arg;
+
+    bh_engine_kind_state(in->engine, (enum bh_kind)s->kind, s->usable, s->trouble);
+    if (in->cb.kind_known && s->usable)
+        in->cb.kind_known(in->cb.arg);
+}
+
 static void on_complete(void *arg)
 {
     struct bh_intake *in = arg;
@@ -351,6 +360,8 @@ void bh_intake_tick(struct bh_intake *in)
 int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, struct bh_err *err)
 {
     const unsigned needs = bh_engine_raw_needs(o->engine);
+
+    memset(in, 0, sizeof(*in));
     const struct bh_feed_options feed = {
         .runtime_dir = o->runtime_dir,
         .users = o->users,
@@ -361,11 +372,17 @@ int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, stru
                (needs & BH_EXT_NEED_ASSIGNED ? 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS : 0),
         .begin = on_begin,
         .change = on_change,
+        .watch = in->kinds,
+        .n_watch = bh_engine_kinds(o->engine, in->kinds),
+        .state = on_state,
         .complete = on_complete,
         .arg = in};
 
-    *in =
-        (struct bh_intake){.engine = o->engine, .symtab = bh_engine_symtab(o->engine), .cb = o->cb};
+    in->engine = o->engine;
+    in->symtab = bh_engine_symtab(o->engine);
+    in->cb = o->cb;
+    for (size_t i = 0; i < feed.n_watch; i++)
+        bh_engine_kind_state(o->engine, in->kinds[i]->kind, false, NULL);
     bh_arena_init(&in->object_arena, OBJECT_MAX_BYTES);
     in->reader = bh_snap_reader_new(o->runtime_dir, in->symtab);
     return bh_feed_open(&in->feed, &feed, err);

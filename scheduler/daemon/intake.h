@@ -33,9 +33,10 @@ struct bh_intake_callbacks {
     /* Something changed that plugins may care about; the engine has it already (a node's deletion:
      * not yet, as upstream). Silent for what a rebuild or the feed's initial state delivers. */
     void (*event)(void *arg, const struct bh_cluster_event *ev);
-    void (*rebuilt)(void *arg);  /* the snapshot is complete (again) */
-    void (*begin)(void *arg);    /* a new feed: its initial state follows */
-    void (*complete)(void *arg); /* the initial state is complete: what was not named is gone */
+    void (*rebuilt)(void *arg);    /* the snapshot is complete (again) */
+    void (*begin)(void *arg);      /* a new feed: its initial state follows */
+    void (*kind_known)(void *arg); /* a kind that plugins read may be decided by (again) */
+    void (*complete)(void *arg);   /* the initial state is complete: what was not named is gone */
     void (*assigned)(void *arg, const struct bh_pod_rec *pod, const struct bh_shape_rec *shape);
     void (*pending)(void *arg, const struct bh_intake_pod *p); /* new or changed */
     void (*deleted)(void *arg, const char *uid);               /* a pending pod is gone */
@@ -47,7 +48,8 @@ struct bh_intake {
     struct bh_symtab *symtab; /* the engine's */
     struct bh_intake_callbacks cb;
     struct bh_feed feed;
-    struct bh_arena object_arena; /* one decoded object at a time */
+    const struct bh_kind_info *kinds[BH_CUSTOM_KINDS]; /* that plugins read */
+    struct bh_arena object_arena;                      /* one decoded object at a time */
 
     struct bh_snap_reader *reader;
     bool snapshot_ready;   /* attached, and what was delivered is consistent */

@@ -14,7 +14,7 @@
 
 #define BH_RESULTS       3u /* scheduled, unschedulable, error */
 #define BH_EVENT_ACTIONS 14u
-#define BH_EVENT_KINDS   (BH_KIND_COUNT + 3u) /* assigned pods, pending pods, nodes, objects */
+#define BH_EVENT_KINDS   (BH_KIND_ALL + 3u) /* assigned pods, pending pods, nodes, objects */
 #define BH_INCOMING_KEPT 32u
 #define BH_PLUGIN_KEPT   256u
 

@@ -261,6 +261,21 @@ static const struct bh_decision *refuse(struct bh_engine *e, const char *reason,
     return &e->decision;
 }
 
+/* What a plugin reads is not known: no answer of its would be worth anything. */
+static const struct bh_decision *refuse_blind(struct bh_engine *e, const struct bh_framework *fw)
+{
+    const uint64_t unknown = e->objects.unknown;
+    uint32_t i = 0;
+
+    while (!(fw->plugins[i].plugin->kinds & unknown))
+        i++;
+    const struct bh_plugin *p = fw->plugins[i].plugin;
+    unsigned kind = (unsigned)__builtin_ctzll(p->kinds & unknown);
+    return refuse(e, "SchedulerError",
+                  bh_arena_printf(&e->arena, "plugin \"%s\" reads what is not known: %s", p->name,
+                                  e->objects.why_unknown[kind - BH_KIND_CUSTOM]));
+}
+
 /* Draws once per cycle with more than one best. */
 static uint32_t draw(struct bh_engine *e, uint32_t n_best)
 {
@@ -332,6 +347,8 @@ static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pen
     e->stats.cycles++;
     if (!prof)
         return refuse(e, "SchedulerError", "no profile of the pod's scheduler name");
+    if (bh_unlikely(prof->fw->kinds & e->objects.unknown))
+        return refuse_blind(e, prof->fw);
     if (!e->cache.n_nodes)
         return refuse(e, "Unschedulable", "no nodes available to schedule pods");
     prof->cycles += bh_counts(flags);

@@ -97,6 +97,12 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
 void bh_engine_objects_begin(struct bh_engine *e);
 void bh_engine_objects_end(struct bh_engine *e);
 
+/* Kinds that plugins of some profile read (bh_kind_declare); returns how many. */
+size_t bh_engine_kinds(const struct bh_engine *e, const struct bh_kind_info *ret[BH_CUSTOM_KINDS]);
+/* Whether all objects of such a kind are known; they are taken to be until somebody says otherwise.
+ * Profiles whose plugins read a kind that is not known decide nothing. why: NULL = not yet. */
+void bh_engine_kind_state(struct bh_engine *e, enum bh_kind kind, bool known, const char *why);
+
 /* ---- extenders ----------------------------------------------------------------------------------
  * The configuration's HTTP extenders are asked inside of bh_engine_schedule(), which waits for them
  * (extender/extender.h). They want to see API objects as a whole, which records are not: */

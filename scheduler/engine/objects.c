@@ -148,6 +148,36 @@ static uint32_t changes(enum bh_kind kind, const void *old, const void *neu)
     }
 }
 
+size_t bh_engine_kinds(const struct bh_engine *e, const struct bh_kind_info *ret[BH_CUSTOM_KINDS])
+{
+    uint64_t kinds = 0;
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < e->n_profiles; i++)
+        kinds |= e->profile[i].fw->kinds;
+    for (; kinds; kinds &= kinds - 1)
+        ret[n++] = bh_kind_of((unsigned)__builtin_ctzll(kinds));
+    return n;
+}
+
+void bh_engine_kind_state(struct bh_engine *e, enum bh_kind kind, bool known, const char *why)
+{
+    struct bh_objects *o = &e->objects;
+    const struct bh_kind_info *k = kind >= BH_KIND_CUSTOM ? bh_kind_of(kind) : NULL;
+
+    if (!k)
+        return;
+    if (known)
+        o->unknown &= ~(UINT64_C(1) << kind);
+    else
+        o->unknown |= UINT64_C(1) << kind;
+    if (why && *why)
+        snprintf(o->why_unknown[kind - BH_KIND_CUSTOM], sizeof o->why_unknown[0], "%s", why);
+    else
+        snprintf(o->why_unknown[kind - BH_KIND_CUSTOM], sizeof o->why_unknown[0],
+                 "%s is not listed yet", k->kind_name);
+}
+
 int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev, const char *ns,
                                const char *name, const void *object, size_t n, struct bh_err *err)
 {

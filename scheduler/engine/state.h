@@ -124,6 +124,7 @@ struct bh_engine {
     uint32_t *rows, *rows2, *rows3, *stamp;
     uint32_t stamp_now;
     int64_t *values, *values2, *values3;
+    int64_t now_ns;    /* of the fast path's last cycle: kept results ask epoch() at that moment */
     bool no_cells;     /* BH_FAST_SCAN is under way */
     uint32_t *by_name; /* live rows, for first choices */
     uint64_t by_name_membership;

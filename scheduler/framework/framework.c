@@ -92,6 +92,7 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
             (bh_framework_runs(fw, BH_POINT_FILTER, i) || bh_framework_runs(fw, BH_POINT_SCORE, i));
         in->no_pre_score = in->plugin->pre_score && bh_framework_runs(fw, BH_POINT_SCORE, i) &&
                            !bh_framework_runs(fw, BH_POINT_PRE_SCORE, i);
+        fw->kinds |= in->plugin->kinds;
         if (bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) && in->plugin->change_pod)
             fw->extending |= (uint64_t)1 << i;
         if (bh_framework_runs(fw, BH_POINT_FILTER, i) &&

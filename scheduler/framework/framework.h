@@ -53,6 +53,7 @@ struct bh_framework {
     uint64_t looking;   /* plugins at Filter without BH_PLUGIN_READS_SUMS */
     bool pre_binds;     /* some plugin at PreBind is there for pods without claims, too */
     const struct bh_engine_observer *observer; /* NULL: nothing is timed */
+    uint64_t kinds;                            /* that its plugins read, see struct bh_plugin */
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
 };
 /* Each plugin that the profile runs at a point, in order: i is its index. */

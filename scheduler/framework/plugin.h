@@ -372,6 +372,9 @@ struct bh_plugin {
      * them. */
     uint64_t (*epoch)(struct bh_call *c);
     bool scores_alone; /* score_rows asks score for each row: it is no batch form */
+    /* Kinds from BH_KIND_CUSTOM on that it reads, bits 1 << kind: without all of their objects
+     * nothing is decided. */
+    uint64_t kinds;
 };
 /* Every plugin there is: plugins/registry.c lists them, the framework only looks them up.
  * bh_plugins: in the order of the default profile, then the others; NULL ends. */

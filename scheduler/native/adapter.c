@@ -19,9 +19,11 @@
 
 #define REASON_MAX  1024u /* bytes of a reason */
 #define NAMES_MAX   (1u << 20)
-#define READS_ALL   63u
-#define READS_KEPT  (BERTH_READS_NODE | BERTH_READS_SUMS | BERTH_READS_PODS)
+#define READS_ALL   127u
+#define READS_NODES (BERTH_READS_NODE | BERTH_READS_SUMS | BERTH_READS_PODS)
+#define READS_KEPT  (READS_NODES | BERTH_READS_OBJECTS)
 #define KNOWN_FLAGS 0u
+#define MINOR_0     offsetof(struct berth_plugin, kinds) /* what a plugin of ABI 1.0 has */
 #define BIT(code)   (1u << (code))
 
 /* What may be returned; Error always may. */
@@ -168,6 +170,23 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
     return verdict(in, code, REJECTIONS, &why);
 }
 
+/* What a change of an object is about. */
+static void changed_object(const struct bh_native *in, const struct bh_hint_call *h,
+                           struct berth_change *ret)
+{
+    const struct bh_cluster_event *ev = h->ev;
+    struct bh_str ns = bh_sym_str(h->tab, ev->object_namespace);
+    struct bh_str name = bh_sym_str(h->tab, ev->object_name);
+
+    for (uint32_t i = 0; i < in->of->p.n_kinds; i++)
+        if (in->of->kind[i] == ev->kind)
+            ret->on = BERTH_ON_KIND(i);
+    ret->object_namespace = (struct berth_str){ns.p, ns.n};
+    ret->object_name = (struct berth_str){name.p, name.n};
+    ret->object = (const struct berth_object *)(const void *)bh_objects_find(h->objects, ev->kind,
+                                                                             ns.p, name.p);
+}
+
 static enum bh_hint hint(const struct bh_hint_call *h)
 {
     struct bh_native *in = (struct bh_native *)(uintptr_t)h->args;
@@ -190,7 +209,7 @@ static enum bh_hint hint(const struct bh_hint_call *h)
                         .objects = h->objects,
                         .args = h->args,
                         .pod = &pod};
-    const struct berth_change change = {
+    struct berth_change change = {
         .size = sizeof change,
         .on = ev->resource == BH_EV_NODE ? BERTH_ON_NODE : BERTH_ON_POD,
         .action = ev->action,
@@ -199,9 +218,12 @@ static enum bh_hint hint(const struct bh_hint_call *h)
         .old_pod = ev->old_pod && ev->old_shape ? pod_handle(&old_pod) : NULL,
         .new_pod = ev->new_pod && ev->new_shape ? pod_handle(&new_pod) : NULL};
 
+    if (ev->resource == BH_EV_OBJECT)
+        changed_object(in, h, &change);
     in->by_pod = h->by_pod;
-    int32_t answer = enter(in, &c, BH_HOOK_HINT, BERTH_READS_NODE | BERTH_READS_IDENTITY)
-                         ->hint(in->self, handle(&c), &change);
+    int32_t answer =
+        enter(in, &c, BH_HOOK_HINT, BERTH_READS_NODE | BERTH_READS_IDENTITY | BERTH_READS_OBJECTS)
+            ->hint(in->self, handle(&c), &change);
     leave();
     in->by_pod = NULL;
     /* What went wrong here would be tried in vain for ever otherwise. */
@@ -247,6 +269,15 @@ static bool less(struct bh_call *c, const struct bh_queue_key *a, const struct b
     return less_by_default(a, b);
 }
 
+static uint64_t ask_epoch(struct bh_native *in, struct bh_call *c)
+{
+    uint64_t e =
+        enter(in, c, BH_HOOK_EPOCH, declared(in) | BERTH_READS_TIME)->epoch(in->self, handle(c));
+
+    leave();
+    return e;
+}
+
 /* ---- filtering ------------------------------------------------------------------------------- */
 
 /* The plugin has no say about the pod, as it says. */
@@ -280,6 +311,9 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     struct berth_why why = why_new();
     const berth_sym *names = NULL;
     uint64_t n = 0;
+
+    if (in->of->p.epoch) /* the moment that pre_filter's answers hold from */
+        (void)ask_epoch(in, c);
     int32_t code = enter(in, c, BH_HOOK_PRE_FILTER, declared(in))
                        ->pre_filter(in->self, handle(c), &names, &n, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS | OR_SKIP, &why);
@@ -471,7 +505,7 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 {
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
-    int32_t code = enter(in, c, BH_HOOK_NORMALIZE, declared(in) & ~READS_KEPT)
+    int32_t code = enter(in, c, BH_HOOK_NORMALIZE, declared(in) & ~READS_NODES)
                        ->normalize(in->self, handle(c), scores, n, &why);
     const struct bh_status *s = verdict(in, code, NOTHING, &why);
 
@@ -486,13 +520,14 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 static uint64_t epoch(struct bh_call *c)
 {
     struct bh_native *in = instance(c);
-    uint64_t e[2] = {0, in->user ? bh_native_user_epoch(in->user, c) : 0};
+    uint64_t e[2 + BH_CUSTOM_KINDS] = {0, in->user ? bh_native_user_epoch(in->user, c) : 0};
+    uint32_t n = 2;
 
-    if (in->of->p.epoch) {
-        e[0] = enter(in, c, BH_HOOK_EPOCH, declared(in))->epoch(in->self, handle(c));
-        leave();
-    }
-    return in->user ? bh_hash(e, sizeof e, 0) : e[0];
+    if (in->of->p.epoch)
+        e[0] = ask_epoch(in, c);
+    for (uint32_t i = 0; i < in->of->p.n_kinds; i++)
+        e[n++] = c->objects->version[in->of->kind[i]];
+    return bh_hash(e, n * sizeof *e, 0);
 }
 
 /* ---- after a node was chosen ----------------------------------------------------------------- */
@@ -682,12 +717,23 @@ static const char *wrong_with(const struct berth_plugin *p)
         return "has one of change_pod() and clone_state(): both are needed, or none";
     if (p->filter_rows && !p->filter)
         return "has filter_rows() but not filter(), which says why";
-    if (p->score_rows && !p->score && (!p->reads || p->reads & ~BERTH_READS_NODE))
-        return "has score_rows() but not score(), and reads more than BERTH_READS_NODE";
+    if (p->score_rows && !p->score &&
+        (!p->reads || p->reads & ~(BERTH_READS_NODE | BERTH_READS_OBJECTS)))
+        return "has score_rows() but not score(), and reads more than BERTH_READS_NODE and OBJECTS";
     if ((p->normalize || p->normal || p->pre_score) && !p->score && !p->score_rows)
         return "has pre_score() or normalizes, but does not score";
     if (p->n_events > 64 || (p->n_events && !p->events))
         return "has more than 64 events, or none at their address";
+    if (p->n_kinds > BH_CUSTOM_KINDS || (p->n_kinds && !p->kinds))
+        return "has more than 16 kinds, or none at their address";
+    for (uint64_t i = 0; i < p->n_events; i++)
+        if (p->events[i].on != BERTH_ON_POD && p->events[i].on != BERTH_ON_NODE &&
+            (p->events[i].on < BERTH_ON_KIND(0) || p->events[i].on >= BERTH_ON_KIND(p->n_kinds)))
+            return "has an event on something that is neither BERTH_ON_POD, BERTH_ON_NODE nor one "
+                   "of "
+                   "its kinds";
+    if (p->reads & BERTH_READS_OBJECTS && !p->n_kinds)
+        return "has BERTH_READS_OBJECTS in its reads, but names no kinds";
     return NULL;
 }
 
@@ -710,18 +756,56 @@ static enum bh_overlay_answer passes_all(struct bh_call *c BH_UNUSED, uint32_t *
     return BH_OVERLAY_ALWAYS;
 }
 
-static const struct bh_event_reg *events_of(const struct berth_plugin *p)
+static const struct bh_event_reg *events_of(const struct bh_native_plugin *np)
 {
+    const struct berth_plugin *p = &np->p;
+
     if (!p->events)
         return NULL;
     struct bh_event_reg *r = bh_calloc(p->n_events + 1, sizeof *r);
     for (uint64_t i = 0, n = 0; i < p->n_events; i++)
         if (p->events[i].actions & BERTH_ALL)
-            r[n++] = (struct bh_event_reg){.on = p->events[i].on == BERTH_ON_NODE ? BH_ON_NODE
-                                                                                  : BH_ON_POD,
-                                           .actions = p->events[i].actions & BERTH_ALL,
-                                           .hint = p->hint ? hint : NULL};
+            r[n++] =
+                (struct bh_event_reg){.on = p->events[i].on == BERTH_ON_NODE  ? BH_ON_NODE
+                                            : p->events[i].on == BERTH_ON_POD ? BH_ON_POD
+                                                                              : BH_ON_OBJECT,
+                                      .kind = p->events[i].on < BERTH_ON_KIND(0)
+                                                  ? BH_KIND_NODE
+                                                  : np->kind[p->events[i].on - BERTH_ON_KIND(0)],
+                                      .actions = p->events[i].actions & BERTH_ALL,
+                                      .hint = p->hint ? hint : NULL};
     return r;
+}
+
+static uint64_t kinds_of(const struct bh_native_plugin *np)
+{
+    uint64_t kinds = 0;
+
+    for (uint32_t i = 0; i < np->p.n_kinds; i++)
+        kinds |= UINT64_C(1) << np->kind[i];
+    return kinds;
+}
+
+/* Each of its kinds gets a number. */
+static int declare_kinds(struct bh_native_plugin *np, struct bh_err *err)
+{
+    for (uint32_t i = 0; i < np->p.n_kinds; i++) {
+        const struct berth_kind *k = &np->p.kinds[i];
+        const struct berth_str *texts[] = {&k->group, &k->version, &k->resource};
+        char name[3][256];
+        for (unsigned t = 0; t < BH_ARRAY_LEN(texts); t++) {
+            if (texts[t]->n >= sizeof name[t] || (texts[t]->n && !texts[t]->p))
+                return bh_err_set(err, -EINVAL, "kinds[%u] has a text of more than 255 bytes", i);
+            snprintf(name[t], sizeof name[t], "%.*s", (int)texts[t]->n,
+                     texts[t]->n ? texts[t]->p : "");
+        }
+        int rc = bh_kind_declare(name[0], name[1], name[2], &np->kind[i], err);
+        if (rc < 0) {
+            struct bh_err why = *err;
+            return bh_err_set(err, rc, "kinds[%u]: %s", i, why.msg);
+        }
+    }
+    return 0;
 }
 
 void bh_native_describe(struct bh_native_plugin *np)
@@ -744,7 +828,7 @@ void bh_native_describe(struct bh_native_plugin *np)
         .args_check = args_check,
         .args_new = args_new,
         .args_free = args_free,
-        .events = events_of(p),
+        .events = events_of(np),
         .pre_enqueue = p->pre_enqueue ? pre_enqueue : NULL,
         .less = p->less ? less : NULL,
         .pre_filter = p->pre_filter || (p->idle && p->filter) ? pre_filter : NULL,
@@ -771,7 +855,8 @@ void bh_native_describe(struct bh_native_plugin *np)
         .pre_bind = p->pre_bind ? pre_bind : NULL,
         .bind = p->bind ? bind : NULL,
         .post_bind = p->post_bind ? post_bind : NULL,
-        .epoch = p->epoch || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
+        .epoch = p->epoch || p->n_kinds || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
+        .kinds = kinds_of(np),
         /* One whose answers are kept is asked in PreFilter and PreScore, and what it says is kept. */
         .idle = p->idle && (overlay || !flags) ? is_idle
                 : overlay                      ? never_idle
@@ -799,6 +884,12 @@ int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
                           own.name.p, wrong);
     *ret = bh_calloc(1, sizeof **ret);
     (*ret)->p = own;
+    int rc = declare_kinds(*ret, err);
+    if (rc < 0) {
+        free(bh_take_ptr(*ret));
+        return bh_err_prefix(err, rc, "plugin \"%.*s\"", (int)BH_MIN(own.name.n, (uint64_t)64),
+                             own.name.p);
+    }
     (*ret)->metrics = bh_native_metrics_new();
     bh_native_describe(*ret);
     return 0;

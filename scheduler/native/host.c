@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "common/base/log.h"
+#include "common/k8s/quantity.h"
 #include "scheduler/native/native_int.h"
 
 #define ALLOC_MAX ((uint64_t)64 << 20)
@@ -254,6 +255,57 @@ static void value_error(struct berth_errors *errors, struct berth_str path, stru
                        (int)path.n, path.p, (int)BH_MIN(text.n, (uint64_t)LOG_MAX), text.p);
 }
 
+static const struct berth_value *value_path(const struct berth_value *v, struct berth_str path)
+{
+    const char *p = path.p, *end = path.p + path.n;
+
+    while (v && p < end) {
+        const char *dot = memchr(p, '.', (size_t)(end - p));
+        struct berth_str name = {p, (uint64_t)((dot ? dot : end) - p)};
+        if (value_type(v) == BERTH_ARRAY) {
+            uint64_t i = 0;
+            for (uint64_t k = 0; k < name.n; k++) {
+                if (name.p[k] < '0' || name.p[k] > '9' || name.n > 9)
+                    return NULL;
+                i = i * 10 + (uint64_t)(name.p[k] - '0');
+            }
+            v = name.n ? value(bh_json_at(json(v), i)) : NULL;
+        } else {
+            v = value_get(v, name);
+        }
+        p = dot ? dot + 1 : end;
+    }
+    return v;
+}
+
+static uint64_t value_count(const struct berth_value *v)
+{
+    uint32_t t = value_type(v);
+
+    return t == BERTH_ARRAY || t == BERTH_OBJECT ? json(v)->c.n : 0;
+}
+
+static int32_t value_quantity(const struct berth_value *v, int32_t milli, int64_t *ret)
+{
+    struct berth_str s = value_text(v);
+    bh_nano q;
+
+    if (!s.n || bh_quantity_parse(s.p, s.n, &q) < 0)
+        return 0;
+    *ret = milli ? bh_quantity_milli_value(q) : bh_quantity_value(q);
+    return 1;
+}
+
+static int32_t value_time(const struct berth_value *v, int64_t *ret)
+{
+    int64_t ns;
+
+    if (value_type(v) != BERTH_STRING || bh_time_parse_ns(json(v)->s.p, &ns) == -EINVAL)
+        return 0;
+    *ret = ns;
+    return 1;
+}
+
 static const struct berth_host_values values = {
     .size = sizeof values,
     .type = value_type,
@@ -266,6 +318,10 @@ static const struct berth_host_values values = {
     .number = value_number,
     .boolean = value_boolean,
     .error = value_error,
+    .path = value_path,
+    .count = value_count,
+    .quantity = value_quantity,
+    .time = value_time,
 };
 
 /* ---- pods ------------------------------------------------------------------------------------ */
@@ -976,6 +1032,123 @@ static const struct berth_host_user user = {
     .measured = user_measured,
 };
 
+/* ---- objects of the plugin's kinds ----------------------------------------------------------- */
+
+#define OBJECTS(what) UNDECLARED(what, "BERTH_READS_OBJECTS")
+
+static const struct bh_object *object_of(const struct berth_object *o)
+{
+    return (const struct bh_object *)(const void *)o;
+}
+static const struct berth_object *object(const struct bh_object *o)
+{
+    return (const struct berth_object *)(const void *)o;
+}
+
+/* The kind that the plugin means, if it may look. */
+static bool kind_at(struct berth_call *c, uint32_t i, const char *what, enum bh_kind *ret)
+{
+    const struct bh_native *in = may(c, BERTH_READS_OBJECTS, what);
+
+    if (!in || i >= in->of->p.n_kinds)
+        return false;
+    *ret = in->of->kind[i];
+    return true;
+}
+
+static const struct berth_object *object_find(struct berth_call *c, uint32_t kind,
+                                              struct berth_str ns, struct berth_str name)
+{
+    char texts[2][256];
+    enum bh_kind k;
+
+    if (!kind_at(c, kind, OBJECTS("find of objects"), &k) || ns.n >= sizeof texts[0] ||
+        name.n >= sizeof texts[1])
+        return NULL;
+    snprintf(texts[0], sizeof texts[0], "%.*s", (int)ns.n, ns.n ? ns.p : "");
+    snprintf(texts[1], sizeof texts[1], "%.*s", (int)name.n, name.n ? name.p : "");
+    return object(bh_objects_find(bh_native_inside->call->objects, k, texts[0], texts[1]));
+}
+
+static const struct berth_object *object_first(struct berth_call *c, uint32_t kind)
+{
+    enum bh_kind k;
+
+    return kind_at(c, kind, OBJECTS("first of objects"), &k)
+               ? object(bh_native_inside->call->objects->first[k])
+               : NULL;
+}
+
+static const struct berth_object *object_next(struct berth_call *c, const struct berth_object *o)
+{
+    return may(c, BERTH_READS_OBJECTS, OBJECTS("next of objects")) && o ? object(object_of(o)->next)
+                                                                        : NULL;
+}
+
+/* NULL: it may not be looked at. */
+static const struct bh_json *whole(struct berth_call *c, const struct berth_object *o)
+{
+    return may(c, BERTH_READS_OBJECTS, OBJECTS("an object")) && o ? object_of(o)->json : NULL;
+}
+
+static struct berth_str text_at(const struct bh_json *v, const char *path)
+{
+    const struct bh_json *t = bh_json_path(v, path);
+
+    return t && t->type == BH_JSON_STRING ? str_of(t->s) : (struct berth_str){"", 0};
+}
+
+static struct berth_str object_namespace(struct berth_call *c, const struct berth_object *o)
+{
+    return text_at(whole(c, o), "metadata.namespace");
+}
+
+static struct berth_str object_name(struct berth_call *c, const struct berth_object *o)
+{
+    return text_at(whole(c, o), "metadata.name");
+}
+
+static struct berth_str object_uid(struct berth_call *c, const struct berth_object *o)
+{
+    return text_at(whole(c, o), "metadata.uid");
+}
+
+static struct berth_str object_label(struct berth_call *c, const struct berth_object *o,
+                                     struct berth_str key)
+{
+    const struct berth_value *v =
+        value_get(value(bh_json_path(whole(c, o), "metadata.labels")), key);
+
+    return value_type(v) == BERTH_STRING ? str_of(json(v)->s) : (struct berth_str){NULL, 0};
+}
+
+static const struct berth_value *object_value(struct berth_call *c, const struct berth_object *o)
+{
+    return value(whole(c, o));
+}
+
+static uint64_t object_version(struct berth_call *c, uint32_t kind)
+{
+    enum bh_kind k;
+
+    return kind_at(c, kind, OBJECTS("version of objects"), &k)
+               ? bh_native_inside->call->objects->version[k]
+               : 0;
+}
+
+static const struct berth_host_objects objects = {
+    .size = sizeof objects,
+    .find = object_find,
+    .first = object_first,
+    .next = object_next,
+    .namespace_ = object_namespace,
+    .name = object_name,
+    .uid = object_uid,
+    .label = object_label,
+    .value = object_value,
+    .version = object_version,
+};
+
 const struct berth_host bh_native_host = {
     .size = sizeof bh_native_host,
     .abi_minor = BERTH_ABI_MINOR,
@@ -990,4 +1163,5 @@ const struct berth_host bh_native_host = {
     .events = &events,
     .writes = &bh_native_writes,
     .metrics = &bh_native_metrics_table,
+    .objects = &objects,
 };

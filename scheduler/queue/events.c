@@ -42,8 +42,8 @@ const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[sta
         res = "AssignedPod";
     else if (ev->resource == BH_EV_POD_UNSCHEDULED)
         res = "UnschedulablePod";
-    else if (ev->resource == BH_EV_OBJECT && ev->kind < BH_KIND_COUNT)
-        res = bh_kinds[ev->kind].event_resource;
+    else if (ev->resource == BH_EV_OBJECT && bh_kind_of(ev->kind))
+        res = bh_kind_of(ev->kind)->event_resource;
     else if (ev->resource == BH_EV_PLUGIN)
         res = "Plugin";
     /* Each event of the cluster is named: no printf. */

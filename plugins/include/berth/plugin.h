@@ -74,8 +74,9 @@ struct berth_home;   /* an instance, as the host knows it: from create() to dest
 struct berth_call;   /* one callback's pod and moment */
 struct berth_pod;    /* a pod */
 struct berth_node;   /* a node as the callback is to see it: maybe with pods added or taken away */
-struct berth_value;  /* a value in the plugin's arguments */
+struct berth_value;  /* a value in the plugin's arguments, or in an object */
 struct berth_errors; /* what is wrong with them */
+struct berth_object; /* an object of one of the plugin's kinds; since 1.1 */
 
 /* ---- what callbacks say ---------------------------------------------------------------------- */
 
@@ -142,7 +143,7 @@ struct berth_host_base {
 
 /* The plugin's arguments: pluginConfig's `args`, as they stand in the file; apiVersion and kind, which
  * the file may give, are taken out. NULL is a value, too: of type BERTH_NULL, without children.
- * Values live until check_args() or create() returns. */
+ * Values live until check_args() or create() returns, those of objects until the callback does. */
 struct berth_host_values {
     uint32_t size;
     uint32_t reserved;
@@ -160,6 +161,15 @@ struct berth_host_values {
     int32_t (*boolean)(const struct berth_value *v, int32_t *ret);
     /* check_args() only: one thing that is wrong. path: "resources[1].weight", "" = the whole. */
     void (*error)(struct berth_errors *errors, struct berth_str path, struct berth_str text);
+    /* ---- since 1.1 ---- */
+    /* By names with a dot between, of lists by number: "spec.windows.0.from". NULL: not there. */
+    const struct berth_value *(*path)(const struct berth_value *v, struct berth_str path);
+    uint64_t (*count)(const struct berth_value *v); /* children of an array or an object, else 0 */
+    /* 1 and *ret, or 0 and *ret untouched. A quantity ("500m", "4Gi", 3), rounded up; milli: in
+     * thousandths. A time of RFC 3339 in nanoseconds since 1970; one before 1678 or after 2262 is
+     * the nearest that can be told. */
+    int32_t (*quantity)(const struct berth_value *v, int32_t milli, int64_t *ret);
+    int32_t (*time)(const struct berth_value *v, int64_t *ret);
 };
 
 struct berth_host_pods {
@@ -370,6 +380,29 @@ struct berth_host_metrics {
     void (*observe)(const struct berth_home *home, uint32_t metric, double v);
 };
 
+/* Since 1.1. Objects of the plugin's `kinds`, as the API server told them last. Need
+ * BERTH_READS_OBJECTS; handles live until the callback returns. kind: index in `kinds`. */
+struct berth_host_objects {
+    uint32_t size;
+    uint32_t reserved;
+    /* namespace_: empty for kinds without. NULL: there is none. */
+    const struct berth_object *(*find)(struct berth_call *c, uint32_t kind,
+                                       struct berth_str namespace_, struct berth_str name);
+    /* All of a kind, in no order that would mean anything, until NULL. */
+    const struct berth_object *(*first)(struct berth_call *c, uint32_t kind);
+    const struct berth_object *(*next)(struct berth_call *c, const struct berth_object *o);
+    struct berth_str (*namespace_)(struct berth_call *c, const struct berth_object *o);
+    struct berth_str (*name)(struct berth_call *c, const struct berth_object *o);
+    struct berth_str (*uid)(struct berth_call *c, const struct berth_object *o);
+    /* p NULL: it has no such label. */
+    struct berth_str (*label)(struct berth_call *c, const struct berth_object *o,
+                              struct berth_str key);
+    /* The whole of it, but for metadata.managedFields: values->path(v, "spec.from"). */
+    const struct berth_value *(*value)(struct berth_call *c, const struct berth_object *o);
+    /* Another number when an object of the kind came, changed or went. */
+    uint64_t (*version)(struct berth_call *c, uint32_t kind);
+};
+
 struct berth_host {
     uint32_t size;
     uint32_t abi_minor; /* of BERTH_ABI_MAJOR */
@@ -385,20 +418,22 @@ struct berth_host {
     const struct berth_host_events *events;
     const struct berth_host_writes *writes;
     const struct berth_host_metrics *metrics;
+    const struct berth_host_objects *objects; /* since 1.1 */
 };
 
 /* ---- what a plugin is ------------------------------------------------------------------------ */
 
 /* What PreFilter, Filter, PreScore, Score and their batch forms may look at besides what pods of one
- * template share. Within NODE, SUMS and PODS the host keeps answers from pod to pod and asks anew
- * about nodes that changed only; with anything else, or 0 (= everything), every node is asked for
- * every pod. */
+ * template share. Within NODE, SUMS, PODS and OBJECTS the host keeps answers from pod to pod and asks
+ * anew about nodes that changed only (of OBJECTS: about all, when an object of the plugin's kinds did);
+ * with anything else, or 0 (= everything), every node is asked for every pod. */
 #define BERTH_READS_NODE     1u  /* of the node at hand: its object */
 #define BERTH_READS_SUMS     2u  /* of the node at hand: sums over its pods, their number */
 #define BERTH_READS_PODS     4u  /* of the node at hand: its pods, but for their identity */
 #define BERTH_READS_IDENTITY 8u  /* of pods: name, uid, times, nomination */
 #define BERTH_READS_OTHERS   16u /* nodes other than the one at hand, and how many there are */
 #define BERTH_READS_TIME     32u /* now() */
+#define BERTH_READS_OBJECTS  64u /* objects of `kinds`; since 1.1 */
 
 /* How a score follows from what score() said of all feasible nodes, where there is no normalize(). */
 #define BERTH_NORMAL_NONE        0u /* it is final: 0 to 100 */
@@ -407,8 +442,9 @@ struct berth_host {
 
 #define BERTH_USER_COLUMNS 1u /* a flag: it publishes user columns */
 
-#define BERTH_ON_POD  1u
-#define BERTH_ON_NODE 2u
+#define BERTH_ON_POD     1u
+#define BERTH_ON_NODE    2u
+#define BERTH_ON_KIND(i) (16u + (i)) /* objects of kinds[i]: ADD, UPDATE, DELETE; since 1.1 */
 /* Actions, kube-scheduler's bits. */
 #define BERTH_ADD              1u
 #define BERTH_DELETE           2u
@@ -439,6 +475,9 @@ struct berth_change {
     /* NULL = absent. Of these nodes only what their objects say is known. */
     const struct berth_node *old_node, *new_node;
     const struct berth_pod *old_pod, *new_pod;
+    /* ---- since 1.1; of BERTH_ON_KIND ---- */
+    struct berth_str object_namespace, object_name;
+    const struct berth_object *object; /* as it is now; NULL: there is none */
 };
 
 /* A pod of the queue, for less(). */
@@ -455,6 +494,16 @@ struct berth_queued {
 struct berth_post_filter {
     uint32_t size;
     berth_sym nominate; /* SUCCESS: the node that is to be the pod's; 0 = none */
+};
+
+/* Since 1.1. Objects that the plugin reads, of any kind: custom resources, ConfigMaps. The watcher lists
+ * and watches them as long as a profile uses the plugin, and needs the rights for that. One that the
+ * server does not have (yet) has no objects. While they are not known, because the watcher may not
+ * list or watch them, profiles with the plugin decide nothing. At most 16 of all plugins together. */
+struct berth_kind {
+    struct berth_str group, version, resource; /* "" = core; "v1"; its plural */
+    uint32_t namespaced;                       /* 1 or 0 */
+    uint32_t reserved;
 };
 
 /* A plugin. Every callback may be NULL; those that are not are its extension points. `self` is what
@@ -481,14 +530,16 @@ struct berth_plugin {
                       struct berth_why *why);
     void (*destroy)(void *self);
     /* A number that changes whenever answers may, for a reason that is neither in the pod nor in what
-     * the plugin reads. Asked for each pod: cheap. */
+     * the plugin reads. Asked for each pod: cheap. Since 1.1 also right before pre_filter(), and now()
+     * may be used whatever `reads` says: so answers that hold for a while are kept for as long. */
     uint64_t (*epoch)(void *self, struct berth_call *c);
 
     /* ---- queue ---- */
     /* SUCCESS lets the pod into the queue; anything else holds it back until a change of `events`. */
     int32_t (*pre_enqueue)(void *self, struct berth_call *c, struct berth_why *why);
     /* Is the change worth another attempt of the pod (pods->current) that the plugin rejected? 1 yes,
-     * 0 no. NULL: yes. May look at the pod, at the change's handles and at nothing else. */
+     * 0 no. NULL: yes. May look at the pod, at the change's handles, at objects of `kinds`, and at
+     * nothing else. */
     int32_t (*hint)(void *self, struct berth_call *c, const struct berth_change *change);
 
     /* ---- filtering ---- */
@@ -560,6 +611,9 @@ struct berth_plugin {
     int32_t (*bind)(void *self, struct berth_call *c, berth_sym node, struct berth_why *why);
     /* The pod is bound there. */
     void (*post_bind)(void *self, struct berth_call *c, berth_sym node);
+    /* ---- since 1.1 ---- */
+    const struct berth_kind *kinds; /* that it reads */
+    uint64_t n_kinds;
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */

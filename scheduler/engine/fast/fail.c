@@ -404,7 +404,7 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
     if (!r) {
         /* As for any pod of the shape; the plugins that keep track start from nothing. */
         struct bh_pre_filter_result pf;
-        bh_cycle_init(&cy, sc->cy.fw, &e->cache, &e->objects, &sc->pod, &e->arena, 0);
+        bh_cycle_init(&cy, sc->cy.fw, &e->cache, &e->objects, &sc->pod, &e->arena, e->now_ns);
         cy.left_out = cy.skip_filter = sc->cy.left_out & ~sc->tracked;
         cy.for_shape = true;
         bh_run_pre_filter(&cy, &pf);

@@ -294,13 +294,16 @@ void bh_fast_drop_all(struct bh_engine *e)
         drop(e, e->newest);
 }
 
-static void read_epochs(struct bh_cycle *cy, uint64_t *epoch)
+static void read_epochs(const struct bh_engine *e, struct bh_cycle *cy, uint64_t *epoch)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < cy->fw->n_plugins; i++)
-        if (cy->fw->plugins[i].plugin->epoch)
-            epoch[n++] = cy->fw->plugins[i].plugin->epoch(&cy->calls[i]);
+    for (uint32_t i = 0; i < cy->fw->n_plugins; i++) {
+        if (!cy->fw->plugins[i].plugin->epoch)
+            continue;
+        cy->calls[i].now_ns = e->now_ns;
+        epoch[n++] = cy->fw->plugins[i].plugin->epoch(&cy->calls[i]);
+    }
 }
 
 /* Scores by these plugins: raw ones that are normalised go into the kept ones, the others,
@@ -434,7 +437,7 @@ static struct bh_shape_cache *new_cache(struct bh_engine *e, struct bh_profile *
     sc->born = e->cache.shapes.e[pod->shape_id].born;
     sc->pod = *pod;
     bh_arena_init(&sc->arena, 0);
-    bh_cycle_init(&sc->cy, p->fw, &e->cache, &e->objects, &sc->pod, &sc->arena, 0);
+    bh_cycle_init(&sc->cy, p->fw, &e->cache, &e->objects, &sc->pod, &sc->arena, e->now_ns);
     sc->cy.left_out = sc->cy.skip_filter = sc->cy.skip_score = p->tracked | p->overlay;
     sc->cy.samples = e->watch.samples;
     sc->cy.for_shape = sc->cy.sketch = true;
@@ -461,7 +464,7 @@ static bool build(struct bh_engine *e, struct bh_shape_cache *sc, bool *narrowed
     sc->cy.arena = &e->arena;
     for (uint32_t i = 0; i < sc->cy.fw->n_plugins; i++)
         sc->cy.calls[i].arena = &e->arena;
-    read_epochs(&sc->cy, sc->epoch);
+    read_epochs(e, &sc->cy, sc->epoch);
     sc->log_pos = e->cache.log_end;
     uint32_t n = bh_live_rows(&e->cache, e->rows);
     return reevaluate(e, sc, e->rows, n, n);
@@ -534,7 +537,7 @@ static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
     uint64_t now[BH_EPOCHS_MAX] = {0};
     struct changes n;
 
-    read_epochs(&sc->cy, now);
+    read_epochs(e, &sc->cy, now);
     if (memcmp(now, sc->epoch, sizeof now) != 0 || !changed_rows(e, sc, &n))
         return false;
     size_t bytes = bh_track_bytes(sc) + bh_cells_bytes(&sc->cells);
@@ -676,6 +679,7 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
     bool once = mode == BH_FAST_ONCE;
 
     *ret = (struct bh_fast){0};
+    e->now_ns = now_ns;
     if (!p->fast)
         return false;
     const struct takers by = takers_of(e, p, pod, now_ns);

@@ -97,7 +97,7 @@ static void test_changes(void)
     c.name = huge;
     CU_ASSERT(!valid(&e));
     c.name = text;
-    c.kind = BH_KIND_COUNT;
+    c.kind = BH_KIND_ALL;
     CU_ASSERT(!valid(&e));
     c.kind = BH_KIND_POD;
     c.op = (Berth__ChangeOp)99;

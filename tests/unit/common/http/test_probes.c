@@ -20,7 +20,7 @@ static bool check(void *arg)
     return *(bool *)arg;
 }
 static const struct bh_probe_check checks[] = {
-    {"loop", check, &alive, true, true}, {"synced", check, &ready, false, true}, {0}};
+    {"loop", check, &alive, true, true, NULL}, {"synced", check, &ready, false, true, NULL}, {0}};
 
 static void start(void *arg)
 {

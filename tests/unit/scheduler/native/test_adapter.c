@@ -550,6 +550,97 @@ static int32_t writes_at_permit(void *self, struct berth_call *c, berth_sym node
     return BERTH_SUCCESS;
 }
 
+/* ---- one that reads objects: nodes that the ConfigMap "rules" of namespace "x" names pass ----- */
+
+static const struct berth_kind kinds[] = {
+    {.group = {"x.io", 4}, .version = {"v1", 2}, .resource = {"others", 6}},
+    {.group = {"", 0}, .version = {"v1", 2}, .resource = {"configmaps", 10}, .namespaced = 1}};
+static const struct berth_event on_kinds[] = {{BERTH_ON_KIND(1), BERTH_ALL}};
+static struct { /* what the hint saw last */
+    uint32_t on, action;
+    char name[32];
+    bool there;
+} changed;
+
+static void look_at(struct berth_call *c, const struct berth_object *o)
+{
+    const struct berth_host_values *v = host->values;
+    const struct berth_host_objects *h = host->objects;
+    const struct berth_value *all = h->value(c, o), *data = v->get(all, BERTH_STR("data"));
+    struct berth_str id = h->uid(c, o), team = h->label(c, o, BERTH_STR("team"));
+    int64_t n = 0;
+
+    CU_ASSERT(h->namespace_(c, o).n == 1 && h->name(c, o).n == 5 && id.n == 2);
+    CU_ASSERT(team.n == 2 && memcmp(team.p, "t1", 2) == 0);
+    CU_ASSERT(!h->label(c, o, BERTH_STR("tea")).p);
+    CU_ASSERT(!v->path(all, BERTH_STR("metadata.managedFields")));
+    CU_ASSERT(v->count(v->get(data, BERTH_STR("list"))) == 2 && v->count(NULL) == 0);
+    CU_ASSERT(v->integer(v->path(data, BERTH_STR("list.1")), &n) && n == 8);
+    CU_ASSERT(!v->path(data, BERTH_STR("list.2")) && !v->path(data, BERTH_STR("list.x")) &&
+              !v->path(data, BERTH_STR("list.99999999999")) &&
+              !v->path(data, BERTH_STR("nodes.0")) && !v->path(data, BERTH_STR("list.")));
+    CU_ASSERT(v->quantity(v->get(data, BERTH_STR("cpu")), 1, &n) && n == 1500);
+    CU_ASSERT(v->quantity(v->get(data, BERTH_STR("cpu")), 0, &n) && n == 2);
+    CU_ASSERT(!v->quantity(v->get(data, BERTH_STR("nodes")), 0, &n) && n == 2);
+    CU_ASSERT(v->time(v->get(data, BERTH_STR("at")), &n) && n == INT64_C(1500000000));
+    CU_ASSERT(!v->time(v->get(data, BERTH_STR("nodes")), &n));
+}
+static int32_t filter_object(void *self, struct berth_call *c, const struct berth_node *node,
+                             struct berth_why *why)
+{
+    const struct berth_host_objects *h = host->objects;
+    const struct instance *in = self;
+    const struct berth_object *o = h->find(c, 1, BERTH_STR("x"), BERTH_STR("rules"));
+    struct berth_str name = host->base->text(in->home, host->nodes->name(c, node));
+
+    n_filter++;
+    last_call = c;
+    CU_ASSERT(!h->find(c, 0, BERTH_STR("x"), BERTH_STR("rules")) && !h->first(c, 2));
+    CU_ASSERT(!h->find(c, 1, BERTH_STR("y"), BERTH_STR("rules")));
+    CU_ASSERT(h->first(c, 1) == o && (!o || !h->next(c, o)));
+    why->reason = BERTH_STR("not named");
+    if (!o)
+        return BERTH_UNSCHEDULABLE;
+    look_at(c, o);
+    struct berth_str names =
+        host->values->text(host->values->path(h->value(c, o), BERTH_STR("data.nodes")));
+    return memchr(names.p, *name.p, names.n) ? BERTH_SUCCESS : BERTH_UNSCHEDULABLE;
+}
+static int32_t hint_object(void *self, struct berth_call *c, const struct berth_change *change)
+{
+    (void)self, (void)c;
+    changed.on = change->on;
+    changed.action = change->action;
+    snprintf(changed.name, sizeof changed.name, "%.*s/%.*s", (int)change->object_namespace.n,
+             change->object_namespace.p, (int)change->object_name.n, change->object_name.p);
+    changed.there = change->object != NULL;
+    if (change->object)
+        look_at(c, change->object);
+    return change->object != NULL;
+}
+/* What epoch() finds holds for 10 s: by it, and not by the clock, filter decides. */
+static int64_t ten_seconds;
+static uint64_t by_time(void *self, struct berth_call *c)
+{
+    (void)self;
+    ten_seconds = host->base->now(c) / INT64_C(10000000000);
+    return (uint64_t)ten_seconds;
+}
+static int32_t filter_time(void *self, struct berth_call *c, const struct berth_node *node,
+                           struct berth_why *why)
+{
+    (void)self, (void)c, (void)node;
+    n_filter++;
+    why->reason = BERTH_STR("not now");
+    return ten_seconds % 2 ? BERTH_SUCCESS : BERTH_UNSCHEDULABLE;
+}
+static int32_t pre_filter_time(void *self, struct berth_call *c, const berth_sym **names,
+                               uint64_t *n_names, struct berth_why *why)
+{
+    (void)self, (void)c, (void)names, (void)n_names, (void)why;
+    return BERTH_SUCCESS;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -572,6 +663,15 @@ static const struct berth_plugin plugins[] = {
     {NAMED("Nominates"), .post_filter = post_filter},
     {NAMED("Spec"), .reads = BERTH_READS_NODE | BERTH_READS_PODS, .score = score_spec},
     {NAMED("OwnStart"), .reads = BERTH_READS_NODE | BERTH_READS_PODS, .score = score_own_start},
+    {NAMED("Objects"), .reads = BERTH_READS_NODE | BERTH_READS_OBJECTS, .filter = filter_object,
+     .kinds = kinds, .n_kinds = 2, .events = on_kinds, .n_events = 1, .hint = hint_object},
+    {NAMED("Peeks"), .reads = BERTH_READS_NODE, .filter = filter_object, .kinds = kinds,
+     .n_kinds = 2},
+    {NAMED("Timed"), .reads = BERTH_READS_NODE, .epoch = by_time, .pre_filter = pre_filter_time,
+     .filter = filter_time},
+    /* as one that was built for 1.0 */
+    {SIZED("Older", offsetof(struct berth_plugin, less)), .reads = BERTH_READS_NODE,
+     .filter = filter, .kinds = kinds, .n_kinds = 99},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
     {NAMED("Orders"), .reads = BERTH_READS_NODE, .less = less},
     {NAMED("Idles"), .filter = filter_all, .idle = idle},
@@ -1457,6 +1557,97 @@ static void test_spec(void)
     fx_fini(&f);
 }
 
+static void rules(struct fx *f, enum bh_event_action action, const char *nodes)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf bytes = {0};
+    ProtobufCMessage *m = NULL;
+    struct bh_err err = {{0}};
+    enum bh_kind kind;
+    const char *text = bh_arena_printf(
+        &f->arena,
+        "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"rules\","
+        "\"namespace\":\"x\",\"uid\":\"u1\",\"labels\":{\"team\":\"t1\"},"
+        "\"managedFields\":[{}]},\"data\":{\"nodes\":\"%s\",\"cpu\":\"1500m\","
+        "\"at\":\"1970-01-01T00:00:01.5Z\",\"list\":[7,8]}}",
+        nodes);
+    bool gone = action == BH_EV_DELETE;
+
+    CU_ASSERT(bh_kind_declare("", "v1", "configmaps", &kind, &err) == 0);
+    CU_ASSERT_FATAL(bh_decode_custom(&f->arena, text, strlen(text), &m, &err) == 0);
+    bh_pb_pack(&bytes, m);
+    struct bh_cluster_event ev = {.resource = BH_EV_OBJECT, .kind = kind, .action = action};
+    CU_ASSERT(bh_engine_put_object_event(f->e, &ev, "x", "rules", gone ? NULL : bytes.p, bytes.n,
+                                         &err) == 0);
+    struct fx_pod p = fx_pod(f, "waits", "'cpu':'10m'", "");
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    bool by_pod = false;
+    if (bh_engine_interested(f->e, &ev))
+        CU_ASSERT((bh_engine_hint(f->e, "Objects", &pending, &ev, &by_pod) == BH_QUEUE) == !gone);
+}
+static void test_objects(void)
+{
+    struct fx f;
+    enum bh_kind kind;
+    struct bh_err err;
+
+    for (unsigned verify = 0; verify < 2; verify++) {
+        const struct bh_kind_info *read[BH_CUSTOM_KINDS];
+        begin(&f, "Objects", verify);
+        CU_ASSERT(bh_engine_kinds(f.e, read) == 2);
+        FX_STR(goes_to(&f, "p", 1), "");
+        rules(&f, BH_EV_ADD, "bc");
+        CU_ASSERT(changed.on == BERTH_ON_KIND(1) && changed.action == BERTH_ADD && changed.there);
+        FX_STR(changed.name, "x/rules");
+        FX_STR(goes_to(&f, "q", 2), "b");
+        FX_STR(goes_to(&f, "q2", 2), "b");
+        n_filter = 0;
+        FX_STR(goes_to(&f, "r", 3), "b");
+        CU_ASSERT(verify || n_filter == 0); /* kept */
+        rules(&f, BH_EV_UPDATE, "c");
+        CU_ASSERT(changed.action == BERTH_UPDATE);
+        FX_STR(goes_to(&f, "s", 4), "c");
+        rules(&f, BH_EV_DELETE, "");
+        CU_ASSERT(changed.action == BERTH_DELETE && !changed.there);
+        FX_STR(goes_to(&f, "t", 5), "");
+        fx_fini(&f);
+    }
+    begin(&f, "Peeks", true);
+    FX_STR(schedule(&f, "p")->message,
+           FILTER("Peeks", "it used first of objects without BERTH_READS_OBJECTS in its reads"));
+    CU_ASSERT(bh_kind_declare("x.io", "v1", "others", &kind, &err) == 0);
+    bh_engine_kind_state(f.e, kind, false, "no rights");
+    FX_STR(schedule(&f, "p")->message, "plugin \"Peeks\" reads what is not known: no rights");
+    CU_ASSERT(schedule(&f, "p")->kind == BH_DECISION_ERROR);
+    bh_engine_kind_state(f.e, kind, true, NULL);
+    bh_engine_kind_state(f.e, BH_KIND_SERVICE, false, NULL); /* none of theirs */
+    CU_ASSERT_PTR_NULL(strstr(schedule(&f, "p")->message, "not known"));
+    fx_fini(&f);
+    wish = WELL;
+    begin(&f, "Plain", true); /* nobody reads the kind */
+    bh_engine_kind_state(f.e, kind, false, "no rights");
+    FX_STR(goes_to(&f, "p", 1), "a");
+    fx_fini(&f);
+    begin(&f, "Older", true);
+    FX_STR(goes_to(&f, "p", 1), "a");
+    fx_fini(&f);
+}
+static void test_time(void)
+{
+    struct fx f;
+
+    for (unsigned verify = 0; verify < 2; verify++) {
+        begin(&f, "Timed", verify);
+        FX_STR(goes_to(&f, "p", INT64_C(9000000000)), "");
+        FX_STR(goes_to(&f, "q", INT64_C(11000000000)), "a");
+        FX_STR(goes_to(&f, "q2", INT64_C(11000000000)), "a");
+        n_filter = 0;
+        FX_STR(goes_to(&f, "r", INT64_C(19000000000)), "a");
+        CU_ASSERT(verify || n_filter == 0); /* kept for as long as it holds */
+        FX_STR(goes_to(&f, "s", INT64_C(20000000000)), "");
+        fx_fini(&f);
+    }
+}
+
 /* Its code is not run any more: its callbacks fail, or have no say. */
 static void test_aside(void)
 {
@@ -1505,7 +1696,10 @@ static void test_order_aside(void)
 
 static void test_refused(void)
 {
-    static const struct berth_event event[1];
+    static const struct berth_event event[1] = {{BERTH_ON_POD, BERTH_ADD}};
+    static const struct berth_event on_kind[1] = {{BERTH_ON_KIND(1), BERTH_ADD}};
+    static const struct berth_kind kind[1] = {
+        {.version = {"v1", 2}, .resource = {"ConfigMaps", 10}}};
     static const struct {
         struct berth_plugin p;
         const char *why;
@@ -1513,7 +1707,13 @@ static void test_refused(void)
         {{SIZED("X", 16)}, "bytes, at least"},
         {{SIZED("X", sizeof(struct berth_plugin) - 3)}, "are needed, in whole members"},
         {{NAMED("X"), .flags = 1u << 16}, "demands what this Berth does not know"},
-        {{NAMED("X"), .reads = 64}, "reads what this Berth does not know"},
+        {{NAMED("X"), .reads = 1u << 31}, "reads what this Berth does not know"},
+        {{NAMED("X"), .reads = BERTH_READS_OBJECTS}, "names no kinds"},
+        {{NAMED("X"), .n_kinds = 17, .kinds = kind}, "more than 16 kinds"},
+        {{NAMED("X"), .n_kinds = 1}, "more than 16 kinds, or none at their address"},
+        {{NAMED("X"), .n_kinds = 1, .kinds = kind}, "kinds[0]: resource: the plural"},
+        {{NAMED("X"), .n_kinds = 1, .kinds = kind, .events = on_kind, .n_events = 1},
+         "nor one of its kinds"},
         {{NAMED("X"), .normal = 3, .score = score}, "another way of normalizing"},
         {{NAMED("X"), .normal = 1, .normalize = normalize, .score = score}, "has both normal"},
         {{NAMED("X"), .filter_rows = filter_rows}, "but not filter()"},
@@ -1572,7 +1772,8 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"calls from outside of callbacks do nothing", test_stray_calls},
          {"in whose code the process is", test_mark}, {"one by one", test_one_by_one},
          {"a plugin put aside", test_aside}, {"containers, extended resources, starts", test_spec},
-         {"user columns", test_user_columns}, {"PreEnqueue and hints", test_queue},
+         {"user columns", test_user_columns}, {"objects", test_objects},
+         {"epoch by time", test_time}, {"PreEnqueue and hints", test_queue},
          {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
          {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
          {"plugins that are refused", test_refused}, {"a struct of the future", test_future},

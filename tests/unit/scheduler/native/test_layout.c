@@ -52,6 +52,11 @@ AT(host_values, number, 64);
 AT(host_values, boolean, 72);
 AT(host_values, error, 80);
 
+AT(host_values, path, 88);
+AT(host_values, count, 96);
+AT(host_values, quantity, 104);
+AT(host_values, time, 112);
+
 GROWS(host_pods, 104);
 AT(host_pods, size, 0);
 AT(host_pods, reserved, 4);
@@ -123,6 +128,26 @@ AT(host_user, publish, 8);
 AT(host_user, column, 16);
 AT(host_user, measured, 24);
 
+GROWS(host_objects, 80);
+AT(host_objects, size, 0);
+AT(host_objects, reserved, 4);
+AT(host_objects, find, 8);
+AT(host_objects, first, 16);
+AT(host_objects, next, 24);
+AT(host_objects, namespace_, 32);
+AT(host_objects, name, 40);
+AT(host_objects, uid, 48);
+AT(host_objects, label, 56);
+AT(host_objects, value, 64);
+AT(host_objects, version, 72);
+
+FIXED(kind, 56);
+AT(kind, group, 0);
+AT(kind, version, 16);
+AT(kind, resource, 32);
+AT(kind, namespaced, 48);
+AT(kind, reserved, 52);
+
 GROWS(host, 72);
 AT(host, size, 0);
 AT(host, abi_minor, 4);
@@ -167,6 +192,7 @@ GROWS(host_events, 16); /* since 1.1 */
 AT(host_events, size, 0);
 AT(host_events, reserved, 4);
 AT(host_events, emit, 8);
+AT(host, objects, 104);
 
 FIXED(event, 8);
 AT(event, on, 0);
@@ -181,6 +207,9 @@ AT(change, old_node, 16);
 AT(change, new_node, 24);
 AT(change, old_pod, 32);
 AT(change, new_pod, 40);
+AT(change, object_namespace, 48);
+AT(change, object_name, 64);
+AT(change, object, 80);
 
 GROWS(queued, 32);
 AT(queued, size, 0);
@@ -225,6 +254,8 @@ AT(plugin, idle, 208);
 AT(plugin, pre_bind, 216);
 AT(plugin, bind, 224);
 AT(plugin, post_bind, 232);
+AT(plugin, kinds, 240);
+AT(plugin, n_kinds, 248);
 
 GROWS(entry, 24);
 AT(entry, size, 0);
@@ -272,11 +303,13 @@ IS(READS_PODS, 4);
 IS(READS_IDENTITY, 8);
 IS(READS_OTHERS, 16);
 IS(READS_TIME, 32);
+IS(READS_OBJECTS, 64);
 IS(NORMAL_NONE, 0);
 IS(NORMAL_MAX, 1);
 IS(NORMAL_MAX_REVERSE, 2);
 IS(ON_POD, 1);
 IS(ON_NODE, 2);
+IS(ON_KIND(0), 16);
 IS(ADD, 1);
 IS(DELETE, 2);
 IS(NODE_ALLOCATABLE, 4);
