@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# Plugins that read objects: Maintenance with its custom resource, in a running cluster: the definition comes late, windows come,
+# change and go; and what happens when the watcher may not list them.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+build=$(dirname "$BERTH_BIN")
+root=$(cd "$here/../.." && pwd)
+export BERTH_PLUGIN_CONFIG=$work/plugins.d
+
+config() { # reads profiles
+    printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n%s\n' "$1"
+}
+config '- schedulerName: default-scheduler
+  plugins: {multiPoint: {enabled: [{name: Maintenance}]}}
+  pluginConfig: [{name: Maintenance, args: {leadSeconds: 60}}]
+- schedulerName: plain' >"$work/config.yaml"
+sed 's/leadSeconds: 60/leadSeconds: soon/' "$work/config.yaml" >"$work/bad.yaml"
+any() { "$@" || true; }
+expect "arguments are looked at" 'args.leadSeconds: 0 to 604800 is needed' \
+    any env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$work/bad.yaml"
+check "the example configuration is one" env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$root/config/example-maintenance.yaml"
+
+server() { sed -n 's/^ *server: *//p' "$KUBECONFIG" | tr -d '"'; }
+api() { # METHOD PATH [TYPE]; a body from stdin
+    local type=${3:-application/json}
+    curl -sS --noproxy '*' -o "$work/reply" -w '%{http_code}' -X "$1" "$(server)$2" ${3:+-H "Content-Type: $type" --data-binary @-} |
+        grep -q '^2' || { cat "$work/reply"; return 1; }
+}
+get() { curl -sS --noproxy '*' "$(server)$1"; }
+WINDOWS=/apis/berth.dev/v1alpha1/maintenancewindows
+PODS=/api/v1/namespaces/default/pods
+node() { printf '{"apiVersion":"v1","kind":"Node","metadata":{"name":"%s","labels":{"rack":"%s"}},"status":{"allocatable":{"cpu":"8","memory":"16Gi","pods":"110"}}}' "$@" | api POST /api/v1/nodes application/json; }
+pod() { printf '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s"},"spec":{"schedulerName":"%s","containers":[{"name":"c","image":"i"}]}}' "$1" "${2:-default-scheduler}" | api POST $PODS application/json; }
+at() { date -u -d "$1" +%Y-%m-%dT%H:%M:%SZ; }
+window() { # name from until selector note
+    printf '{"apiVersion":"berth.dev/v1alpha1","kind":"MaintenanceWindow","metadata":{"name":"%s"},"spec":{"from":"%s","until":"%s","nodeSelector":%s,"note":"%s"}}' \
+        "$1" "$(at "$2")" "$(at "$3")" "$4" "$5" | api POST $WINDOWS application/json
+}
+on() { [ "$(get $PODS/"$1" | jq -r .spec.nodeName)" = "$2" ]; }
+bound() { [ "$(get $PODS/"$1" | jq -r .spec.nodeName)" != null ]; }
+message() { get $PODS/"$1" | jq -r '.status.conditions[]? | select(.type == "PodScheduled").message'; }
+says() { message "$1" | grep -F "$2"; }
+metric() { curl -fsS --noproxy '*' "http://127.0.0.1:$(metrics_port "$1")/metrics"; }
+has_metric() { metric "$1" | grep -qxF "$2"; }
+
+# ---- the definition comes late: without it there are no windows
+start_up --binders 1 --no-example --config "$work/config.yaml" --plugin-dir "$build/plugins" || exit 1
+expect "the plugin reads a kind" '^Maintenance +1.0.0 +Active +0 +yes +preFilter,filter +' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
+for n in a b; do check "node $n" node $n r1; done
+check "node c" node c r2
+pod early
+eventually "without the definition a pod gets a node" 20 bound early
+expect "the watcher says that there is no such kind" 'kind="maintenancewindows.berth.dev".*does not have this kind' cat "$run/watcher.log"
+check "the definition" api POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions application/yaml <"$root/plugins/maintenance/crd.yaml"
+there() { window rack1 '10 minutes ago' '1 hour' '{"matchLabels":{"rack":"r1"}}' 'new switches'; }
+eventually "a window" 10 there
+listed() { has_metric watcher 'berth_watcher_objects{kind="maintenancewindows.berth.dev"} 1'; }
+eventually "is seen within seconds" 20 listed
+check "and the kind is healthy" has_metric watcher 'berth_watcher_troubled{kind="maintenancewindows.berth.dev"} 0'
+
+# ---- a window keeps pods away
+for i in 1 2 3; do pod "p$i"; done
+for i in 1 2 3; do eventually "a pod goes elsewhere: p$i" 20 on "p$i" c; done
+check "one more window, which begins within leadSeconds" window soon '30 seconds' '1 hour' \
+    '{"matchExpressions":[{"key":"rack","operator":"NotIn","values":["r1"]}]}' 'disks'
+check "one that is far away" window later '2 hours' '3 hours' '{}' 'everything'
+check "one that is over" window past '2 hours ago' '1 hour ago' '{}' 'everything'
+listed4() { has_metric watcher 'berth_watcher_objects{kind="maintenancewindows.berth.dev"} 4'; }
+eventually "all are seen" 20 listed4
+pod stuck
+eventually "no node is left, and the pod says why" 20 says stuck '0/3 nodes are available: 1 node(s) were in the maintenance window "soon": disks, 2 node(s) were in the maintenance window "rack1": new switches.'
+expect "berth explain says so, too" 'UnschedulableAndUnresolvable +node\(s\) were in the maintenance window "rack1": new switches +a, b$' \
+    env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/stuck
+pod other plain
+eventually "profiles without the plugin do not care" 20 bound other
+
+# ---- a change of an object wakes the pod
+check "the window is made shorter" api PATCH $WINDOWS/soon application/merge-patch+json <<<"{\"spec\":{\"from\":\"$(at '5 minutes')\"}}"
+eventually "the pod is tried again, and gets a node" 20 on stuck c
+pod again
+eventually "answers are not those from before" 20 on again c
+check "it is moved back" api PATCH $WINDOWS/soon application/merge-patch+json <<<"{\"spec\":{\"from\":\"$(at '1 minute ago')\"}}"
+sees_it() { # the watcher has told, so that the next pod meets it
+    local p=probe$RANDOM
+    pod "$p"
+    for _ in $(seq 50); do
+        if bound "$p"; then return 1; fi
+        if says "$p" '"soon"' >/dev/null; then return 0; fi
+        sleep 0.1
+    done
+    return 1
+}
+eventually "and is there again" 20 sees_it
+pod last
+eventually "a pod waits" 20 says last '"soon"'
+check "the window is deleted" api DELETE $WINDOWS/soon
+eventually "the pod gets a node" 20 on last c
+pod unread
+eventually "and so do others" 20 on unread c
+
+# ---- all of them go with the definition
+check "the definition is deleted" api DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/maintenancewindows.berth.dev
+none() { has_metric watcher 'berth_watcher_objects{kind="maintenancewindows.berth.dev"} 0'; }
+eventually "nothing is left of them" 30 none
+kill -TERM "$up_pid"
+wait "$up_pid"
+
+# ---- a watcher that may not: nothing is decided by profiles that need it
+command -v kubectl >/dev/null || { skip "rights" "no kubectl"; exit 0; }
+run=$work/run
+mkdir "$run"
+printf '%s\n' 't-admin,admin,1,"system:masters"' t-watcher,berth:watcher,2 >"$work/tokens"
+"$BERTH_BIN/berth-simulator" --tls --kubeconfig-out "$work/admin.yaml" --token-file "$work/tokens" --no-controllers >"$work/simulator.log" 2>&1 &
+also_stop=$!
+check "a server with roles" wait_for_file "$work/admin.yaml"
+export KUBECONFIG=$work/admin.yaml
+k() { kubectl --cache-dir "$work/cache" "$@"; }
+check "the definition and roles" k apply -f "$root/plugins/maintenance/crd.yaml" -f "$root/config/rbac.yaml"
+sed 's/t-admin/t-watcher/' "$work/admin.yaml" >"$work/watcher.yaml"
+start() { # program flags...
+    local what=$1
+    shift
+    "$BERTH_BIN/berth-$what" --runtime-dir "$run" --metrics-address 127.0.0.1:0 "$@" >"$run/$what.log" 2>&1 &
+    also_stop="$! $also_stop"
+}
+start watcher --kubeconfig "$work/watcher.yaml"
+start scheduler --config "$work/config.yaml" --plugin-dir "$build/plugins"
+start binder --kubeconfig "$work/admin.yaml" --instance 1
+k create -f - >/dev/null <<Y
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}}
+Y
+kpod() { k run "$1" --image i --overrides '{"spec":{"schedulerName":"'"${2:-default-scheduler}"'"}}' >/dev/null; }
+kbound() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = a ]; }
+ksays() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
+kpod blind
+kpod free plain
+eventually "other profiles decide" 30 kbound free
+eventually "the pod says what is missing" 30 ksays blind \
+    'plugin "Maintenance" reads what is not known: the watcher may not list maintenancewindows.berth.dev'
+ready() { curl -s --noproxy '*' "http://127.0.0.1:$(metrics_port watcher)/readyz"; }
+expect "so does readiness" '^\[-\]plugin-kinds failed: the watcher may not list maintenancewindows.berth.dev$' ready
+check "a metric" has_metric watcher 'berth_watcher_troubled{kind="maintenancewindows.berth.dev"} 1'
+expect "and the log, in the server's words" 'cannot list resource \\?"maintenancewindows\\?"' cat "$run/watcher.log"
+check "the pod is not bound" status 1 kbound blind
+check "half of the rights" k apply -f <(sed 's/list, watch/list/' "$root/plugins/maintenance/rbac.yaml")
+cannot_watch() { ready | grep -xF '[-]plugin-kinds failed: the watcher may not watch maintenancewindows.berth.dev'; }
+eventually "are not enough" 60 cannot_watch
+check "all of them" k apply -f "$root/plugins/maintenance/rbac.yaml"
+eventually "and the pod gets its node" 60 kbound blind
+is_ready() { [ "$(ready)" = ok ]; }
+eventually "and the watcher is ready" 20 is_ready
