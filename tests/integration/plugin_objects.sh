@@ -131,7 +131,7 @@ k create -f - >/dev/null <<Y
 apiVersion: v1
 kind: Node
 metadata: {name: a}
-status: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}}
+status: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}]}
 Y
 kpod() { k run "$1" --image i --overrides '{"spec":{"schedulerName":"'"${2:-default-scheduler}"'"}}' >/dev/null; }
 kbound() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = a ]; }
