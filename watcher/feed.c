@@ -401,7 +401,7 @@ static size_t collect_states(const struct bh_feed *f, const struct bh_feed_peer 
     size_t n = 0;
 
     for (unsigned i = 0; i < BH_CUSTOM_KINDS && p->states_told != f->kinds_version; i++) {
-        if (!p->watch[i])
+        if (!p->watch[i] || (!f->kinds[i].usable && !*f->kinds[i].trouble)) /* nothing is known */
             continue;
         berth__watch_state__init(&states[n]);
         states[n].has_kind = states[n].has_usable = 1;

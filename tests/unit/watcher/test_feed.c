@@ -302,6 +302,98 @@ static void test_silent_and_gone(void)
     teardown(&e);
 }
 
+/* ---- kinds that plugins read ---- */
+
+static void say_hello_watching(struct env *e, const char *resource, uint32_t number)
+{
+    Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
+    Berth__WatchKind w = BERTH__WATCH_KIND__INIT, *list[] = {&w};
+    Berth__Envelope m = BERTH__ENVELOPE__INIT;
+    char group[] = "x.io", version[] = "v1";
+    h.has_epoch = h.has_credit = 1;
+    h.epoch = 5;
+    h.credit = 8;
+    if (resource) {
+        w.has_kind = 1;
+        w.kind = number;
+        w.group = group;
+        w.version = version;
+        w.resource = (char *)(uintptr_t)resource;
+        h.n_watch = 1;
+        h.watch = list;
+    }
+    m.feed_hello = &h;
+    CU_ASSERT_EQUAL(bh_bus_send(e->dealer, NULL, &m), BH_BUS_OK);
+}
+
+static struct {
+    unsigned begun, ended;
+    char name[32];
+} watched;
+
+static void on_watch(void *arg, unsigned i, bool wanted)
+{
+    const struct bh_feed *f = arg;
+
+    *(wanted ? &watched.begun : &watched.ended) += 1;
+    snprintf(watched.name, sizeof(watched.name), "%s", f->kinds[i].info.kind_name);
+}
+
+static void put_custom(struct env *e, unsigned kind, const char *name)
+{
+    const struct bh_object_key k = {(enum bh_kind)kind, "", name, name, "1"};
+    bh_objects_put(&e->objects, &k, "x", 1, 1);
+}
+
+static void test_watched_kinds(void)
+{
+    struct env e;
+    const unsigned number = BH_KIND_CUSTOM + 7; /* the scheduler's own */
+    setup(&e);
+    e.feed.on_watch = on_watch;
+    e.feed.arg = &e.feed;
+    e.feed.on_note = NULL;
+    e.feed.synced = true;
+    watched.begun = watched.ended = 0;
+    say_hello_watching(&e, "others", number);
+    expect_begin(&e);
+    expect_quiet(&e); /* not synced: nothing is known of the kind */
+    CU_ASSERT(watched.begun == 1 && watched.ended == 0);
+    CU_ASSERT_STRING_EQUAL(watched.name, "others.x.io");
+    put_custom(&e, BH_KIND_CUSTOM, "a");
+    put_custom(&e, BH_KIND_CUSTOM + 1, "b"); /* another one's */
+    const Berth__FeedBatch *b = next_batch(&e);
+    CU_ASSERT_FATAL(b->n_change == 1 && b->n_watch == 0 && !b->synced);
+    CU_ASSERT_EQUAL(b->change[0]->kind, number);
+    bh_feed_kind_state(&e.feed, 0, true, "");
+    b = next_batch(&e);
+    CU_ASSERT_FATAL(b->n_change == 0 && b->n_watch == 1 && b->synced);
+    CU_ASSERT(b->watch[0]->kind == number && b->watch[0]->usable && !b->watch[0]->trouble);
+    bh_feed_kind_state(&e.feed, 0, false, "no rights");
+    put_custom(&e, BH_KIND_CUSTOM, "c");
+    b = next_batch(&e); /* behind all objects */
+    CU_ASSERT_FATAL(b->n_change == 1 && b->n_watch == 1);
+    CU_ASSERT(!b->watch[0]->usable);
+    CU_ASSERT_STRING_EQUAL(b->watch[0]->trouble, "no rights");
+    bh_feed_kind_state(&e.feed, 0, false, "no rights");
+    expect_quiet(&e);
+
+    /* Again, as a new scheduler: the kind stays watched, and its trouble holds nothing up. */
+    say_hello_watching(&e, "others", number);
+    expect_begin(&e);
+    b = next_batch(&e);
+    CU_ASSERT(b->n_change == 2 && b->n_watch == 1 && b->synced);
+    CU_ASSERT(watched.begun == 1 && watched.ended == 0);
+    /* Without it. */
+    say_hello_watching(&e, NULL, 0);
+    expect_begin(&e);
+    b = next_batch(&e);
+    CU_ASSERT(b->n_change == 0 && b->n_watch == 0 && b->synced);
+    CU_ASSERT(watched.ended == 1 && e.objects.live[BH_KIND_CUSTOM] == 0);
+    CU_ASSERT(e.objects.live[BH_KIND_CUSTOM + 1] == 1);
+    teardown(&e);
+}
+
 static void test_too_many(void)
 {
     struct env e;
@@ -482,6 +574,7 @@ BH_TESTS("watcher/feed", {"bound pods wait for company", test_bound_pods_wait_fo
          {"hello again starts from nothing", test_hello_again},
          {"who is not known gets a gap", test_stranger},
          {"a silent scheduler is dropped, a killed one noticed", test_silent_and_gone},
+         {"kinds that plugins read", test_watched_kinds},
          {"more schedulers than places are refused", test_too_many},
          {"observers are fed and count for nothing", test_observers_count_for_nothing},
          {"observers leave places for schedulers", test_observers_leave_places_for_schedulers})

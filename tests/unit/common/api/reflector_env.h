@@ -32,6 +32,7 @@ struct env {
     uint64_t idle_ns;
     unsigned hurry; /* 0 = 100 */
     enum bh_kind kind;
+    const struct bh_kind_info *info; /* instead of kind */
 };
 
 static void on_event(void *arg, const struct bh_kind_info *k, const struct bh_reflector_event *ev)
@@ -113,7 +114,8 @@ BH_UNUSED static void play(struct env *e, step_fn *const *steps, size_t n, const
     raw_start(&e->server, &e->loop, handle, e);
     snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
     CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&e->loop, &cfg, &o, &e->client, &err), 0);
-    e->reflector = bh_reflector_new(&e->loop, e->client, &bh_kinds[e->kind], &cb);
+    e->reflector =
+        bh_reflector_new(&e->loop, e->client, e->info ? e->info : &bh_kinds[e->kind], &cb);
     if (!run_until(&e->loop, log_is, e))
         printf("# got:  %s\n# want: %s\n# steps %zu of %zu, trouble: %s\n# %s\n",
                bh_buf_str(&e->log), want, e->at, e->n_steps, e->trouble, bh_buf_str(&e->targets));

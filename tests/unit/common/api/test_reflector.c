@@ -434,6 +434,19 @@ static void test_absent_kind(void)
     finish(&e);
 }
 
+static void not_there(struct env *e, struct raw_conn *c, const char *target)
+{
+    (void)e, (void)target;
+    raw_json(c, 404, "{}");
+}
+
+static void watch_ends(struct env *e, struct raw_conn *c, const char *target)
+{
+    (void)e;
+    CU_ASSERT_PTR_NOT_NULL(strstr(target, "watch=true"));
+    raw_json(c, 410, EXPIRED);
+}
+
 static void core_not_found(struct env *e, struct raw_conn *c, const char *target)
 {
     (void)e, (void)target;
@@ -444,6 +457,70 @@ static void no_version(struct env *e, struct raw_conn *c, const char *target)
 {
     (void)e, (void)target;
     raw_json(c, 404, "{}");
+}
+
+/* ---- kinds that plugins read ---- */
+
+static void may_not(struct env *e, struct raw_conn *c, const char *target)
+{
+    (void)e, (void)target;
+    raw_json(c, 403, "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\"}");
+}
+
+/* As custom resources are: fields that nobody knows, managedFields. */
+static void list_custom(struct env *e, struct raw_conn *c, const char *target)
+{
+    (void)e;
+    CU_ASSERT_PTR_NOT_NULL(strstr(target, "/apis/x.io/v1/others?"));
+    raw_json(c, 200,
+             LIST("10", "{\"metadata\":{\"name\":\"a\",\"uid\":\"ua\",\"resourceVersion\":\"5\","
+                        "\"managedFields\":[{}]},\"json\":{\"x\":[1]}}"));
+}
+
+static void test_a_kind_of_plugins(void)
+{
+    static step_fn *const steps[] = {not_there, list_custom, watch_ends,
+                                     not_there, list_custom, watch_silent};
+    struct bh_kind_info k;
+    struct env e = {.info = &k};
+
+    bh_kind_custom(&k, 0, "x.io", "v1", "others");
+    /* Empty at first; gone with its definition; there again. */
+    play(&e, steps, BH_ARRAY_LEN(steps), "| +a/ua@5 | -a/ua@5? | +a/ua@5 | ");
+    CU_ASSERT_PTR_NULL(bh_reflector_forbidden(e.reflector));
+    finish(&e);
+    bh_kind_custom_fini(&k);
+}
+
+static bool is_forbidden(void *arg)
+{
+    const struct env *e = arg;
+    const char *verb = bh_reflector_forbidden(e->reflector);
+
+    return e->at == e->n_steps && verb && bh_streq(verb, "watch");
+}
+static bool is_allowed(void *arg)
+{
+    const struct env *e = arg;
+
+    return e->at == e->n_steps && !bh_reflector_forbidden(e->reflector);
+}
+
+static void test_forbidden(void)
+{
+    static step_fn *const half[] = {may_not, list_ab, may_not};
+    static step_fn *const rest[] = {list_ab, watch_silent};
+    struct env e = {.kind = BH_KIND_NODE};
+
+    play(&e, half, BH_ARRAY_LEN(half), "+a/ua@5 +b/ub@6 | ");
+    CU_ASSERT(run_until(&e.loop, is_forbidden, &e));
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.trouble, "watch: HTTP 403"));
+    e.steps = rest;
+    e.n_steps = BH_ARRAY_LEN(rest);
+    e.at = 0;
+    CU_ASSERT(run_until(&e.loop, is_allowed, &e));
+    CU_ASSERT_EQUAL(e.healthy, 2); /* after list's trouble and after watch's */
+    finish(&e);
 }
 
 /* PodGroups: the server is asked in one version after the other, and again when one is gone. */
@@ -554,5 +631,7 @@ BH_TESTS("common/api/reflector", {"everything once more, when asked", test_again
          {"a kind the server does not have is empty until it appears", test_absent_kind},
          {"a kind with several versions", test_a_kind_with_several_versions},
          {"no version of a kind", test_no_version_of_a_kind},
+         {"a kind that plugins read comes and goes with its definition", test_a_kind_of_plugins},
+         {"what may not be listed or watched", test_forbidden},
          {"a core kind is never taken as absent", test_core_kind_is_never_absent},
          {"freeing in any order leaves nothing behind", test_freed_while_running})

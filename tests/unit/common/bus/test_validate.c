@@ -609,6 +609,40 @@ static void test_field_number_0(void)
     CU_ASSERT(decodes(other, sizeof(other))); /* of a later version, for all we know */
 }
 
+static void test_watched_kinds(void)
+{
+    Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
+    Berth__WatchKind a = BERTH__WATCH_KIND__INIT, b = BERTH__WATCH_KIND__INIT, *list[] = {&a, &b};
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    char version[] = "v1", good[] = "others", bad[] = "Others", group[] = "x.io", dots[] = "x..io";
+
+    e.feed_hello = &h;
+    h.has_epoch = h.has_credit = 1;
+    h.credit = 4;
+    h.watch = list;
+    h.n_watch = 2;
+    a.kind = BH_KIND_CUSTOM;
+    b.kind = BH_KIND_ALL - 1;
+    a.version = b.version = version;
+    a.resource = b.resource = good;
+    a.group = group;
+    CU_ASSERT(valid(&e)); /* b: of the core group */
+    a.group = dots;
+    CU_ASSERT(!valid(&e));
+    a.group = group;
+    b.resource = bad;
+    CU_ASSERT(!valid(&e));
+    b.resource = NULL;
+    CU_ASSERT(!valid(&e));
+    b.resource = good;
+    b.kind = BH_KIND_ALL;
+    CU_ASSERT(!valid(&e));
+    b.kind = BH_KIND_CUSTOM; /* twice */
+    CU_ASSERT(!valid(&e));
+    b.kind = BH_KIND_POD;
+    CU_ASSERT(!valid(&e));
+}
+
 int main(int argc, char **argv)
 {
     static const struct bh_test tests[] = {
@@ -616,6 +650,7 @@ int main(int argc, char **argv)
         {"hello, ack and begin carry what they are for", test_feed_control},
         {"changes name a known kind, a known op and an object", test_changes},
         {"grants", test_grant},
+        {"kinds that plugins read", test_watched_kinds},
         {"work items carry what their kind needs", test_work},
         {"writes name their object and say what it shall be", test_object_writes},
         {"patches name their object and have a body", test_patches},

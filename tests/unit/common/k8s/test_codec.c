@@ -564,7 +564,34 @@ static void test_every_limit_is_survived(void)
     bh_buf_fini(&text);
 }
 
-BH_TESTS("common/k8s/codec", {"protobuf and JSON give the same object", test_both_encodings_agree},
+/* Of any kind, also with members that the message has, and without a schema. */
+static void test_custom_objects(void)
+{
+    static const char good[] =
+        "{\"metadata\":{\"name\":\"a\",\"labels\":{\"k\":\"v\"},\"managedFields\":[{\"x\":1}]},"
+        "\"json\":{\"metadata\":[1.50]}}";
+    static const char *const bad[] = {"", "[]", "{}", "{\"metadata\":1}",
+                                      "{\"metadata\":{\"name\":1}}"};
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    ProtobufCMessage *m = NULL;
+    struct bh_err err = {{0}};
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_decode_custom(&a, good, sizeof good - 1, &m, &err), 0);
+    const K8s__CustomObject *o = (const void *)m;
+    CU_ASSERT_STRING_EQUAL(o->metadata->name, "a");
+    CU_ASSERT_STRING_EQUAL(o->metadata->labels[0]->value, "v");
+    const char *want = "{\"metadata\":{\"name\":\"a\",\"labels\":{\"k\":\"v\"}},"
+                       "\"json\":{\"metadata\":[1.50]}}";
+    CU_ASSERT(o->json.len == strlen(want) && memcmp(o->json.data, want, o->json.len) == 0);
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        CU_ASSERT(bh_decode_custom(&a, bad[i], strlen(bad[i]), &m, &err) < 0);
+        CU_ASSERT(*err.msg);
+    }
+}
+
+BH_TESTS("common/k8s/codec", {"objects of any kind", test_custom_objects},
+         {"protobuf and JSON give the same object", test_both_encodings_agree},
          {"the schema is not recursive", test_schema_is_not_recursive},
          {"every inlined member of the table exists", test_inlined_members_exist},
          {"quantities, times, unions and pointers in JSON", test_json_forms},
