@@ -53,6 +53,7 @@ void bh_cache_fini(struct bh_cache *c)
     uint64_t k, v;
 
     bh_cache_free_pods(c);
+    bh_annotations_fini(&c->annotations);
     while (bh_umap_next(&c->by_name, &it, &k, &v)) {
         if (info_of(v)->rec)
             free_rec(c, info_of(v)->rec);
@@ -171,6 +172,19 @@ void bh_cache_put_node(struct bh_cache *c, const struct bh_node_rec *n)
     if (old)
         free_rec(c, old);
     bh_cache_touch(c, ni, BH_ROW_NODE);
+}
+
+bool bh_cache_put_annotations(struct bh_cache *c, enum bh_annotations_of of, struct bh_str key,
+                              const struct K8s__ObjectMeta *meta)
+{
+    bool changed = bh_annotations_put(&c->annotations, of, key, meta);
+    struct bh_node_info *ni = NULL;
+
+    if (changed && of == BH_ANNOTATIONS_NODES)
+        ni = find_info(c, bh_sym_find(c->tab, key.p, key.n));
+    if (ni)
+        bh_cache_touch(c, ni, BH_ROW_NODE);
+    return changed;
 }
 
 void bh_cache_del_node(struct bh_cache *c, bh_sym name)

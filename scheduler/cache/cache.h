@@ -21,6 +21,7 @@
 #define BH_CACHE_H
 
 #include "common/base/map.h"
+#include "scheduler/cache/annotations.h"
 #include "scheduler/cache/columns.h"
 #include "scheduler/cache/groups.h"
 #include "scheduler/cache/pool.h"
@@ -110,6 +111,7 @@ struct bh_cache {
     uint32_t n_zones, cap_zones;
     uint32_t *order, n_order;
     uint64_t order_membership;
+    struct bh_annotations annotations; /* see bh_cache_put_annotations() */
 };
 
 void bh_cache_init(struct bh_cache *c, struct bh_symtab *tab, bool keep_order);
@@ -117,6 +119,10 @@ void bh_cache_fini(struct bh_cache *c);
 
 void bh_cache_put_node(struct bh_cache *c, const struct bh_node_rec *n);
 void bh_cache_del_node(struct bh_cache *c, bh_sym name);
+/* Of a node (key: its name) or a pod (its uid); meta NULL: it is gone. True: they are others than before.
+ * Cheap when nobody wants them. */
+bool bh_cache_put_annotations(struct bh_cache *c, enum bh_annotations_of of, struct bh_str key,
+                              const struct K8s__ObjectMeta *meta);
 /* NULL for unknown names and ghosts. */
 const struct bh_node_info *bh_cache_node(const struct bh_cache *c, bh_sym name);
 

@@ -282,6 +282,18 @@ static void apply_object(struct bh_intake *in, const Berth__ObjectChange *c)
         in->cb.event(in->cb.arg, &ev);
 }
 
+/* The record told of it before they were here: pods that were tried in between get another try. */
+static void annotations_changed(struct bh_intake *in, const char *node)
+{
+    const struct bh_node_rec *n =
+        bh_engine_find_node(in->engine, bh_sym_find(in->symtab, node, strlen(node)));
+    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .old_node = n, .new_node = n};
+    const uint32_t bit = BH_EV_NODE_ANNOTATION;
+
+    if (n && !quiet(in))
+        tell(in, &ev, &bit, 1);
+}
+
 static void on_change(void *arg, const Berth__ObjectChange *c)
 {
     struct bh_intake *in = arg;
@@ -296,9 +308,11 @@ static void on_change(void *arg, const Berth__ObjectChange *c)
          * object until the one with the node comes, if that does come. */
         bool gone = c->op == BERTH__CHANGE_OP__CHANGE_DELETED;
         const char *key = c->kind == BH_KIND_NODE ? c->name : c->uid;
-        if (key && *key)
+        if (key && *key &&
             bh_engine_put_raw(in->engine, (enum bh_kind)c->kind, key, gone ? NULL : c->object.data,
-                              c->object.len);
+                              c->object.len) &&
+            c->kind == BH_KIND_NODE && !gone && !c->in_list)
+            annotations_changed(in, key);
     } else if (c->kind == BH_KIND_POD) {
         if (!c->uid || !*c->uid) {
             bh_log_error("Skipping a pod without uid", bh_kv_s("namespace", c->namespace_),

@@ -43,6 +43,8 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
         for (uint32_t k = 0; k < p->fw->n_plugins; k++)
             if (p->fw->plugins[k].plugin->flags & BH_PLUGIN_OVERLAY)
                 p->overlay |= (uint64_t)1 << k;
+        for (uint32_t k = 0; k < p->fw->n_plugins; k++)
+            e->cache.annotations.wanted |= p->fw->plugins[k].plugin->annotations;
         p->fw->profile = i;
         p->fw->observer = e->opt.observer;
         e->n_profiles++;

@@ -109,11 +109,12 @@ void bh_engine_kind_state(struct bh_engine *e, enum bh_kind kind, bool known, co
 unsigned bh_engine_raw_needs(const struct bh_engine *e); /* enum bh_ext_need; 0 = none at all */
 /* The whole object, a bare protobuf message (codec.h), copied; NULL: it is gone. kind NODE: key is
  * its name; POD, pending or on a node: its uid. Cheap when it is not needed. Objects put between
- * bh_engine_objects_begin and _end stay, the others go. */
-void bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
+ * bh_engine_objects_begin and _end stay, the others go. Plugins that read annotations get them from here:
+ * true when these have changed. */
+bool bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
                        size_t n);
 /* The same for a K8s__Node or a K8s__Pod with its uid. */
-void bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m);
+bool bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m);
 /* Every node's object is there, as far as one is needed: without it a decision fails. */
 bool bh_engine_raw_complete(struct bh_engine *e);
 /* An extender binds this pod, not the Bind plugins. done: see bh_ext_bind. */

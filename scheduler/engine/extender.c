@@ -17,6 +17,8 @@
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/engine/state.h"
 
+#define DECODE_MAX_BYTES ((size_t)64 << 20)
+
 #define SCALE           10     /* upstream's MaxNodeScore / MaxExtenderPriority */
 #define NEW_SYMBOLS_MAX 65536u /* texts that extenders may add to the symbol table */
 #define STRANGERS_MAX   1024u  /* failed "nodes" that are none */
@@ -328,11 +330,38 @@ uint32_t bh_extend_explain(const struct bh_reference *r, uint32_t at, struct bh_
 
 unsigned bh_engine_raw_needs(const struct bh_engine *e)
 {
-    return bh_ext_needs(e->ext);
+    unsigned wanted = e->cache.annotations.wanted;
+
+    return bh_ext_needs(e->ext) | (wanted & BH_ANNOTATIONS_NODES ? BH_EXT_NEED_NODES : 0) |
+           (wanted & BH_ANNOTATIONS_PODS ? BH_EXT_NEED_PENDING | BH_EXT_NEED_ASSIGNED : 0);
 }
 
-void bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
-                       size_t n)
+static bool put_annotations(struct bh_engine *e, enum bh_kind kind, const char *key,
+                            const K8s__ObjectMeta *meta)
+{
+    e->raw_changed |= kind == BH_KIND_NODE;
+    return bh_cache_put_annotations(
+        &e->cache, kind == BH_KIND_NODE ? BH_ANNOTATIONS_NODES : BH_ANNOTATIONS_PODS, bh_str_c(key),
+        meta);
+}
+
+/* Of a whole object that came as bytes. */
+static bool read_annotations(struct bh_engine *e, enum bh_kind kind, const char *key,
+                             const void *object, size_t n)
+{
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    ProtobufCMessage *m = NULL;
+    unsigned of = kind == BH_KIND_NODE ? BH_ANNOTATIONS_NODES : BH_ANNOTATIONS_PODS;
+
+    bh_arena_init(&a, DECODE_MAX_BYTES);
+    if (!(e->cache.annotations.wanted & of) ||
+        (object && bh_pb_unpack(&a, bh_kinds[kind].desc, object, n, &m, NULL) < 0))
+        return false;
+    return put_annotations(e, kind, key, m ? bh_object_meta(m) : NULL);
+}
+
+static void put_whole(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
+                      size_t n)
 {
     if (!e->ext)
         return;
@@ -347,21 +376,42 @@ void bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, 
     }
 }
 
-void bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m)
+bool bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
+                       size_t n)
 {
-    const K8s__ObjectMeta *meta = e->ext ? bh_object_meta(m) : NULL;
+    put_whole(e, kind, key, object, n);
+    return (kind == BH_KIND_NODE || kind == BH_KIND_POD) &&
+           read_annotations(e, kind, key, object, n);
+}
+
+bool bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m)
+{
+    const K8s__ObjectMeta *meta = bh_object_meta(m);
     struct bh_buf bytes BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!meta)
-        return;
-    bh_pb_pack(&bytes, m);
-    bh_engine_put_raw(e, kind, kind == BH_KIND_NODE ? meta->name : meta->uid, bh_buf_str(&bytes),
-                      bytes.n);
+        return false;
+    const char *key = kind == BH_KIND_NODE ? meta->name : meta->uid;
+    if (e->ext) {
+        bh_pb_pack(&bytes, m);
+        put_whole(e, kind, key, bh_buf_str(&bytes), bytes.n);
+    }
+    return put_annotations(e, kind, key, meta);
+}
+
+/* What is needed of the node's object is there. */
+static bool knows_node(const struct bh_engine *e, bh_sym name)
+{
+    const char *text = bh_sym_text(e->tab, name);
+
+    return (!(bh_ext_needs(e->ext) & BH_EXT_NEED_NODES) || bh_ext_knows_node(e->ext, text)) &&
+           (!(e->cache.annotations.wanted & BH_ANNOTATIONS_NODES) ||
+            bh_annotations_known(&e->cache.annotations, BH_ANNOTATIONS_NODES, bh_str_c(text)));
 }
 
 bool bh_engine_raw_complete(struct bh_engine *e)
 {
-    if (!(bh_ext_needs(e->ext) & BH_EXT_NEED_NODES))
+    if (!(bh_engine_raw_needs(e) & BH_EXT_NEED_NODES))
         return true;
     if (!e->raw_changed && e->raw_membership == e->cache.membership)
         return e->raw_complete;
@@ -370,8 +420,7 @@ bool bh_engine_raw_complete(struct bh_engine *e)
     e->raw_complete = true;
     for (uint32_t row = 0; row < e->cache.cap_rows && e->raw_complete; row++)
         if (e->cache.rows[row])
-            e->raw_complete =
-                bh_ext_knows_node(e->ext, bh_sym_text(e->tab, e->cache.rows[row]->name));
+            e->raw_complete = knows_node(e, e->cache.rows[row]->name);
     return e->raw_complete;
 }
 

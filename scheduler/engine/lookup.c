@@ -57,6 +57,7 @@ bool bh_engine_plugin_interested(struct bh_engine *e, const char *plugin,
 void bh_engine_objects_begin(struct bh_engine *e)
 {
     e->objects.feed++;
+    e->cache.annotations.feed++;
     if (e->ext)
         bh_ext_objects_begin(e->ext);
 }
@@ -64,6 +65,7 @@ void bh_engine_objects_begin(struct bh_engine *e)
 void bh_engine_objects_end(struct bh_engine *e)
 {
     bh_objects_sweep(&e->objects);
+    bh_annotations_sweep(&e->cache.annotations);
     if (e->ext)
         bh_ext_objects_end(e->ext);
     e->raw_changed = true;

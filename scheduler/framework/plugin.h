@@ -375,6 +375,7 @@ struct bh_plugin {
     /* Kinds from BH_KIND_CUSTOM on that it reads, bits 1 << kind: without all of their objects
      * nothing is decided. */
     uint64_t kinds;
+    unsigned annotations; /* that it reads: bits of enum bh_annotations_of */
 };
 /* Every plugin there is: plugins/registry.c lists them, the framework only looks them up.
  * bh_plugins: in the order of the default profile, then the others; NULL ends. */

@@ -21,7 +21,7 @@
 #define NAMES_MAX   (1u << 20)
 #define READS_ALL   127u
 #define READS_NODES (BERTH_READS_NODE | BERTH_READS_SUMS | BERTH_READS_PODS)
-#define READS_KEPT  (READS_NODES | BERTH_READS_OBJECTS)
+#define READS_KEPT  (READS_NODES | BERTH_READS_OBJECTS | BERTH_READS_ANNOTATIONS)
 #define KNOWN_FLAGS 0u
 #define MINOR_0     offsetof(struct berth_plugin, kinds) /* what a plugin of ABI 1.0 has */
 #define BIT(code)   (1u << (code))
@@ -79,6 +79,12 @@ static struct bh_native *instance(const struct bh_call *c)
 static uint32_t declared(const struct bh_native *in)
 {
     return in->of->p.reads ? in->of->p.reads : READS_ALL;
+}
+
+/* Of the others: annotations are there only where somebody asked for them. */
+static uint32_t anything(const struct bh_native *in)
+{
+    return READS_ALL | (in->of->p.reads & BERTH_READS_ANNOTATIONS);
 }
 
 static struct berth_why why_new(void)
@@ -165,7 +171,7 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     int32_t code =
-        enter(in, c, BH_HOOK_PRE_ENQUEUE, READS_ALL)->pre_enqueue(in->self, handle(c), &why);
+        enter(in, c, BH_HOOK_PRE_ENQUEUE, anything(in))->pre_enqueue(in->self, handle(c), &why);
 
     return verdict(in, code, REJECTIONS, &why);
 }
@@ -402,7 +408,7 @@ static const struct bh_status *post_filter(struct bh_call *c,
     struct berth_why why = why_new();
     struct berth_post_filter r = {.size = sizeof r};
     int32_t code =
-        enter(in, c, BH_HOOK_POST_FILTER, READS_ALL)->post_filter(in->self, handle(c), &r, &why);
+        enter(in, c, BH_HOOK_POST_FILTER, anything(in))->post_filter(in->self, handle(c), &r, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS, &why);
 
     if (s || !r.nominate)
@@ -537,7 +543,7 @@ static const struct bh_status *reserve(struct bh_call *c, bh_sym node)
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     int32_t code =
-        enter(in, c, BH_HOOK_RESERVE, READS_ALL)->reserve(in->self, handle(c), node, &why);
+        enter(in, c, BH_HOOK_RESERVE, anything(in))->reserve(in->self, handle(c), node, &why);
 
     return verdict(in, code, REJECTIONS, &why);
 }
@@ -546,7 +552,7 @@ static void unreserve(struct bh_call *c, bh_sym node)
 {
     struct bh_native *in = instance(c);
 
-    enter(in, c, BH_HOOK_RESERVE, READS_ALL)->unreserve(in->self, handle(c), node);
+    enter(in, c, BH_HOOK_RESERVE, anything(in))->unreserve(in->self, handle(c), node);
     leave();
 }
 
@@ -555,8 +561,8 @@ static const struct bh_status *permit(struct bh_call *c, bh_sym node, int64_t *r
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     int64_t wait_ns = 0;
-    int32_t code =
-        enter(in, c, BH_HOOK_PERMIT, READS_ALL)->permit(in->self, handle(c), node, &wait_ns, &why);
+    int32_t code = enter(in, c, BH_HOOK_PERMIT, anything(in))
+                       ->permit(in->self, handle(c), node, &wait_ns, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS | OR_WAIT, &why);
 
     if (bh_status_code(s) == BH_WAIT && wait_ns < 0)
@@ -707,8 +713,11 @@ static const char *wrong_with(const struct berth_plugin *p)
         return "has no name";
     if (p->flags >> 16 & ~(KNOWN_FLAGS >> 16))
         return "demands what this Berth does not know (flags)";
-    if (p->reads & ~READS_ALL)
+    if (p->reads & ~(READS_ALL | BERTH_READS_ANNOTATIONS))
         return "reads what this Berth does not know (bits of reads)";
+    if (p->reads & BERTH_READS_ANNOTATIONS &&
+        !(p->reads & (BERTH_READS_NODE | BERTH_READS_IDENTITY)))
+        return "has BERTH_READS_ANNOTATIONS in its reads, but neither NODE nor IDENTITY: whose?";
     if (p->normal > BERTH_NORMAL_MAX_REVERSE)
         return "has another way of normalizing than BERTH_NORMAL_NONE, MAX and MAX_REVERSE";
     if (p->normal && p->normalize)
@@ -718,7 +727,8 @@ static const char *wrong_with(const struct berth_plugin *p)
     if (p->filter_rows && !p->filter)
         return "has filter_rows() but not filter(), which says why";
     if (p->score_rows && !p->score &&
-        (!p->reads || p->reads & ~(BERTH_READS_NODE | BERTH_READS_OBJECTS)))
+        (!p->reads ||
+         p->reads & ~(BERTH_READS_NODE | BERTH_READS_OBJECTS | BERTH_READS_ANNOTATIONS)))
         return "has score_rows() but not score(), and reads more than BERTH_READS_NODE and OBJECTS";
     if ((p->normalize || p->normal || p->pre_score) && !p->score && !p->score_rows)
         return "has pre_score() or normalizes, but does not score";
@@ -808,6 +818,14 @@ static int declare_kinds(struct bh_native_plugin *np, struct bh_err *err)
     return 0;
 }
 
+static unsigned annotations_of(const struct berth_plugin *p)
+{
+    if (!(p->reads & BERTH_READS_ANNOTATIONS))
+        return 0;
+    return (p->reads & BERTH_READS_NODE ? BH_ANNOTATIONS_NODES : 0) |
+           (p->reads & BERTH_READS_IDENTITY ? BH_ANNOTATIONS_PODS : 0);
+}
+
 void bh_native_describe(struct bh_native_plugin *np)
 {
     /* One that normalises in a way of its own needs all feasible nodes' scores, which are laid over
@@ -857,6 +875,7 @@ void bh_native_describe(struct bh_native_plugin *np)
         .post_bind = p->post_bind ? post_bind : NULL,
         .epoch = p->epoch || p->n_kinds || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
         .kinds = kinds_of(np),
+        .annotations = annotations_of(p),
         /* One whose answers are kept is asked in PreFilter and PreScore, and what it says is kept. */
         .idle = p->idle && (overlay || !flags) ? is_idle
                 : overlay                      ? never_idle

@@ -274,6 +274,8 @@ static const struct berth_value *value_path(const struct berth_value *v, struct 
             v = value_get(v, name);
         }
         p = dot ? dot + 1 : end;
+        if (dot && p == end) /* a name is missing behind it */
+            return NULL;
     }
     return v;
 }
@@ -537,6 +539,29 @@ static int64_t pod_started(struct berth_call *c, const struct berth_pod *pod)
     return pod_of(pod)->rec->start_ns;
 }
 
+#define ANNOTATIONS UNDECLARED("an annotation", "BERTH_READS_ANNOTATIONS")
+
+/* p NULL: there is none, or it may not be asked for. */
+static struct berth_str annotation(struct berth_call *c, enum bh_annotations_of of,
+                                   struct bh_str object, struct berth_str key)
+{
+    const struct bh_native *in = may(c, BERTH_READS_ANNOTATIONS, ANNOTATIONS);
+
+    return in ? str_of(bh_annotations_get(&in->call->cache->annotations, of, object,
+                                          (struct bh_str){key.p, key.n}))
+              : (struct berth_str){NULL, 0};
+}
+
+static struct berth_str pod_annotation(struct berth_call *c, const struct berth_pod *pod,
+                                       struct berth_str key)
+{
+    const struct bh_pod_rec *r =
+        identity(c, pod, UNDECLARED("a pod's annotation", "BERTH_READS_IDENTITY"));
+
+    return r ? annotation(c, BH_ANNOTATIONS_PODS, bh_rec_text(r, r->uid), key)
+             : (struct berth_str){NULL, 0};
+}
+
 static const struct berth_host_pods pods = {
     .size = sizeof pods,
     .current = pod_current,
@@ -559,6 +584,7 @@ static const struct berth_host_pods pods = {
     .n_extended = pod_n_extended,
     .extended_at = pod_extended_at,
     .started = pod_started,
+    .annotation = pod_annotation,
 };
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -733,6 +759,16 @@ static const struct berth_node *node_find(struct berth_call *c, berth_sym name)
               : NULL;
 }
 
+static struct berth_str node_annotation(struct berth_call *c, const struct berth_node *node,
+                                        struct berth_str key)
+{
+    const struct bh_node_rec *r = rec_of(c, node, NODE_DATA("a node's annotation"));
+
+    return r ? annotation(c, BH_ANNOTATIONS_NODES,
+                          bh_sym_str(bh_native_inside->tab, info_of(node)->name), key)
+             : (struct berth_str){NULL, 0};
+}
+
 static const struct berth_host_nodes nodes = {
     .size = sizeof nodes,
     .row = node_row,
@@ -752,6 +788,7 @@ static const struct berth_host_nodes nodes = {
     .capacity = node_capacity,
     .n_extended = node_n_extended,
     .extended_at = node_extended_at,
+    .annotation = node_annotation,
 };
 
 /* ---- columns --------------------------------------------------------------------------------- */

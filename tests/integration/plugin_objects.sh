@@ -106,6 +106,36 @@ eventually "nothing is left of them" 30 none
 kill -TERM "$up_pid"
 wait "$up_pid"
 
+# ---- annotations of nodes: kept for this plugin, and a change of one wakes the pod
+config '- plugins: {filter: {enabled: [{name: Strange}]}}' >"$work/strange.yaml"
+noted() { printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s, annotations: {strange/ok: "%s"}}\nstatus: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}}\n' "$@"; }
+{ noted a no; noted b yes; printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n'; } >"$work/noted.yaml"
+export BERTH_STRANGE=note
+expect "in berth simulate" 'default +p +Scheduled +b$' "$BERTH_BIN/berth" simulate --verify --plugin-dir "$build/tests/plugins" --config "$work/strange.yaml" -f "$work/noted.yaml"
+start_up --binders 1 --no-example --config "$work/strange.yaml" --plugin-dir "$build/tests/plugins" || exit 1
+for n in a b; do check "node $n" node $n r1; done
+pod noted
+eventually "no node is annotated" 20 says noted '0/2 nodes are available: 2 not annotated.'
+check "one is annotated" api PATCH /api/v1/nodes/b application/merge-patch+json <<<'{"metadata":{"annotations":{"strange/ok":"yes"}}}'
+eventually "the pod goes there" 20 on noted b
+pod noted2
+eventually "and so does the next" 20 on noted2 b
+check "it is taken away" api PATCH /api/v1/nodes/b application/merge-patch+json <<<'{"metadata":{"annotations":{"strange/ok":null}}}'
+not_any_more() {
+    local p=probe$RANDOM
+    pod "$p"
+    for _ in $(seq 50); do
+        if bound "$p"; then return 1; fi
+        if says "$p" 'not annotated' >/dev/null; then return 0; fi
+        sleep 0.1
+    done
+    return 1
+}
+eventually "and pods stay away" 20 not_any_more
+kill -TERM "$up_pid"
+wait "$up_pid"
+unset BERTH_STRANGE
+
 # ---- a watcher that may not: nothing is decided by profiles that need it
 command -v kubectl >/dev/null || { skip "rights" "no kubectl"; exit 0; }
 run=$work/run

@@ -45,6 +45,11 @@ static int32_t filter(void *self, struct berth_call *c, const struct berth_node 
         kept = malloc(100);
     if (wish("peek"))
         host->nodes->requested(c, node, 0);
+    if (wish("note")) { /* for once well-behaved: an annotation decides */
+        struct berth_str ok = host->nodes->annotation(c, node, BERTH_STR("strange/ok"));
+        why->reason = BERTH_STR("not annotated");
+        return ok.n == 3 && memcmp(ok.p, "yes", 3) == 0 ? BERTH_SUCCESS : BERTH_UNSCHEDULABLE;
+    }
     if (wish("lie") && ++calls % 2 == 0) {
         why->reason = BERTH_STR("an even call");
         return BERTH_UNSCHEDULABLE;
@@ -70,6 +75,8 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
         return 3;
     if (wish("past"))
         plugin.size = 24;
+    if (wish("note"))
+        plugin.reads |= BERTH_READS_ANNOTATIONS;
     if (wish("nameless"))
         plugin.name = BERTH_STR("Other");
     ret->plugins = all;

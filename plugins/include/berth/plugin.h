@@ -209,6 +209,10 @@ struct berth_host_pods {
     /* When the kubelet of its node took it up, ns since 1970; 0: it has not yet, as far as is known.
      * Of pods on the node at hand with BERTH_READS_PODS, else BERTH_READS_IDENTITY. */
     int64_t (*started)(struct berth_call *c, const struct berth_pod *pod);
+    /* Since 1.1. p NULL: it has no such annotation. Needs BERTH_READS_ANNOTATIONS and IDENTITY; not in
+     * hint(). */
+    struct berth_str (*annotation)(struct berth_call *c, const struct berth_pod *pod,
+                                   struct berth_str key);
 };
 #define BERTH_CONTAINER         0u
 #define BERTH_CONTAINER_INIT    1u /* ends before the containers begin */
@@ -248,6 +252,10 @@ struct berth_host_nodes {
      * huge pages. Need BERTH_READS_NODE. */
     uint32_t (*n_extended)(struct berth_call *c, const struct berth_node *node);
     berth_sym (*extended_at)(struct berth_call *c, const struct berth_node *node, uint32_t i);
+    /* Since 1.1. p NULL: it has no such annotation. Needs BERTH_READS_ANNOTATIONS and NODE; not in
+     * hint(). */
+    struct berth_str (*annotation)(struct berth_call *c, const struct berth_node *node,
+                                   struct berth_str key);
 };
 #define BERTH_NO_SCHEDULE        1
 #define BERTH_PREFER_NO_SCHEDULE 2
@@ -424,7 +432,7 @@ struct berth_host {
 /* ---- what a plugin is ------------------------------------------------------------------------ */
 
 /* What PreFilter, Filter, PreScore, Score and their batch forms may look at besides what pods of one
- * template share. Within NODE, SUMS, PODS and OBJECTS the host keeps answers from pod to pod and asks
+ * template share. Within NODE, SUMS, PODS, OBJECTS and ANNOTATIONS the host keeps answers from pod to pod and asks
  * anew about nodes that changed only (of OBJECTS: about all, when an object of the plugin's kinds did);
  * with anything else, or 0 (= everything), every node is asked for every pod. */
 #define BERTH_READS_NODE     1u  /* of the node at hand: its object */
@@ -434,6 +442,10 @@ struct berth_host {
 #define BERTH_READS_OTHERS   16u /* nodes other than the one at hand, and how many there are */
 #define BERTH_READS_TIME     32u /* now() */
 #define BERTH_READS_OBJECTS  64u /* objects of `kinds`; since 1.1 */
+/* Annotations: of nodes with NODE, of pods with IDENTITY. Not part of 0 (= everything): they are kept
+ * for plugins that ask for them only, which costs the watcher and the scheduler a copy of each object.
+ * Those of nodes leave answers kept. Since 1.1. */
+#define BERTH_READS_ANNOTATIONS 128u
 
 /* How a score follows from what score() said of all feasible nodes, where there is no normalize(). */
 #define BERTH_NORMAL_NONE        0u /* it is final: 0 to 100 */

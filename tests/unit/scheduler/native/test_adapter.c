@@ -641,6 +641,33 @@ static int32_t pre_filter_time(void *self, struct berth_call *c, const berth_sym
     return BERTH_SUCCESS;
 }
 
+/* Nodes (and pods) with the annotation x/ok: yes pass. */
+static int says_yes(struct berth_str s)
+{
+    CU_ASSERT(s.p || !s.n);
+    return s.n == 3 && memcmp(s.p, "yes", 3) == 0;
+}
+static int32_t filter_notes(void *self, struct berth_call *c, const struct berth_node *node,
+                            struct berth_why *why)
+{
+    (void)self;
+    n_filter++;
+    CU_ASSERT(!host->nodes->annotation(c, node, BERTH_STR("x/o")).p);
+    why->reason = BERTH_STR("not annotated");
+    return says_yes(host->nodes->annotation(c, node, BERTH_STR("x/ok"))) ? BERTH_SUCCESS
+                                                                         : BERTH_UNSCHEDULABLE;
+}
+static int32_t filter_pod_notes(void *self, struct berth_call *c, const struct berth_node *node,
+                                struct berth_why *why)
+{
+    const struct berth_pod *pod = host->pods->current(c);
+
+    (void)self, (void)node;
+    why->reason = BERTH_STR("not annotated");
+    return says_yes(host->pods->annotation(c, pod, BERTH_STR("x/ok"))) ? BERTH_SUCCESS
+                                                                       : BERTH_UNSCHEDULABLE;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -667,6 +694,10 @@ static const struct berth_plugin plugins[] = {
      .kinds = kinds, .n_kinds = 2, .events = on_kinds, .n_events = 1, .hint = hint_object},
     {NAMED("Peeks"), .reads = BERTH_READS_NODE, .filter = filter_object, .kinds = kinds,
      .n_kinds = 2},
+    {NAMED("Notes"), .reads = BERTH_READS_NODE | BERTH_READS_ANNOTATIONS, .filter = filter_notes},
+    {NAMED("PodNotes"), .reads = BERTH_READS_IDENTITY | BERTH_READS_ANNOTATIONS,
+     .filter = filter_pod_notes},
+    {NAMED("NoNotes"), .filter = filter_notes},
     {NAMED("Timed"), .reads = BERTH_READS_NODE, .epoch = by_time, .pre_filter = pre_filter_time,
      .filter = filter_time},
     /* as one that was built for 1.0 */
@@ -1625,10 +1656,63 @@ static void test_objects(void)
     wish = WELL;
     begin(&f, "Plain", true); /* nobody reads the kind */
     bh_engine_kind_state(f.e, kind, false, "no rights");
-    FX_STR(goes_to(&f, "p", 1), "a");
+    FX_STR(goes_to(&f, "p", 1), "b");
     fx_fini(&f);
     begin(&f, "Older", true);
     FX_STR(goes_to(&f, "p", 1), "a");
+    fx_fini(&f);
+}
+/* As the watcher sends a whole object besides the record. */
+static bool annotate(struct fx *f, enum bh_kind kind, const char *key, const char *value)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf bytes = {0};
+    const char *text = bh_arena_printf(
+        &f->arena, "{'metadata':{'name':'%s','uid':'%s','annotations':{'a':'','x/ok':'%s'}}}", key,
+        key, value);
+
+    bh_pb_pack(&bytes, fx_message(f, bh_kinds[kind].desc, fx_json(f, text)));
+    return bh_engine_put_raw(f->e, kind, key, bytes.p, bytes.n);
+}
+static void test_annotations(void)
+{
+    struct fx f;
+
+    for (unsigned verify = 0; verify < 2; verify++) {
+        begin(&f, "Notes", verify);
+        CU_ASSERT(bh_engine_raw_needs(f.e) == BH_EXT_NEED_NODES);
+        CU_ASSERT(!bh_engine_raw_complete(f.e));
+        CU_ASSERT(annotate(&f, BH_KIND_NODE, "a", "no") && annotate(&f, BH_KIND_NODE, "b", "yes"));
+        CU_ASSERT(!annotate(&f, BH_KIND_NODE, "b", "yes")); /* the same */
+        CU_ASSERT(!bh_engine_raw_complete(f.e));
+        CU_ASSERT(annotate(&f, BH_KIND_NODE, "c", "yes") && bh_engine_raw_complete(f.e));
+        FX_STR(goes_to(&f, "p", 1), "b");
+        FX_STR(goes_to(&f, "q", 2), "b");
+        n_filter = 0;
+        FX_STR(goes_to(&f, "r", 3), "b");
+        CU_ASSERT(verify || n_filter == 0); /* kept */
+        CU_ASSERT(annotate(&f, BH_KIND_NODE, "a", "yes"));
+        FX_STR(goes_to(&f, "s", 4), "a");
+        CU_ASSERT(verify || n_filter == 1); /* of this node alone */
+        CU_ASSERT(bh_engine_put_raw(f.e, BH_KIND_NODE, "a", NULL, 0));
+        FX_STR(goes_to(&f, "t", 5), "b");
+        bh_engine_objects_begin(f.e);
+        CU_ASSERT(!annotate(&f, BH_KIND_NODE, "c", "yes"));
+        bh_engine_objects_end(f.e);
+        CU_ASSERT(!bh_engine_raw_complete(f.e));
+        fx_fini(&f);
+    }
+    begin(&f, "PodNotes", true);
+    CU_ASSERT(bh_engine_raw_needs(f.e) == (BH_EXT_NEED_PENDING | BH_EXT_NEED_ASSIGNED));
+    CU_ASSERT(bh_engine_raw_complete(f.e)); /* of pods nobody waits for more */
+    CU_ASSERT(annotate(&f, BH_KIND_POD, "uid-q", "yes"));
+    FX_STR(goes_to(&f, "p", 1), "");
+    FX_STR(goes_to(&f, "q", 1), "a");
+    fx_fini(&f);
+    wish = WELL;
+    begin(&f, "NoNotes", true);
+    CU_ASSERT(bh_engine_raw_needs(f.e) == 0);
+    FX_STR(schedule(&f, "p")->message,
+           FILTER("NoNotes", "it used an annotation without BERTH_READS_ANNOTATIONS in its reads"));
     fx_fini(&f);
 }
 static void test_time(void)
@@ -1709,6 +1793,7 @@ static void test_refused(void)
         {{NAMED("X"), .flags = 1u << 16}, "demands what this Berth does not know"},
         {{NAMED("X"), .reads = 1u << 31}, "reads what this Berth does not know"},
         {{NAMED("X"), .reads = BERTH_READS_OBJECTS}, "names no kinds"},
+        {{NAMED("X"), .reads = BERTH_READS_ANNOTATIONS}, "neither NODE nor IDENTITY"},
         {{NAMED("X"), .n_kinds = 17, .kinds = kind}, "more than 16 kinds"},
         {{NAMED("X"), .n_kinds = 1}, "more than 16 kinds, or none at their address"},
         {{NAMED("X"), .n_kinds = 1, .kinds = kind}, "kinds[0]: resource: the plural"},
@@ -1773,7 +1858,8 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"in whose code the process is", test_mark}, {"one by one", test_one_by_one},
          {"a plugin put aside", test_aside}, {"containers, extended resources, starts", test_spec},
          {"user columns", test_user_columns}, {"objects", test_objects},
-         {"epoch by time", test_time}, {"PreEnqueue and hints", test_queue},
+         {"annotations", test_annotations}, {"epoch by time", test_time},
+         {"PreEnqueue and hints", test_queue},
          {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
          {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
          {"plugins that are refused", test_refused}, {"a struct of the future", test_future},

@@ -80,6 +80,7 @@ AT(host_pods, overhead, 136);
 AT(host_pods, n_extended, 144);
 AT(host_pods, extended_at, 152);
 AT(host_pods, started, 160);
+AT(host_pods, annotation, 168);
 
 GROWS(host_nodes, 120);
 AT(host_nodes, size, 0);
@@ -101,6 +102,7 @@ AT(host_nodes, find, 112);
 AT(host_nodes, capacity, 120);
 AT(host_nodes, n_extended, 128);
 AT(host_nodes, extended_at, 136);
+AT(host_nodes, annotation, 144);
 
 GROWS(host_columns, 56);
 AT(host_columns, size, 0);
@@ -304,6 +306,7 @@ IS(READS_IDENTITY, 8);
 IS(READS_OTHERS, 16);
 IS(READS_TIME, 32);
 IS(READS_OBJECTS, 64);
+IS(READS_ANNOTATIONS, 128);
 IS(NORMAL_NONE, 0);
 IS(NORMAL_MAX, 1);
 IS(NORMAL_MAX_REVERSE, 2);
