@@ -241,7 +241,10 @@ static void print_plugin(const struct bh_plugin *p)
     while (kept[k].flag && !(p->flags & kept[k].flag))
         k++;
     if (p->filter || p->score || p->pre_filter || p->pre_score)
-        printf("answers    are kept %s\n", kept[k].text);
+        printf("answers    are kept %s%s\n", kept[k].text,
+               p->kinds && kept[k].flag ? ", or an object that it reads" : "");
+    for (uint64_t kinds = p->kinds; kinds; kinds &= kinds - 1)
+        printf("reads      %s\n", bh_kind_of((unsigned)__builtin_ctzll(kinds))->event_resource);
 }
 
 static int read_args(const char *path, struct bh_arena *a, struct bh_json **ret, struct bh_err *err)

@@ -21,6 +21,8 @@ expect "arguments are looked at" 'args.leadSeconds: 0 to 604800 is needed' \
     any env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$work/bad.yaml"
 check "the example configuration is one" env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$root/config/example-maintenance.yaml"
 
+expect "what it reads is said" '^reads +maintenancewindows.v1alpha1.berth.dev$' "$BERTH_BIN/berth" plugin check "$build/plugins/maintenance.so"
+
 server() { sed -n 's/^ *server: *//p' "$KUBECONFIG" | tr -d '"'; }
 api() { # METHOD PATH [TYPE]; a body from stdin
     local type=${3:-application/json}
