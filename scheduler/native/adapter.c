@@ -23,7 +23,6 @@
 #define READS_NODES (BERTH_READS_NODE | BERTH_READS_SUMS | BERTH_READS_PODS)
 #define READS_KEPT  (READS_NODES | BERTH_READS_OBJECTS | BERTH_READS_ANNOTATIONS)
 #define KNOWN_FLAGS 0u
-#define MINOR_0     offsetof(struct berth_plugin, kinds) /* what a plugin of ABI 1.0 has */
 #define BIT(code)   (1u << (code))
 
 /* What may be returned; Error always may. */
@@ -588,7 +587,7 @@ static const struct bh_status *pre_bind(struct bh_call *c, bh_sym node, int64_t 
     in->node = node;
     in->n_new = 0;
     int32_t code =
-        enter(in, c, BH_HOOK_PRE_BIND, READS_ALL)->pre_bind(in->self, handle(c), node, &why);
+        enter(in, c, BH_HOOK_PRE_BIND, anything(in))->pre_bind(in->self, handle(c), node, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS | OR_WAIT, &why);
     if (bh_status_code(s) == BH_WAIT || (!s && in->n_new))
         return bh_status_new(c->arena, BH_WAIT, in->of->d.name, "%s", "");
@@ -602,7 +601,7 @@ static const struct bh_status *bind(struct bh_call *c, bh_sym node, struct bh_bi
 
     in->node = node;
     in->order = ret;
-    int32_t code = enter(in, c, BH_HOOK_BIND, READS_ALL)->bind(in->self, handle(c), node, &why);
+    int32_t code = enter(in, c, BH_HOOK_BIND, anything(in))->bind(in->self, handle(c), node, &why);
     in->order = NULL;
     return verdict(in, code, REJECTIONS | OR_SKIP, &why);
 }
@@ -611,7 +610,7 @@ static void post_bind(struct bh_call *c, bh_sym node)
 {
     struct bh_native *in = instance(c);
 
-    enter(in, c, BH_HOOK_POST_BIND, READS_ALL)->post_bind(in->self, handle(c), node);
+    enter(in, c, BH_HOOK_POST_BIND, anything(in))->post_bind(in->self, handle(c), node);
     leave();
 }
 

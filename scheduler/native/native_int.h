@@ -47,8 +47,8 @@ struct bh_native_plugin {
     uint32_t index;                     /* in the mark */
     const char *aside;                  /* why its code is not run any more; NULL: it is */
     enum bh_kind kind[BH_CUSTOM_KINDS]; /* by index in p.kinds */
-    bool skips;                         /* ... and that it has no say then; else its callbacks fail */
-    struct bh_plugin d;                 /* what the framework sees */
+    bool skips;                  /* ... and that it has no say then; else its callbacks fail */
+    struct bh_plugin d;          /* what the framework sees */
     struct berth_plugin p;       /* ours: what the file has beyond it is not looked at */
     _Atomic int64_t measured_ns; /* what it published last; 0: it never said */
     _Atomic uint64_t measured_nodes;
