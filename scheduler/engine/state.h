@@ -94,7 +94,9 @@ struct bh_engine {
     struct bh_reservations reserved;
     struct bh_waiting_pods waiting; /* at Permit */
     struct bh_plugin_asks asks;
-    int64_t now_ns; /* as a caller told it last: of callbacks that are part of no decision */
+    /* As a caller told it last: of callbacks that are part of no decision, and of the fast path, whose
+     * kept results ask epoch() at that moment. */
+    int64_t now_ns;
     struct bh_profile *profile;
     uint32_t n_profiles;
     struct bh_arena arena;       /* cycle */
@@ -124,7 +126,6 @@ struct bh_engine {
     uint32_t *rows, *rows2, *rows3, *stamp;
     uint32_t stamp_now;
     int64_t *values, *values2, *values3;
-    int64_t now_ns;    /* of the fast path's last cycle: kept results ask epoch() at that moment */
     bool no_cells;     /* BH_FAST_SCAN is under way */
     uint32_t *by_name; /* live rows, for first choices */
     uint64_t by_name_membership;
