@@ -148,6 +148,7 @@ static int work(const struct options *o)
     if (bh_sched_config_load_logged(path, &cfg) < 0)
         return BH_EXIT_FAIL;
     guests.wait_ns = 0; /* a configuration that is read again does not stop decisions */
+    guests.may_change = true;
     bh_guest_set_sources(&guests);
     bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
     bh_sched_config_apply_flags(cfg, &o->flags);

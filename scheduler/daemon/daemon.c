@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/bus/curve.h"
 #include "scheduler/native/native.h"
+#include "scheduler/wasm/guest.h"
 
 #define TURNED_AWAY_EVERY_NS UINT64_C(10000000000)
 #define BH_LEAVE_NS          UINT64_C(1000000000) /* at stop: binders may end what they have on the wire */
@@ -89,6 +90,7 @@ int bh_sched_reload(struct bh_sched_daemon *d, struct bh_err *err)
     if (plugins < 0)
         return plugins;
     bh_config_report_init(&r);
+    (void)bh_guest_changed();
     int rc = bh_sched_config_load_report(d->o.config_path, &c, &r);
     if (rc < 0)
         bh_err_set(err, rc, "%s", bh_config_report_line(&r, d->o.config_path));
@@ -96,7 +98,8 @@ int bh_sched_reload(struct bh_sched_daemon *d, struct bh_err *err)
         rc = BH_SCHED_RELOAD; /* files that extenders are asked with may have changed without it */
     else
         bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &text);
-    if (rc == 0 && (plugins || !bh_streq(bh_buf_str(&text), d->o.config_text)))
+    const bool guests = bh_guest_changed();
+    if (rc == 0 && (plugins || guests || !bh_streq(bh_buf_str(&text), d->o.config_text)))
         rc = BH_SCHED_RELOAD;
     bh_buf_fini(&text);
     bh_sched_config_free(c);

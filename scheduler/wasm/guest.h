@@ -56,7 +56,12 @@ struct bh_guest_sources {
     /* For programs that have a network themselves, where the store has none: bh_download(). */
     int (*download)(const char *url, size_t max, const atomic_bool *stop, struct bh_buf *ret,
                     struct bh_err *err);
+    /* For programs that start anew when their configuration changes: another guest under a name that
+     * is known is looked at, not refused, and bh_guest_changed() says so. */
+    bool may_change;
 };
+/* Of what was read since it was asked last: ask before and after. */
+bool bh_guest_changed(void);
 void bh_guest_set_sources(const struct bh_guest_sources *s);
 /* berth_wasm_*, of the engine's thread that answers scrapes. */
 struct bh_metrics;

@@ -37,11 +37,18 @@ const char *bh_guest_signature(const char *type)
     return bh_streq(type, ":") ? "() -> ()" : type[1] == 'i' ? "() -> (i32)" : "() -> (i64)";
 }
 
+struct seen { /* a guest of the configuration that is being read again */
+    struct seen *next;
+    char *name, sha256[65];
+    bool node_local;
+};
 static struct {
     pthread_mutex_t lock;
     struct bh_guest_plugin *first;
     const struct bh_plugin *(*others)(const char *name);
     struct bh_guest_sources sources;
+    struct seen *seen;
+    bool changed; /* a known name has another guest in a configuration that was read since */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- args ------------------------------------------------------------------------------------ */
@@ -320,6 +327,7 @@ static void drop(struct bh_guest_plugin *p)
     free(p->bytes);
     free(p->name);
     free(p->url);
+    free((void *)(uintptr_t)p->d.events);
     free(p);
 }
 
@@ -352,25 +360,63 @@ static struct bh_guest_plugin *known(const char *name)
     return p;
 }
 
+/* In one configuration a name has one guest, whichever is loaded now. */
+static int check_seen(struct bh_guest_plugin *neu, const struct bh_guest_args *args,
+                      struct bh_err *err)
+{
+    struct seen *s = all.seen;
+
+    bh_wasm_digest(neu->bytes, neu->n_bytes, neu->sha256);
+    while (s && !bh_streq(s->name, neu->name))
+        s = s->next;
+    if (s)
+        return bh_streq(s->sha256, neu->sha256) && s->node_local == args->node_local
+                   ? 0
+                   : bh_err_set(err, -EINVAL,
+                                "wasm: %s has another guest or nodeLocal in another profile: one "
+                                "name has one",
+                                neu->name);
+    s = bh_calloc(1, sizeof *s);
+    *s = (struct seen){all.seen, bh_strdup(neu->name), {0}, args->node_local};
+    memcpy(s->sha256, neu->sha256, sizeof s->sha256);
+    all.seen = s;
+    return 0;
+}
+
+/* Is it the one that is known by the name? Where that may change, another one is looked at. */
+static int check_known(const struct bh_guest_plugin *p, struct bh_guest_plugin *neu,
+                       const struct bh_guest_args *args, struct bh_err *err)
+{
+    bool other = p->n_bytes != neu->n_bytes || memcmp(p->bytes, neu->bytes, p->n_bytes) != 0;
+
+    if (!other && args->node_local == p->node_local)
+        return 0;
+    if (all.sources.may_change) {
+        int rc = load(neu, args, err);
+        all.changed |= rc == 0;
+        return rc;
+    }
+    return other
+               ? bh_err_set(err, -EBUSY,
+                            "wasm: %s is another guest than the one this process has loaded as "
+                            "%s: start it anew",
+                            args->url, p->name)
+               : bh_err_set(err, -EBUSY,
+                            "nodeLocal of %s is %s in this process, in other profiles or since it "
+                            "started: one name has one",
+                            p->name, p->node_local ? "true" : "false");
+}
+
 static int declare_locked(const char *name, const struct bh_guest_args *args, struct bh_err *err)
 {
     struct bh_guest_plugin *p = known(name), *neu = bh_calloc(1, sizeof *neu);
     int rc = read_guest(args, &neu->bytes, &neu->n_bytes, err);
 
     neu->name = bh_strdup(name);
-    if (rc == 0 && p &&
-        (p->n_bytes != neu->n_bytes || memcmp(p->bytes, neu->bytes, p->n_bytes) != 0))
-        rc = bh_err_set(err, -EBUSY,
-                        "wasm: %s is another guest than the one this process has loaded as %s: "
-                        "start it anew",
-                        args->url, name);
-    if (rc == 0 && p && args->node_local != p->node_local)
-        rc = bh_err_set(err, -EBUSY,
-                        "nodeLocal of %s is %s in this process, in other profiles or since it "
-                        "started: one name has one",
-                        name, p->node_local ? "true" : "false");
-    if (rc == 0 && !p)
-        rc = load(neu, args, err);
+    if (rc == 0 && all.sources.may_change)
+        rc = check_seen(neu, args, err);
+    if (rc == 0)
+        rc = p ? check_known(p, neu, args, err) : load(neu, args, err);
     if (rc < 0 || p) {
         drop(neu);
         return rc < 0 ? rc : (int)p->needs;
@@ -410,6 +456,21 @@ void bh_guest_start(void)
         all.others = bh_plugin_find_more;
     bh_plugin_find_more = find;
     bh_plugin_declare_guest = declare;
+}
+
+bool bh_guest_changed(void)
+{
+    pthread_mutex_lock(&all.lock);
+    bool changed = all.changed;
+    all.changed = false;
+    for (struct seen *s = all.seen, *next; s; s = next) {
+        next = s->next;
+        free(s->name);
+        free(s);
+    }
+    all.seen = NULL;
+    pthread_mutex_unlock(&all.lock);
+    return changed;
 }
 
 void bh_guest_set_sources(const struct bh_guest_sources *s)

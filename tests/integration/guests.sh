@@ -66,10 +66,12 @@ expect "a guest whose answers may not be kept is found" 'verify: .* differs from
     printf '%s' "$head"
     guest Served filter=2 "$url" "sha256:$sum"
     guest Traps filter=panic
+    guest Changes '' "file://$work/changes.wasm"
     guest Tells 'filter=node postbind=event'
 } >"$work/config.yaml"
 command -v kubectl >/dev/null || { skip "a running scheduler" "no kubectl"; exit 0; }
 k() { kubectl --cache-dir "$work/cache" "$@"; }
+cp "$build/tests/guests/local.wasm" "$work/changes.wasm"
 start_up --binders 1 --no-example --config "$work/config.yaml" || exit 1
 { node n1; pod t1 traps; pod e1 tells; pod s1 served; } | k create -f - >/dev/null
 plugins() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" "$@"; }
@@ -87,3 +89,19 @@ check "as JSON" jq -e --arg sum "$sum" \
 server=$(k config view --minify -o 'jsonpath={.clusters[0].cluster.server}')
 page() { curl -fsS "$server/berth/v1/guests" | jq -r '.items[].name'; }
 expect "the page is told as well" '^Tells$' page
+
+# ---- another file under the name, and a reload
+loaded() { [ "$(plugins -o json | jq -r '.guests[] | select(.name == "Changes").sha256')" = "$(sha256sum <"$1" | cut -d' ' -f1)" ]; }
+replace() { cp "$1" "$work/next.wasm" && mv "$work/next.wasm" "$work/changes.wasm" && kill -HUP "$(pid_of berth-scheduler)"; }
+check "it is the file's guest" loaded "$build/tests/guests/local.wasm"
+replace "$0"
+stays() { grep -q 'the configuration stays as it is.*wasm: error compiling guest' "$run/scheduler.log"; }
+eventually "one that would be refused changes nothing" 20 stays
+replace "$build/tests/guests/old.wasm"
+eventually "another one is loaded" 20 loaded "$build/tests/guests/old.wasm"
+# The start of one in which a name means two would fail: the one that runs does not begin it. `berth up` gave it a copy.
+{ cat "$run/scheduler.yaml"; guest Changes '' | sed 's/: changes$/: twice/; s/hookTimeout: 1m/&, nodeLocal: true/'; } >"$work/two.yaml"
+cp "$work/two.yaml" "$run/scheduler.yaml"
+kill -HUP "$(pid_of berth-scheduler)"
+two() { grep -q 'the configuration stays as it is.*Changes has another guest or nodeLocal in another profile' "$run/scheduler.log"; }
+eventually "a name has one guest" 20 two
