@@ -53,13 +53,33 @@ function member(rust_name, rust) {
     printf "    pub %s: %s,\n", rust_name, rust
     zeros = zeros "        " rust_name ": " (rust_name == "size" ? "core::mem::size_of::<Self>() as u32" : zero(rust)) ",\n"
 }
-# A function that is pointed to, or that a plugin has: result, parameters.
-function function_type(result, parameters,    n, i, p, out) {
-    n = split(parameters, p, ",")
+# Splits at the commas that are in no parentheses.
+function split_parameters(s, p,    n, i, c, depth) {
+    n = 1
+    p[1] = ""
+    for (i = 1; i <= length(s); i++) {
+        c = substr(s, i, 1)
+        depth += (c == "(") - (c == ")")
+        if (c == "," && !depth)
+            p[++n] = ""
+        else
+            p[n] = p[n] c
+    }
+    return n
+}
+# A function that is pointed to, or that a plugin has: result, parameters. One of these may be a function, too.
+function function_type(result, parameters,    n, i, p, out, inner, head) {
+    n = split_parameters(parameters, p)
     for (i = 1; i <= n; i++) {
         if (trim(p[i]) == "void")
             break
-        split_declarator(p[i])
+        if (match(p[i], /\(\*[a-z_0-9]+\)\(/)) {
+            head = substr(p[i], 1, RSTART - 1)
+            inner = substr(p[i], RSTART + RLENGTH)
+            sub(/\)[^)]*$/, "", inner)
+            type = "Option<" function_type(head, inner) ">"
+        } else
+            split_declarator(p[i])
         out = out (i > 1 ? ", " : "") type
     }
     return "unsafe extern \"C\" fn(" out ")" (trim(result) == "void" ? "" : " -> " rust_type(result))

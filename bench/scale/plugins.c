@@ -10,15 +10,18 @@
 #include "bench/scale/plugins.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "common/base/symtab.h"
 #include "scheduler/framework/plugin.h"
 #include "scheduler/native/native.h"
+#include "scheduler/wasm/guest.h"
 
 #define WHO       "berth bench plugins"
 #define ROUNDS    5u
 #define TEMPLATES 200u
 #define DECISIONS 20000u
+#define LOADS     21u
 /* An extender answers for each pod: fewer tell as much. */
 #define ROUNDS_EXTENDER    1u
 #define TEMPLATES_EXTENDER 20u
@@ -307,14 +310,47 @@ static int one_size(uint32_t nodes, bool pipeline, const struct bh_bench_extende
     return rc;
 }
 
+static double cpu_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* What a guest costs before its first hook: decoded, validated and translated. */
+static int load_guest(const char *path, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *bytes = NULL;
+    double ms[LOADS];
+    size_t n = 0;
+    int rc = bh_read_file(path, BH_WASM_BYTES_MAX, &bytes, &n);
+
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    for (unsigned i = 0; i < LOADS; i++) {
+        struct bh_wasm_module *m = NULL;
+        double began = cpu_ms();
+        if ((rc = bh_wasm_load(bytes, n, &m, err)) < 0)
+            return bh_err_prefix(err, rc, "%s", path);
+        ms[i] = cpu_ms() - began;
+        bh_wasm_unload(m);
+    }
+    printf("guest %s: %zu bytes, loaded in %.2f ms of CPU\n", path, n, middle(ms, LOADS));
+    return 0;
+}
+
 int bh_bench_plugins(int argc, char **argv)
 {
     struct bh_native_options plugins = {0};
     struct bh_bench_extender x = {0};
     bool pipeline = false;
+    const char *guest = NULL;
     int64_t nodes = 0;
     const struct bh_opt table[] = {
         BH_NATIVE_OPTIONS(plugins),
+        {"load-guest", 0, BH_OPT_STR, &guest, "FILE",
+         "measure only what loading this WebAssembly guest costs"},
         {"nodes", 0, BH_OPT_INT, &nodes, "N", "one size of the cluster (default 100, 1000, 5000)"},
         {"pipeline", 0, BH_OPT_BOOL, &pipeline, NULL,
          "also pods a second of the real processes, from creation to node (two minutes)"},
@@ -326,6 +362,8 @@ int bh_bench_plugins(int argc, char **argv)
         rc = bh_err_set(&err, -EINVAL, "invalid value for --nodes: 1 to 1000000");
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);
+    if (guest)
+        return load_guest(guest, &err) < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
     rc = bh_bench_extender_start(&x, &err);
     bh_native_start(&plugins, NULL);
     find_native = bh_plugin_find_more;

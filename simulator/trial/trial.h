@@ -100,7 +100,7 @@ struct bh_trial_options {
     const char *unbind; /* "ns/name": this pod is pending, whatever node it is on */
     bool no_extenders;  /* they are not asked, and hold nothing up */
     int64_t now_ns;
-    const struct bh_feature_gates *gates; /* NULL = defaults; copied */
+    const struct bh_feature_gates *gates;      /* NULL = defaults; copied */
     const struct bh_engine_observer *observer; /* borrowed; NULL: nobody */
 };
 struct bh_trial_group {                     /* a PodGroup that was tried */

@@ -101,7 +101,9 @@ old=$(pid_of berth-scheduler)
 kill -KILL "$old"
 another() { local p; p=$(pid_of berth-scheduler) && [ -n "$p" ] && [ "$p" != "$old" ]; }
 eventually "the scheduler is killed and started again" 20 another
-eventually "two wait again" 20 count 2 'c-. +waiting ' queue
+# What the group was refused for while the scheduler began anew is over: a change of it has it tried again.
+again() { kubectl label pg c --overwrite "again=$RANDOM" >/dev/null && count 2 'c-. +waiting ' queue; }
+eventually "two wait again" 20 again
 check "nobody was bound" bound 0 c
 check "a third node" node n3
 eventually "and all three go" 20 bound 3 c

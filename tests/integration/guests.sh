@@ -10,7 +10,7 @@ if [ ! -e "$wish" ]; then
     exit
 fi
 # ---- from an empty folder
-expect "a guest is begun" 'PreferRank.c, Makefile, cluster.yaml and config.yaml are there' bash -c 'cd "$2" && "$1" plugin new PreferRank --lang wasm-c' - "$BERTH_BIN/berth" "$work"
+expect "a guest is begun" 'PreferRank.c, Makefile, config.yaml and cluster.yaml are there' bash -c 'cd "$2" && "$1" plugin new PreferRank --lang wasm-c' - "$BERTH_BIN/berth" "$work"
 made() { make -C "$work/PreferRank" check; }
 expect "made, and it decides" 'pod1 +Scheduled +high$' made
 expect "both paths agree" 'pod1 +Scheduled +high$' bash -c 'cd "$2" && "$1" simulate --verify -f cluster.yaml --config config.yaml' - "$BERTH_BIN/berth" "$work/PreferRank"
