@@ -312,7 +312,7 @@ IS(NORMAL_MAX, 1);
 IS(NORMAL_MAX_REVERSE, 2);
 IS(ON_POD, 1);
 IS(ON_NODE, 2);
-IS(ON_KIND(0), 16);
+_Static_assert(BERTH_ON_KIND(0) == 16, "a macro: not for Rust");
 IS(ADD, 1);
 IS(DELETE, 2);
 IS(NODE_ALLOCATABLE, 4);
