@@ -113,7 +113,7 @@ unsigned bh_engine_raw_needs(const struct bh_engine *e); /* enum bh_ext_need; 0 
  * true when these have changed. */
 bool bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
                        size_t n);
-/* The same for a K8s__Node or a K8s__Pod with its uid. */
+/* The same for a K8s__Node or a K8s__Pod with its uid; m NULL: what is known of it stays. */
 bool bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m);
 /* Every node's object is there, as far as one is needed: without it a decision fails. */
 bool bh_engine_raw_complete(struct bh_engine *e);

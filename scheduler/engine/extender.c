@@ -386,7 +386,7 @@ bool bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, 
 
 bool bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m)
 {
-    const K8s__ObjectMeta *meta = bh_object_meta(m);
+    const K8s__ObjectMeta *meta = m ? bh_object_meta(m) : NULL;
     struct bh_buf bytes BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!meta)
