@@ -39,14 +39,8 @@ static uint32_t tag_of(const ProtobufCFieldDescriptor *f)
 /* Fields are looked for by the names of a JSON object's members, which mostly come in their order. */
 struct search {
     const ProtobufCMessageDescriptor *d;
-    const ProtobufCFieldDescriptor *inlined; /* of d, or NULL */
-    unsigned at;                             /* where the next one is looked for first */
+    unsigned at; /* where the next one is looked for first */
 };
-
-static struct search search_in(const ProtobufCMessageDescriptor *d)
-{
-    return (struct search){.d = d, .inlined = bh_schema_inlined(d)};
-}
 
 /* NULL also for the member that is inlined: JSON has no such name. */
 static const ProtobufCFieldDescriptor *find_field(struct search *s, const char *name)
@@ -58,7 +52,9 @@ static const ProtobufCFieldDescriptor *find_field(struct search *s, const char *
     f = f ? f : protobuf_c_message_descriptor_get_field_by_name(s->d, name);
     if (f)
         s->at = (unsigned)(f - fields) + 1;
-    return f != s->inlined ? f : NULL;
+    const bool inlined = f && f->type == PROTOBUF_C_TYPE_MESSAGE &&
+                         f->label != PROTOBUF_C_LABEL_REPEATED && f == bh_schema_inlined(s->d);
+    return inlined ? NULL : f;
 }
 
 static bool is_map(const ProtobufCFieldDescriptor *f)
@@ -324,10 +320,11 @@ static const char *put_named(struct out *o, struct search *s, const struct bh_js
     const ProtobufCFieldDescriptor *f = find_field(s, e->key.p);
 
     *ret_known = f != NULL;
-    if (f || !s->inlined)
+    const ProtobufCFieldDescriptor *inlined = f ? NULL : bh_schema_inlined(s->d);
+    if (!inlined)
         return f ? put_member(o, f, e) : NULL;
-    struct search in = search_in(s->inlined->descriptor);
-    const size_t before = o->b->n, from = open_message(o, tag_of(s->inlined));
+    struct search in = {.d = inlined->descriptor};
+    const size_t before = o->b->n, from = open_message(o, tag_of(inlined));
     const char *why = put_named(o, &in, e, ret_known);
     if (*ret_known)
         close_message(o, from);
@@ -339,7 +336,7 @@ static const char *put_named(struct out *o, struct search *s, const struct bh_js
 static const char *put_object(struct out *o, const ProtobufCMessageDescriptor *d,
                               const struct bh_json *v)
 {
-    struct search s = search_in(d);
+    struct search s = {.d = d};
 
     if (v->type != BH_JSON_OBJECT)
         return "must be an object";
@@ -429,7 +426,7 @@ static void keep_empty_lists(const ProtobufCMessageDescriptor *d, const struct b
                              ProtobufCMessage *m)
 {
     static void *nothing;
-    struct search s = search_in(d);
+    struct search s = {.d = d};
 
     if (bh_json_form_of(d) != BH_FORM_OBJECT)
         return;
@@ -451,9 +448,10 @@ static void keep_empty_lists(const ProtobufCMessageDescriptor *d, const struct b
                 keep_empty_lists(f->descriptor, child, *element++);
         }
     }
-    ProtobufCMessage *in = s.inlined ? *(ProtobufCMessage **)((char *)m + s.inlined->offset) : NULL;
+    const ProtobufCFieldDescriptor *inlined = bh_schema_inlined(d);
+    ProtobufCMessage *in = inlined ? *(ProtobufCMessage **)((char *)m + inlined->offset) : NULL;
     if (in)
-        keep_empty_lists(s.inlined->descriptor, v, in);
+        keep_empty_lists(inlined->descriptor, v, in);
 }
 
 int bh_json_to_wire(const ProtobufCMessageDescriptor *d, const struct bh_json *v,
