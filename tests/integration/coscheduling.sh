@@ -3,7 +3,7 @@
 #
 # tests/integration/coscheduling.sh - plugin Coscheduling with its CRD: three of three go together, two of three wait and
 # time out, a group backs off, and nobody is lost when the scheduler is killed while members wait at Permit; what
-# `berth queue` and `berth explain` say of groups; the phases that the built-in controller writes
+# `berth queue` says of groups; the phases that the built-in controller writes
 # usage: BERTH_BIN=build/bin tests/integration/coscheduling.sh
 . "$(dirname "$0")/lib/common.sh"
 trap finish EXIT
@@ -57,7 +57,6 @@ count() { # N PATTERN COMMAND...
     n=$(lines_with "$2" "${@:3}") && [ "$n" -eq "$1" ] || { echo "wanted $1 lines with $2, got $n"; "${@:3}"; return 1; }
 }
 queue() { "$BERTH_BIN/berth" queue --runtime-dir "$run" "$@"; }
-explain() { "$BERTH_BIN/berth" explain --runtime-dir "$run" "$@"; }
 bound() { # N GROUP
     local n
     n=$(kubectl get pods -l "scheduling.x-k8s.io/pod-group=$2" -o 'jsonpath={.items[*].spec.nodeName}' | wc -w)
