@@ -39,16 +39,14 @@ static int by_turn(const void *pa, const void *pb, void *arg)
 static void find_members(struct group *g)
 {
     struct bh_engine *e = g->o->w.engine;
-    struct bh_symtab *tab = bh_engine_symtab(e);
     struct bh_map_entry *m;
 
     g->seen = bh_arena_new_array(g->a, const struct bh_observed_pod *, g->o->pending.len + 1);
     for (size_t it = 0; (m = bh_map_next(&g->o->pending, &it));) {
         const struct bh_observed_pod *p = m->value;
-        if (p->pod->group == BH_SYM_NONE || !bh_streq(bh_sym_text(tab, p->pod->group), g->name) ||
-            !bh_str_eqc(bh_rec_text(p->pod, p->pod->namespace_), g->ns))
-            continue;
-        if (!bh_engine_is_assumed(e, bh_rec_text(p->pod, p->pod->uid)))
+        const struct bh_pending pending = {.pod = p->pod, .shape = p->shape};
+        if (bh_offline_of_group(&g->o->w, g->ns, g->name, &pending) &&
+            !bh_engine_is_assumed(e, bh_rec_text(p->pod, p->pod->uid)))
             g->seen[g->n++] = p;
     }
     if (g->n > 1)
@@ -104,6 +102,7 @@ void bh_explain_print_group(struct bh_buf *out, const struct bh_json *doc, enum 
                          *fixes = bh_json_get(doc, "fixes");
     const char *message = bh_json_get_text(doc, "message"),
                *result = bh_json_get_text(doc, "result");
+    const bool labelled = bh_streq(bh_json_get_text(group, "policy"), "Coscheduling");
     const bool good = bh_streq(result, "Fits") || bh_streq(result, "Scheduled");
     struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
     const long long min = (long long)bh_json_get_i64(group, "minCount", 0);
@@ -113,8 +112,9 @@ void bh_explain_print_group(struct bh_buf *out, const struct bh_json *doc, enum 
         return;
     }
     if (min)
-        bh_grid_line(&g, "Group:", 0, "%s/%s, a gang of at least %lld",
-                     bh_json_get_text(group, "namespace"), bh_json_get_text(group, "name"), min);
+        bh_grid_line(&g, "Group:", 0, "%s/%s, a gang of at least %lld%s",
+                     bh_json_get_text(group, "namespace"), bh_json_get_text(group, "name"), min,
+                     labelled ? ", of plugin Coscheduling" : "");
     else
         bh_grid_line(&g, "Group:", 0, "%s/%s, basic", bh_json_get_text(group, "namespace"),
                      bh_json_get_text(group, "name"));
@@ -140,7 +140,10 @@ void bh_explain_print_group(struct bh_buf *out, const struct bh_json *doc, enum 
     }
     if (fixes)
         bh_buf_addf(
-            out, "\nFor all of the group (%s stands for each member in what is changed of pods):",
+            out,
+            labelled
+                ? "\nFor %s, with the others where they have room:"
+                : "\nFor all of the group (%s stands for each member in what is changed of pods):",
             bh_json_get_text(doc, "fixesFor"));
     bh_explain_print_fixes(out, fixes, form == BH_FORM_WIDE);
 }

@@ -33,7 +33,6 @@ static int by_turn(const void *pa, const void *pb, void *arg)
 
 static void find_members(struct asked *x)
 {
-    const struct bh_symtab *tab = bh_engine_symtab(x->t->w.engine);
     struct bh_arena *a = &x->q.a;
     struct bh_pending *v = bh_arena_new_array(a, struct bh_pending, x->t->n_list + 1);
     const char **objects = bh_arena_new_array(a, const char *, x->t->n_list + 1);
@@ -42,8 +41,8 @@ static void find_members(struct asked *x)
     x->seen = bh_arena_new_array(a, const struct bh_trial_pod *, x->t->n_list + 1);
     for (size_t i = 0; i < x->t->n_list; i++) {
         const struct bh_trial_pod *p = x->t->list[i];
-        if (p->rec->group != BH_SYM_NONE && bh_streq(bh_trial_pod_ns(p), x->ns) &&
-            bh_streq(bh_sym_text(tab, p->rec->group), x->name))
+        const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
+        if (bh_offline_of_group(&x->t->w, x->ns, x->name, &pending))
             x->seen[n++] = p;
     }
     if (n > 1)

@@ -40,16 +40,21 @@ struct bh_json *bh_offline_group_fixes(struct bh_offline *w, struct bh_arena *a,
 /* pod: the API object, with a uid; explanation: how it comes out now. */
 struct bh_json *bh_offline_fixes(struct bh_offline *w, struct bh_arena *a,
                                  const struct bh_json *pod, const struct bh_json *explanation);
+/* Whether the pod belongs to the group that is explained by this name: the PodGroup of
+ * scheduling.k8s.io, or where there is none that of plugin Coscheduling, by label. */
+bool bh_offline_of_group(const struct bh_offline *w, const char *ns, const char *name,
+                         const struct bh_pending *p);
 /* Why a group goes or waits (explain_group.c); the world is afterwards as it was. -ENOENT: there is no
  * such PodGroup; -EINVAL.
  * kind "PodGroupExplanation", apiVersion "berth/v1"
- *   group         {namespace, name, policy: "Gang" or "Basic", minCount, topologyKey}
+ *   group         {namespace, name, policy: "Gang", "Basic" or "Coscheduling", minCount, topologyKey}
  *   members       {known, onNodes, waiting: int}; onNodes: those on their way as well
  *   result        "Fits", "Preempts", "Unschedulable", "Gated", "Error", "Scheduled", "Empty"
  *   message       why
  *   placements[]  {name, nodes, placed: int, fits, chosen: bool, score, lack}, of a group with topology
  *   pods[]        of those that wait {name, state, node, message}, then those on nodes
- *   fixes         what would make all of it fit, as above; when it does not, and asked for
+ *   fixes         what would make all of it fit, as above; when it does not, and asked for.
+ *                 Coscheduling: what would give fixesFor a node, with the others where they have room
  *   fixesFor      the member whose pod the changes of pods are shown with
  */
 int bh_offline_explain_group(struct bh_offline *w, struct bh_arena *a,

@@ -3,7 +3,7 @@
 #
 # tests/integration/coscheduling.sh - plugin Coscheduling with its CRD: three of three go together, two of three wait and
 # time out, a group backs off, and nobody is lost when the scheduler is killed while members wait at Permit; what
-# `berth queue` says of groups; the phases that the built-in controller writes
+# `berth queue` and `berth explain` say of groups; the phases that the built-in controller writes
 # usage: BERTH_BIN=build/bin tests/integration/coscheduling.sh
 . "$(dirname "$0")/lib/common.sh"
 trap finish EXIT
@@ -56,6 +56,7 @@ count() { # N PATTERN COMMAND...
     local n
     n=$(lines_with "$2" "${@:3}") && [ "$n" -eq "$1" ] || { echo "wanted $1 lines with $2, got $n"; "${@:3}"; return 1; }
 }
+explain() { "$BERTH_BIN/berth" explain --runtime-dir "$run" "$@"; }
 queue() { "$BERTH_BIN/berth" queue --runtime-dir "$run" "$@"; }
 bound() { # N GROUP
     local n
@@ -78,6 +79,7 @@ spec: {schedulerName: scheduler-plugins-scheduler, containers: [{name: c, image:
 EOF
 eventually "and all three go" 20 bound 3 a
 eventually "its phase says so" 20 phase Running a
+check "explain finds them on their nodes" says '^Result: +Scheduled' explain podgroup/a
 
 # ---- two of three: they wait, and time out ----
 check "the three end" kubectl delete pods -l scheduling.x-k8s.io/pod-group=a --grace-period=0 --force
@@ -96,6 +98,13 @@ check "and its pods" kubectl delete pods -l scheduling.x-k8s.io/pod-group=b --gr
 check "another group of three" group c '{minMember: 3}'
 check "its pods" pods c 3
 eventually "two wait at Permit" 20 count 2 'c-. +waiting ' queue
+explain podgroup/c >"$work/c"
+check "explain knows the group" says 'default/c, a gang of at least 3, of plugin Coscheduling' cat "$work/c"
+check "and why it waits" says 'Unschedulable: 2 of the 3 that it takes have a node' cat "$work/c"
+check "two of it have room" count 2 '^c-. +has room +n[12] ' cat "$work/c"
+check "one has none" count 1 '^c-. +no room +- +0/2 nodes are available: 2 Insufficient cpu' cat "$work/c"
+check "and what would give it a node" says '^For c-., with the others where they have room:' cat "$work/c"
+check "as a document" says '"policy": ?"Coscheduling"' explain podgroup/c -o json
 old=$(pid_of berth-scheduler)
 kill -KILL "$old"
 another() { local p; p=$(pid_of berth-scheduler) && [ -n "$p" ] && [ "$p" != "$old" ]; }
