@@ -138,16 +138,8 @@ check "system:monitoring may not see what pods ask for" test \
 
 # ---- every query has data, but for one: 3xx. An API server redirects nobody, and nobody asks it If-None-Match.
 R=1h # no rate depends on how long ago the loads were
-ask() { # name query
-    local out
-    if ! out=$(api query --data-urlencode "query=$2"); then
-        not_ok "$1" "$2"
-    elif jq -e '.data.result | length > 0' >/dev/null <<<"$out"; then
-        ok "$1"
-    else
-        not_ok "$1" "no data: $2"
-    fi
-}
+has() { [ "$(api query --data-urlencode "query=$1" | jq ".data.result | length")" -gt 0 ] || { echo "no data: $1"; return 1; }; }
+ask() { eventually "$1" 15 has "$2"; } # a scrape that took too long leaves a gap
 covered() { # two scrapes after the last load, so that a rate has something to say
     found "scheduler_pod_scheduling_attempts_count{job=\"$JOB\"} > 600 and rate(scheduler_pod_scheduling_attempts_count{job=\"$JOB\"}[$R]) > 0" &&
         found "count(rate(rest_client_requests_total{job=\"$JOB\",code=~\"5..\"}[$R])) > 0"
@@ -213,7 +205,7 @@ sum(version_info{component="kube",emulation="1.36"}) == 1
 kubernetes_feature_enabled{name="SchedulerQueueingHints"} == 1
 sum(registered_metrics_total{stability_level="STABLE"}) > 0
 Q
-expect "pending_pods has four series" '^4$' jq -r '.data.result | length' <(api query --data-urlencode 'query=scheduler_pending_pods')
+eventually "pending_pods has four series" 15 found scheduler_pending_pods 4
 # /metrics/slis and /metrics/resources
 while read -r query; do
     ask "further endpoints: $query" "$query"
