@@ -511,6 +511,7 @@ def rollout(page: Page):
         page.wait_text('Revision 3')
         back = api(f'{path}/back')
         check(f'a {kind} goes back to an earlier revision', back['spec']['template']['spec']['containers'][0]['image'] == 'first' and 'pod-template-hash' not in back['spec']['template']['metadata']['labels'], back['spec']['template'])
+        page.open('#/pods')  # or its page may look once more for what is gone, and the console tells
         api(f'{path}/back', 'DELETE')
 
 
