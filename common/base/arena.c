@@ -112,7 +112,8 @@ void bh_arena_rewind(struct bh_arena *a, struct bh_arena_mark m)
     a->used_bytes = m.used_bytes;
 }
 
-static void *alloc_slow(struct bh_arena *a, size_t n, size_t need)
+/* Apart, so that what is called a hundred times an object has no registers to save. */
+__attribute__((noinline)) static void *alloc_slow(struct bh_arena *a, size_t n, size_t need)
 {
     size_t size = BH_MAX(a->next_bytes, CHUNK_MIN);
 

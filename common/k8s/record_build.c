@@ -6,7 +6,7 @@
 
 #define FIRST_CAP 1024
 
-static bool grow(struct bh_rec_builder *b, size_t need)
+__attribute__((noinline)) static bool grow(struct bh_rec_builder *b, size_t need)
 {
     size_t cap = b->cap ? b->cap : FIRST_CAP;
 
