@@ -16,6 +16,7 @@ typedef unsigned __int128 u128;
 #define NANO                   ((bh_nano)1000000000)
 #define KEEP_DIGITS            38 /* as many as BH_NANO_MAX has; 10^38 < 2^127 */
 #define BINARY_FRACTION_DIGITS 25
+#define SMALL_DIGITS           18 /* 10^18 < 2^63 */
 
 struct suffix {
     bool binary;
@@ -68,13 +69,26 @@ static bool parse_suffix(const char *s, size_t n, struct suffix *ret)
     return (*s == 'e' || *s == 'E') && parse_exponent(s + 1, n - 1, &ret->exp);
 }
 
+/* Up to SMALL_DIGITS of them, behind those of v. */
+static uint64_t add_digits(uint64_t v, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        v = v * 10 + (uint64_t)(p[i] - '0');
+    return v;
+}
+
 /* v * 10^exp, saturating. */
 static u128 scale_up(u128 v, int64_t exp)
 {
-    for (; exp > 0 && v; exp--) {
+    static const uint64_t tens[] = {1,      10,      100,      1000,      10000,
+                                    100000, 1000000, 10000000, 100000000, 1000000000};
+
+    while (exp > 0 && v) {
+        const int64_t step = v >> 64 ? 1 : BH_MIN(exp, 9);
         if (v > (u128)BH_NANO_MAX / 10)
             return (u128)BH_NANO_MAX;
-        v *= 10;
+        v *= tens[step];
+        exp -= step;
     }
     return BH_MIN(v, (u128)BH_NANO_MAX);
 }
@@ -95,6 +109,10 @@ static u128 decimal_nano(const struct decimal *d, int exp10)
     bool inexact = false;
     u128 v = 0;
 
+    if (bh_likely(total <= SMALL_DIGITS)) { /* what amounts look like, without 128 bits a digit */
+        v = add_digits(add_digits(0, d->int_p, d->int_n), d->frac_p, d->frac_n);
+        i = total;
+    }
     for (; i < total && kept < KEEP_DIGITS; i++) {
         v = v * 10 + (u128)((i < d->int_n ? d->int_p[i] : d->frac_p[i - d->int_n]) - '0');
         kept += v != 0;
@@ -138,16 +156,12 @@ static u128 binary_fraction_nano(const struct decimal *d, int shift)
 static u128 binary_nano(const struct decimal *d, int shift)
 {
     const u128 cap = (u128)INT64_MAX * (u128)NANO;
-    u128 v = 0;
+    size_t n = BH_MIN(d->int_n, (size_t)SMALL_DIGITS + 1); /* as many are less than 2^64 */
+    uint64_t whole = add_digits(0, d->int_p, n);
 
-    for (size_t i = 0; i < d->int_n; i++) {
-        v = v * 10 + (u128)(d->int_p[i] - '0');
-        if (v > (u128)INT64_MAX)
-            return cap;
-    }
-    if (v > (u128)INT64_MAX >> shift)
+    if (n < d->int_n || whole > (uint64_t)INT64_MAX >> shift)
         return cap;
-    v = (v << shift) * (u128)NANO + binary_fraction_nano(d, shift);
+    u128 v = (u128)(whole << shift) * (u128)NANO + (d->frac_n ? binary_fraction_nano(d, shift) : 0);
     return BH_MIN(v, cap);
 }
 
@@ -177,9 +191,14 @@ int bh_quantity_parse(const char *s, size_t n, bh_nano *ret)
     return 0;
 }
 
-/* q / unit, rounded away from zero, clamped. */
-static int64_t extract(bh_nano q, bh_nano unit)
+/* q / (odd << twos), rounded away from zero, clamped. */
+static inline int64_t extract(bh_nano q, unsigned twos, uint64_t odd)
 {
+    if (bh_likely(q >= 0 && q >> twos <= INT64_MAX)) { /* shifted it fits 64 bits: terabytes do */
+        const uint64_t u = (uint64_t)(q >> twos);
+        return (int64_t)(u / odd + (u % odd || (uint64_t)q & ((1u << twos) - 1)));
+    }
+    const bh_nano unit = (bh_nano)odd << twos;
     bh_nano v = q / unit, rest = q % unit;
 
     v += rest > 0 ? 1 : rest < 0 ? -1 : 0;
@@ -188,12 +207,12 @@ static int64_t extract(bh_nano q, bh_nano unit)
 
 int64_t bh_quantity_value(bh_nano q)
 {
-    return extract(q, NANO);
+    return extract(q, 9, 1953125); /* 10^9 */
 }
 
 int64_t bh_quantity_milli_value(bh_nano q)
 {
-    return extract(q, NANO / 1000);
+    return extract(q, 6, 15625); /* 10^6 */
 }
 
 static void add_u128(struct bh_buf *b, u128 v)
