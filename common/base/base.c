@@ -109,8 +109,7 @@ int bh_word_at(const char *words, const char *s)
             words++;
         if (!*p && (!*words || *words == ' '))
             return i;
-        while (*words && *words != ' ')
-            words++;
+        words = strchrnul(words, ' ');
         words += *words == ' ';
     }
     return -1;

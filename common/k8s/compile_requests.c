@@ -69,16 +69,29 @@ static void add_scalar(struct bh_compiler *c, struct bh_amounts *x, struct bh_am
     x->scalars[x->n++] = v;
 }
 
+static const char *const std_names[BH_STD_RESOURCES] = {
+    [BH_CPU] = "cpu", [BH_MEMORY] = "memory", [BH_EPHEMERAL] = "ephemeral-storage"};
+
+/* BH_STD_RESOURCES: none of them. */
+static unsigned std_of(const char *name)
+{
+    unsigned i = 0;
+
+    while (i < BH_STD_RESOURCES && (*name != *std_names[i] || !bh_streq(name, std_names[i])))
+        i++;
+    return i;
+}
+
 void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__QuantityEntry *const *list,
                      size_t n, const char *path)
 {
     for (size_t i = 0; i < n && !c->rc; i++) {
         const char *name = list[i]->key;
         const char *text = list[i]->value && list[i]->value->string ? list[i]->value->string : "0";
-        int std = bh_word_at("cpu memory ephemeral-storage", name); /* BH_CPU ... */
+        const unsigned std = std_of(name);
         bh_nano v;
 
-        if (std < 0 && !bh_resource_is_scalar(name))
+        if (std == BH_STD_RESOURCES && !bh_resource_is_scalar(name))
             continue;
         if (bh_quantity_parse(text, strlen(text), &v) != 0) {
             c->rc = bh_err_set(c->err, -EINVAL, "%s[%s]: quantity \"%.32s\" does not parse", path,
@@ -86,7 +99,7 @@ void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantit
         } else if (v < 0) { /* no API server lets it through: such a pod would spoil every score */
             c->rc = bh_err_set(c->err, -EINVAL, "%s[%s]: %.32s: must be greater than or equal to 0",
                                path, name, text);
-        } else if (std >= 0) {
+        } else if (std < BH_STD_RESOURCES) {
             out->std[std] = v;
             out->has[std] = true;
         } else {
@@ -378,13 +391,12 @@ struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x
 
 struct bh_slice bh_amounts_put_all(struct bh_compiler *c, const struct bh_amounts *x)
 {
-    static const char *const names[BH_STD_RESOURCES] = {"cpu", "memory", "ephemeral-storage"};
     struct bh_res v[BH_STD_RESOURCES + MAX_SCALARS];
     uint32_t n = 0;
 
     for (unsigned i = 0; i < BH_STD_RESOURCES; i++)
         if (x->has[i])
-            v[n++] = (struct bh_res){.name = bh_compile_sym(c, names[i]),
+            v[n++] = (struct bh_res){.name = bh_compile_sym(c, std_names[i]),
                                      .value = i == BH_CPU ? bh_quantity_milli_value(x->std[i])
                                                           : bh_quantity_value(x->std[i])};
     for (uint32_t i = 0; i < x->n; i++)
@@ -438,8 +450,6 @@ void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
 int bh_pod_amounts(struct bh_arena *a, const K8s__Pod *p, bool limits, struct bh_symtab *names,
                    void (*fn)(void *arg, bh_sym name, double v), void *arg, struct bh_err *err)
 {
-    static const char *const std[BH_STD_RESOURCES] = {
-        [BH_CPU] = "cpu", [BH_MEMORY] = "memory", [BH_EPHEMERAL] = "ephemeral-storage"};
     const struct bh_interner in = bh_symtab_interner(names);
     struct bh_compiler c = {.a = a, .in = &in, .err = err};
     const struct how how = {.pod_level = true};
@@ -470,7 +480,7 @@ int bh_pod_amounts(struct bh_arena *a, const K8s__Pod *p, bool limits, struct bh
         return c.rc;
     for (int i = 0; i < BH_STD_RESOURCES; i++)
         if (x.has[i])
-            fn(arg, bh_compile_sym(&c, std[i]), (double)x.std[i] / 1e9);
+            fn(arg, bh_compile_sym(&c, std_names[i]), (double)x.std[i] / 1e9);
     for (uint32_t i = 0; i < x.n; i++)
         fn(arg, x.scalars[i].name, (double)x.scalars[i].v / 1e9);
     return 0;
