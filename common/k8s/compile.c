@@ -107,8 +107,7 @@ int bh_compile_map(struct bh_compiler *c, K8s__StringEntry *const *map, size_t n
     for (size_t i = 0; i < n; i++)
         v[i] = (struct ordered_kv){
             {bh_compile_sym(c, map[i]->key), bh_compile_sym(c, map[i]->value)}, (uint32_t)i};
-    if (n > 1)
-        qsort(v, n, sizeof(*v), by_key);
+    bh_rec_sort(v, n, sizeof(*v), by_key);
     for (size_t i = 0; i < n; i++)
         if (i + 1 == n || v[i].kv.key != v[i + 1].kv.key)
             v[kept++] = v[i];
@@ -137,6 +136,6 @@ bool bh_resource_is_extended(const char *name)
 
 bool bh_resource_is_scalar(const char *name)
 {
-    return strncmp(name, "hugepages-", 10) == 0 || strstr(name, "kubernetes.io/") ||
-           strncmp(name, "attachable-volumes-", 19) == 0 || bh_resource_is_extended(name);
+    return strncmp(name, "hugepages-", 10) == 0 || strncmp(name, "attachable-volumes-", 19) == 0 ||
+           (strchr(name, '/') && (strstr(name, "kubernetes.io/") || bh_resource_is_extended(name)));
 }

@@ -38,7 +38,7 @@ static int pods_of(struct bh_compiler *c, K8s__QuantityEntry *const *list, size_
     for (size_t i = 0; i < n; i++) {
         const K8s__QuantityEntry *e = list[i];
         bh_nano v;
-        if (!bh_streq(e->key, "pods") || !e->value || !e->value->string)
+        if (*e->key != 'p' || !bh_streq(e->key, "pods") || !e->value || !e->value->string)
             continue;
         if (bh_quantity_parse(e->value->string, strlen(e->value->string), &v) != 0)
             return bh_err_set(c->err, -EINVAL, "status.%s[pods]: quantity \"%.32s\" does not parse",
@@ -46,12 +46,6 @@ static int pods_of(struct bh_compiler *c, K8s__QuantityEntry *const *list, size_
         *ret = bh_quantity_value(v);
     }
     return 0;
-}
-
-static int by_name(const void *pa, const void *pb)
-{
-    const struct bh_res *a = pa, *b = pb;
-    return a->name < b->name ? -1 : a->name > b->name;
 }
 
 /* -1: not named. */
@@ -63,12 +57,14 @@ static int64_t amount_of(const struct bh_amounts *x, bh_sym name)
     return -1;
 }
 
-/* The amount of one list that the other does not have, or has another of. */
-static uint32_t add_other(struct bh_res *out, uint32_t n, bh_sym name, int64_t capacity,
-                          int64_t allocatable)
+/* The amount of one list that the other does not have, or has another of. A name that stands in
+ * every node is a symbol only where it is needed. */
+static uint32_t add_other(struct bh_compiler *c, struct bh_res *out, uint32_t n, const char *text,
+                          bh_sym name, int64_t capacity, int64_t allocatable)
 {
     if (capacity != allocatable)
-        out[n++] = (struct bh_res){.name = name, .value = capacity};
+        out[n++] =
+            (struct bh_res){.name = text ? bh_compile_sym(c, text) : name, .value = capacity};
     return n;
 }
 
@@ -89,20 +85,21 @@ static int put_capacity(struct bh_compiler *c, const K8s__NodeStatus *st,
     struct bh_res *v = bh_arena_new_array(c->a, struct bh_res, 4 + cap.n + alloc->n);
     if (rc || !v)
         return rc ? rc : bh_compile_no_memory(c, "capacity");
-    n = add_other(v, n, bh_compile_sym(c, "cpu"), bh_quantity_milli_value(cap.std[BH_CPU]),
+    n = add_other(c, v, n, "cpu", 0, bh_quantity_milli_value(cap.std[BH_CPU]),
                   head->alloc_cpu_milli);
-    n = add_other(v, n, bh_compile_sym(c, "memory"), bh_quantity_value(cap.std[BH_MEMORY]),
+    n = add_other(c, v, n, "memory", 0, bh_quantity_value(cap.std[BH_MEMORY]),
                   head->alloc_memory_bytes);
-    n = add_other(v, n, bh_compile_sym(c, "ephemeral-storage"),
-                  bh_quantity_value(cap.std[BH_EPHEMERAL]), head->alloc_ephemeral_bytes);
-    n = add_other(v, n, bh_compile_sym(c, "pods"), pods, head->alloc_pods);
+    n = add_other(c, v, n, "ephemeral-storage", 0, bh_quantity_value(cap.std[BH_EPHEMERAL]),
+                  head->alloc_ephemeral_bytes);
+    n = add_other(c, v, n, "pods", 0, pods, head->alloc_pods);
     for (uint32_t i = 0; i < cap.n; i++)
-        n = add_other(v, n, cap.scalars[i].name, bh_quantity_value(cap.scalars[i].v),
+        n = add_other(c, v, n, NULL, cap.scalars[i].name, bh_quantity_value(cap.scalars[i].v),
                       amount_of(alloc, cap.scalars[i].name));
     for (uint32_t i = 0; i < alloc->n; i++)
         if (amount_of(&cap, alloc->scalars[i].name) < 0)
-            n = add_other(v, n, alloc->scalars[i].name, 0, bh_quantity_value(alloc->scalars[i].v));
-    qsort(v, n, sizeof *v, by_name);
+            n = add_other(c, v, n, NULL, alloc->scalars[i].name, 0,
+                          bh_quantity_value(alloc->scalars[i].v));
+    bh_rec_sort(v, n, sizeof *v, bh_rec_by_name);
     *ret = bh_rec_put(&c->b, v, n, sizeof *v);
     return 0;
 }

@@ -61,15 +61,6 @@ static int by_kv(const void *pa, const void *pb)
     return a->value < b->value ? -1 : a->value > b->value;
 }
 
-static int by_name(const void *pa, const void *pb)
-{
-    const struct bh_res *a = pa, *b = pb;
-
-    if (a->name != b->name)
-        return a->name < b->name ? -1 : 1;
-    return a->value < b->value ? -1 : a->value > b->value;
-}
-
 static bool has_stray_monitors(const void *volume)
 {
     const struct bh_volume *v = volume;
@@ -88,7 +79,7 @@ static bool has_stray_requirements(const void *selector)
 static const struct type a_sym = {sizeof(bh_sym), NULL, NULL,
                                   (const struct field[]){{0, SYM, 0, NULL}, {0, END, 0, NULL}}};
 TYPE(a_kv, bh_kv, by_kv, NULL, SYM(bh_kv, key), SYM(bh_kv, value));
-TYPE(a_res, bh_res, by_name, NULL, SYM(bh_res, name), PAD(bh_res));
+TYPE(a_res, bh_res, bh_rec_by_name, NULL, SYM(bh_res, name), PAD(bh_res));
 TYPE(an_image, bh_image, NULL, NULL, SYM(bh_image, name), PAD(bh_image));
 TYPE(a_taint, bh_taint, NULL, NULL, SYM(bh_taint, key), SYM(bh_taint, value),
      AT_MOST(bh_taint, effect, BH_EFFECT_OTHER), PAD(bh_taint));
@@ -230,7 +221,7 @@ static void list(struct walk *w, const struct bh_slice *s, const struct type *t)
     for (uint32_t i = 0; v && !w->bad && i < s->n; i++)
         one(w, v + i * t->size, t);
     if (v && w->map && t->order && !w->bad)
-        qsort(v, s->n, t->size, t->order);
+        bh_rec_sort(v, s->n, t->size, t->order);
 }
 
 int bh_rec_remap(void *rec, size_t n, bh_sym (*map)(void *arg, bh_sym s), void *arg)

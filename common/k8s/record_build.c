@@ -75,3 +75,24 @@ void *bh_rec_finish(struct bh_rec_builder *b)
     ((struct bh_rec_head *)b->p)->size = (uint32_t)b->n;
     return b->p;
 }
+
+void bh_rec_sort(void *v, size_t n, size_t size, int (*order)(const void *, const void *))
+{
+    const char *p = v;
+
+    for (size_t i = 1; i < n; i++, p += size) {
+        if (order(p, p + size) > 0) {
+            qsort(v, n, size, order);
+            return;
+        }
+    }
+}
+
+int bh_rec_by_name(const void *pa, const void *pb)
+{
+    const struct bh_res *a = pa, *b = pb;
+
+    if (a->name != b->name)
+        return a->name < b->name ? -1 : 1;
+    return a->value < b->value ? -1 : a->value > b->value;
+}

@@ -31,4 +31,7 @@ void *bh_rec_room(struct bh_rec_builder *b, size_t n, size_t size, struct bh_sli
 struct bh_slice bh_rec_put(struct bh_rec_builder *b, const void *items, size_t n, size_t size);
 struct bh_slice bh_rec_put_text(struct bh_rec_builder *b, const char *s);
 void *bh_rec_finish(struct bh_rec_builder *b); /* NULL when failed */
+/* qsort() for what mostly is in order already: symbols are numbered as they are met first. */
+void bh_rec_sort(void *v, size_t n, size_t size, int (*order)(const void *, const void *));
+int bh_rec_by_name(const void *a, const void *b); /* of struct bh_res */
 #endif
