@@ -62,11 +62,29 @@ void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantit
 struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x);
 /* Integers of all that is named, sorted: also of the standard ones. */
 struct bh_slice bh_amounts_put_all(struct bh_compiler *c, const struct bh_amounts *x);
+struct bh_container_amounts {
+    bool init, restartable;
+    struct bh_amounts spec, effective;
+};
+/* What a pod's lists of amounts say, each read once. */
+struct bh_pod_amounts {
+    struct bh_container_amounts
+        *containers; /* arena; regular ones, then init containers in order */
+    size_t n, n_statuses;
+    struct bh_container_status *statuses; /* by container name */
+    struct bh_amounts pod_level;          /* the supported ones of spec.resources.requests */
+    struct bh_amounts pod_effective;
+    struct bh_amounts overhead;
+    bool has_pod_level, has_pod_status, infeasible;
+    bool has_status; /* of any container or of the pod: status says of resources what counts */
+    bool limits;     /* limits are read where requests would be */
+};
+/* The three request vectors and the non-zero amounts, into the shape at the builder's front. *ret is
+ * what they were made of. */
+void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p, struct bh_pod_amounts *ret);
 /* Appends what the spec says of each container, and the overhead. */
-int bh_compile_containers(struct bh_compiler *c, const K8s__Pod *p, struct bh_slice *ret_containers,
-                          struct bh_slice *ret_overhead);
-/* The three request vectors and the non-zero amounts, into the shape at the builder's front. */
-void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p);
+int bh_compile_containers(struct bh_compiler *c, const K8s__Pod *p, const struct bh_pod_amounts *pa,
+                          struct bh_slice *ret_containers, struct bh_slice *ret_overhead);
 
 static inline struct bh_shape_rec *bh_shape_of(struct bh_compiler *c)
 {

@@ -16,23 +16,9 @@
 #define DEFAULT_CPU    ((bh_nano)100 * 1000000)
 #define DEFAULT_MEMORY ((bh_nano)(200 << 20) * 1000000000)
 
-struct status {
+struct bh_container_status {
     const K8s__ContainerStatus *st;
     size_t order;
-};
-struct container {
-    bool init, restartable;
-    struct bh_amounts spec, effective;
-};
-struct pod_amounts {
-    struct container *containers; /* regular ones, then init containers in order */
-    size_t n, n_statuses;
-    struct status *statuses;     /* by container name */
-    struct bh_amounts pod_level; /* the supported ones of spec.resources.requests */
-    struct bh_amounts pod_effective;
-    struct bh_amounts overhead;
-    bool has_pod_level, has_pod_status, infeasible;
-    bool limits; /* limits are read where requests would be */
 };
 struct how {
     bool status, pod_level, default_cpu, default_memory;
@@ -153,19 +139,20 @@ static void merge(struct bh_compiler *c, struct bh_amounts *dst, const struct bh
 /* ---- reading the pod ---- */
 static int by_container(const void *pa, const void *pb)
 {
-    const struct status *a = pa, *b = pb;
+    const struct bh_container_status *a = pa, *b = pb;
     int cmp = strcmp(a->st->name, b->st->name);
     return cmp ? cmp : a->order < b->order ? -1 : 1;
 }
 
 /* Sorted, because the number of containers is the sender's choice. Upstream puts both lists into
  * one map, init containers last. */
-static void read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struct pod_amounts *pa)
+static void read_statuses(struct bh_compiler *c, const K8s__PodStatus *st,
+                          struct bh_pod_amounts *pa)
 {
     size_t n_regular = st ? st->n_containerstatuses : 0;
     size_t n = n_regular + (st ? st->n_initcontainerstatuses : 0);
 
-    pa->statuses = bh_arena_new_array(c->a, struct status, n + 1);
+    pa->statuses = bh_arena_new_array(c->a, struct bh_container_status, n + 1);
     if (!pa->statuses) {
         c->rc = bh_compile_no_memory(c, "status");
         return;
@@ -173,7 +160,7 @@ static void read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struc
     for (size_t i = 0; i < n; i++) {
         const K8s__ContainerStatus *k =
             i < n_regular ? st->containerstatuses[i] : st->initcontainerstatuses[i - n_regular];
-        pa->statuses[i] = (struct status){k, i};
+        pa->statuses[i] = (struct bh_container_status){k, i};
     }
     if (n > 1)
         qsort(pa->statuses, n, sizeof(*pa->statuses), by_container);
@@ -181,7 +168,7 @@ static void read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struc
 }
 
 /* The last one of that name, NULL when it has none. */
-static const K8s__ContainerStatus *status_of(const struct pod_amounts *pa, const char *name)
+static const K8s__ContainerStatus *status_of(const struct bh_pod_amounts *pa, const char *name)
 {
     size_t lo = 0, hi = pa->n_statuses;
 
@@ -204,7 +191,7 @@ static bool is_infeasible(const K8s__Pod *p)
 }
 
 /* max(spec, actual, allocated); without spec while a resize is infeasible. */
-static void effective(struct bh_compiler *c, const struct pod_amounts *pa,
+static void effective(struct bh_compiler *c, const struct bh_pod_amounts *pa,
                       const struct bh_amounts *spec, const K8s__ResourceRequirements *actual,
                       K8s__QuantityEntry *const *allocated, size_t n_allocated,
                       struct bh_amounts *out)
@@ -220,27 +207,25 @@ static void effective(struct bh_compiler *c, const struct pod_amounts *pa,
     merge(c, out, &alloc, false);
 }
 
-static void read_resources(struct bh_compiler *c, const struct pod_amounts *pa,
-                           struct bh_amounts *out, const K8s__ResourceRequirements *r,
-                           const char *prefix)
+static void read_resources(struct bh_compiler *c, const struct bh_pod_amounts *pa,
+                           struct bh_amounts *out, const K8s__ResourceRequirements *r, bool of_pod)
 {
-    char path[64];
+    const size_t from = of_pod ? 0 : strlen("spec.");
 
-    snprintf(path, sizeof(path), "%sresources.%s", prefix, pa->limits ? "limits" : "requests");
     if (pa->limits)
-        bh_amounts_read(c, out, r->limits, r->n_limits, path);
+        bh_amounts_read(c, out, r->limits, r->n_limits, &"spec.resources.limits"[from]);
     else
-        bh_amounts_read(c, out, r->requests, r->n_requests, path);
+        bh_amounts_read(c, out, r->requests, r->n_requests, &"spec.resources.requests"[from]);
 }
 
-static void read_container(struct bh_compiler *c, const struct pod_amounts *pa, const K8s__Pod *p,
-                           const K8s__Container *k, bool init, struct container *out)
+static void read_container(struct bh_compiler *c, struct bh_pod_amounts *pa, const K8s__Pod *p,
+                           const K8s__Container *k, bool init, struct bh_container_amounts *out)
 {
     const K8s__ContainerStatus *st = NULL;
 
-    *out = (struct container){.init = init, .restartable = init && bh_is_sidecar(k)};
+    *out = (struct bh_container_amounts){.init = init, .restartable = init && bh_is_sidecar(k)};
     if (k->resources)
-        read_resources(c, pa, &out->spec, k->resources, "");
+        read_resources(c, pa, &out->spec, k->resources, false);
     if (c->rc) {
         bh_err_prefix(c->err, c->rc, "pod %s: spec.%s[%.64s]", p->metadata->name,
                       init ? "initContainers" : "containers", k->name);
@@ -252,20 +237,22 @@ static void read_container(struct bh_compiler *c, const struct pod_amounts *pa, 
         out->effective = out->spec;
         return;
     }
+    pa->has_status = true;
     effective(c, pa, &out->spec, st->resources, st->allocatedresources, st->n_allocatedresources,
               &out->effective);
     if (c->rc)
         bh_err_prefix(c->err, c->rc, "pod %s: container %.64s", p->metadata->name, k->name);
 }
 
-static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, struct pod_amounts *pa)
+static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits,
+                     struct bh_pod_amounts *pa)
 {
     const K8s__PodSpec *spec = p->spec;
 
-    *pa = (struct pod_amounts){.n = spec->n_containers + spec->n_initcontainers,
-                               .infeasible = is_infeasible(p),
-                               .limits = limits};
-    pa->containers = bh_arena_new_array(c->a, struct container, pa->n + 1);
+    *pa = (struct bh_pod_amounts){.n = spec->n_containers + spec->n_initcontainers,
+                                  .infeasible = is_infeasible(p),
+                                  .limits = limits};
+    pa->containers = bh_arena_new_array(c->a, struct bh_container_amounts, pa->n + 1);
     if (!pa->containers) {
         c->rc = bh_compile_no_memory(c, "containers");
         return;
@@ -280,7 +267,7 @@ static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, stru
     if (!c->rc) {
         const K8s__ResourceRequirements *r = p->spec->resources;
         if (r)
-            read_resources(c, pa, &pa->pod_level, r, "spec.");
+            read_resources(c, pa, &pa->pod_level, r, true);
         /* Pod-level requests count for cpu, memory and huge pages only. */
         struct bh_amounts *x = &pa->pod_level;
         uint32_t kept = 0;
@@ -292,7 +279,7 @@ static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, stru
         pa->has_pod_level =
             pa->pod_level.has[BH_CPU] || pa->pod_level.has[BH_MEMORY] || pa->pod_level.n;
         if (!pa->limits && pa->has_pod_level && p->status && p->status->resources) {
-            pa->has_pod_status = true;
+            pa->has_pod_status = pa->has_status = true;
             effective(c, pa, &pa->pod_level, p->status->resources, p->status->allocatedresources,
                       p->status->n_allocatedresources, &pa->pod_effective);
         }
@@ -303,17 +290,17 @@ static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, stru
 }
 
 /* ---- the vectors ---- */
-/* Sum of the containers, or what an init container needs beside the sidecars started before. */
-static void sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
+/* Sum of the containers, or what an init container needs beside the sidecars started before. x shares
+ * the scalars of its container: what is merged into takes a copy. */
+static void sum_containers(struct bh_compiler *c, const struct bh_pod_amounts *pa,
                            const struct how *how, struct bh_amounts *sum)
 {
     struct bh_amounts sidecars = {0}, init_max = {0};
 
     for (size_t i = 0; i < pa->n && !c->rc; i++) {
-        const struct container *k = &pa->containers[i];
-        struct bh_amounts x;
+        const struct bh_container_amounts *k = &pa->containers[i];
+        struct bh_amounts x = how->status ? k->effective : k->spec;
 
-        copy(c, &x, how->status ? &k->effective : &k->spec);
         if (how->default_cpu && !x.has[BH_CPU]) {
             x.std[BH_CPU] = DEFAULT_CPU;
             x.has[BH_CPU] = true;
@@ -328,6 +315,8 @@ static void sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
             merge(c, &sidecars, &x, true);
             merge(c, &init_max, &sidecars, false);
         } else if (k->init) {
+            const struct bh_amounts own = x;
+            copy(c, &x, &own);
             merge(c, &x, &sidecars, true);
             merge(c, &init_max, &x, false);
         }
@@ -336,7 +325,7 @@ static void sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
 }
 
 /* Replaces the sums of resources that are requested for the pod as a whole. */
-static void apply_pod_level(struct bh_compiler *c, const struct pod_amounts *pa,
+static void apply_pod_level(struct bh_compiler *c, const struct bh_pod_amounts *pa,
                             const struct how *how, struct bh_amounts *sum)
 {
     const struct bh_amounts *from =
@@ -360,7 +349,7 @@ static void apply_pod_level(struct bh_compiler *c, const struct pod_amounts *pa,
     }
 }
 
-static void pod_requests(struct bh_compiler *c, const struct pod_amounts *pa, struct how how,
+static void pod_requests(struct bh_compiler *c, const struct bh_pod_amounts *pa, struct how how,
                          struct bh_amounts *out)
 {
     *out = (struct bh_amounts){0};
@@ -368,12 +357,6 @@ static void pod_requests(struct bh_compiler *c, const struct pod_amounts *pa, st
     if (how.pod_level && pa->has_pod_level)
         apply_pod_level(c, pa, &how, out);
     merge(c, out, &pa->overhead, true);
-}
-
-static int by_name(const void *pa, const void *pb)
-{
-    const struct bh_res *a = pa, *b = pb;
-    return a->name < b->name ? -1 : a->name > b->name;
 }
 
 struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x)
@@ -384,8 +367,8 @@ struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x
     for (uint32_t i = 0; out && i < x->n; i++)
         out[i] = (struct bh_res){.name = x->scalars[i].name,
                                  .value = bh_quantity_value(x->scalars[i].v)};
-    if (out && x->n > 1)
-        qsort(out, x->n, sizeof(*out), by_name);
+    if (out)
+        bh_rec_sort(out, x->n, sizeof(*out), bh_rec_by_name);
     return s;
 }
 
@@ -402,8 +385,7 @@ struct bh_slice bh_amounts_put_all(struct bh_compiler *c, const struct bh_amount
     for (uint32_t i = 0; i < x->n; i++)
         v[n++] = (struct bh_res){.name = x->scalars[i].name,
                                  .value = bh_quantity_value(x->scalars[i].v)};
-    if (n > 1)
-        qsort(v, n, sizeof(*v), by_name);
+    bh_rec_sort(v, n, sizeof(*v), bh_rec_by_name);
     return bh_rec_put(&c->b, v, n, sizeof(*v));
 }
 
@@ -415,23 +397,27 @@ static struct bh_requests put_vector(struct bh_compiler *c, const struct bh_amou
                                 .scalars = bh_amounts_put(c, x)};
 }
 
-void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
+void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p, struct bh_pod_amounts *ret)
 {
-    struct pod_amounts pa;
+    struct bh_pod_amounts *pa = ret;
     struct bh_amounts fit, used, score, nonzero;
     struct how how = {.pod_level = true};
 
-    read_pod(c, p, false, &pa);
+    read_pod(c, p, false, pa);
     if (c->rc)
         return;
-    pod_requests(c, &pa, how, &fit);
+    pod_requests(c, pa, how, &fit);
+    used = fit;
     how.status = true;
-    pod_requests(c, &pa, how, &used);
-    how.default_cpu = !pa.has_pod_level || !used.has[BH_CPU];
-    how.default_memory = !pa.has_pod_level || !used.has[BH_MEMORY];
-    pod_requests(c, &pa, how, &nonzero);
+    if (pa->has_status)
+        pod_requests(c, pa, how, &used);
+    how.default_cpu = !pa->has_pod_level || !used.has[BH_CPU];
+    how.default_memory = !pa->has_pod_level || !used.has[BH_MEMORY];
+    pod_requests(c, pa, how, &nonzero);
+    score = nonzero;
     how = (struct how){.default_cpu = true, .default_memory = true};
-    pod_requests(c, &pa, how, &score);
+    if (pa->has_status || pa->has_pod_level) /* else nothing tells them apart */
+        pod_requests(c, pa, how, &score);
     if (c->rc)
         return;
     struct bh_requests v[3] = {put_vector(c, &fit), put_vector(c, &used), put_vector(c, &score)};
@@ -453,7 +439,7 @@ int bh_pod_amounts(struct bh_arena *a, const K8s__Pod *p, bool limits, struct bh
     const struct bh_interner in = bh_symtab_interner(names);
     struct bh_compiler c = {.a = a, .in = &in, .err = err};
     const struct how how = {.pod_level = true};
-    struct pod_amounts pa;
+    struct bh_pod_amounts pa;
     struct bh_amounts x = {0};
 
     read_pod(&c, p, limits, &pa);

@@ -187,7 +187,8 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     const K8s__ObjectMeta *m = p->metadata;
     struct bh_slice labels, selector;
 
-    bh_compile_requests(c, p);
+    struct bh_pod_amounts amounts;
+    bh_compile_requests(c, p, &amounts);
     if (c->rc)
         return c->rc;
     const K8s__PodSpec *spec = p->spec;
@@ -216,7 +217,7 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     if (rc)
         return rc;
     struct bh_slice containers = {0, 0}, overhead = {0, 0};
-    rc = bh_compile_containers(c, p, &containers, &overhead);
+    rc = bh_compile_containers(c, p, &amounts, &containers, &overhead);
     if (rc)
         return rc;
     /* Last, so that nothing else depends on their lengths: bh_shape_essence(). */
