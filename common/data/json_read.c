@@ -227,7 +227,7 @@ static int parse_member(struct reader *r, struct bh_json **ret)
         return fail(r, "expected a string as member name");
     r->p++;
     int rc = parse_string(r, &key);
-    if (rc < 0)
+    if (rc)
         return rc;
     if (memchr(key.p, 0, key.n)) /* names are C strings to all users of the tree */
         return fail_at(r, key.p, -EINVAL, "NUL in member name");
@@ -253,10 +253,10 @@ static int close_object(struct reader *r, struct bh_json *obj)
     return fail_at(r, dup->key.p, -EINVAL, what);
 }
 
-/* Behind the opening bracket. */
-static int parse_children(struct reader *r, struct bh_json *parent)
+/* Behind the opening bracket; once compiled for objects, once for lists. */
+static inline __attribute__((always_inline)) int
+parse_children(struct reader *r, struct bh_json *parent, const bool is_object)
 {
-    const bool is_object = parent->type == BH_JSON_OBJECT;
     const char end = is_object ? '}' : ']';
     /* One bit a name: as long as no bit is met twice no name is either. */
     uint64_t seen = 0;
@@ -265,7 +265,7 @@ static int parse_children(struct reader *r, struct bh_json *parent)
     for (char c = *r->p == end ? *r->p++ : ','; c != end;) {
         struct bh_json *v;
         int rc = is_object ? parse_member(r, &v) : parse_value(r, &v);
-        if (rc < 0)
+        if (rc)
             return rc;
         if (parent->c.last)
             parent->c.last->next = v;
@@ -312,7 +312,7 @@ static int parse_value(struct reader *r, struct bh_json **ret)
             return too_big(r);
         r->p++;
         r->depth++;
-        int rc = parse_children(r, v);
+        int rc = c == '{' ? parse_children(r, v, true) : parse_children(r, v, false);
         r->depth--;
         if (rc == 0)
             *ret = v;
@@ -343,7 +343,7 @@ int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
         memcpy(r.text, p, n);
     r.text[n] = 0;
     int rc = parse_value(&r, &v);
-    if (rc < 0)
+    if (rc)
         return rc;
     skip_space(&r);
     if (r.p != r.end && !(flags & BH_JSON_FIRST))

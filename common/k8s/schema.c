@@ -10,6 +10,7 @@
 
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
+#define INLINES_MAX 10 /* fields of a message with such a member */
 static const struct {
     const ProtobufCMessageDescriptor *message;
     const char *field;
@@ -104,8 +105,8 @@ enum bh_json_form bh_json_form_of(const ProtobufCMessageDescriptor *d)
     if (d == &k8s__extra_value__descriptor)
         return BH_FORM_STRING_LIST;
     /* The schema writes map<string, V> as repeated XEntry {key = 1, value = 2}. */
-    if (d->n_fields != 2 || !bh_streq(d->fields[0].name, "key") ||
-        !bh_streq(d->fields[1].name, "value"))
+    if (d->n_fields != 2 || *d->fields[0].name != 'k' || *d->fields[1].name != 'v' ||
+        !bh_streq(d->fields[0].name, "key") || !bh_streq(d->fields[1].name, "value"))
         return BH_FORM_OBJECT;
     size_t n = strlen(d->short_name);
     return n > 5 && bh_streq(d->short_name + n - 5, "Entry") ? BH_FORM_MAP_ENTRY : BH_FORM_OBJECT;
@@ -113,6 +114,8 @@ enum bh_json_form bh_json_form_of(const ProtobufCMessageDescriptor *d)
 
 const ProtobufCFieldDescriptor *bh_schema_inlined(const ProtobufCMessageDescriptor *d)
 {
+    if (d->n_fields > INLINES_MAX)
+        return NULL;
     for (size_t i = 0; i < BH_ARRAY_LEN(inline_members); i++)
         if (inline_members[i].message == d)
             return protobuf_c_message_descriptor_get_field_by_name(d, inline_members[i].field);
