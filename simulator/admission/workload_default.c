@@ -96,8 +96,10 @@ int bh_adm_default_job(struct bh_sim_write *w)
 
     if (!bh_tree_has(spec, "completions") && !bh_tree_has(spec, "parallelism"))
         bh_json_set_i64(a, spec, "completions", 1);
+    bh_tree_dflt_i64(a, spec, "backoffLimit",
+                     bh_tree_has(spec, "backoffLimitPerIndex") ? INT32_MAX : 6);
     bh_tree_dflt(a, spec,
-                 "parallelism: 1, backoffLimit: 6, completionMode: NonIndexed, suspend: false, "
+                 "parallelism: 1, completionMode: NonIndexed, suspend: false, "
                  "podReplacementPolicy: %s, manualSelector: false",
                  bh_tree_has(spec, "podFailurePolicy") ? "Failed" : "TerminatingOrFailed");
     if (w->op != BH_SIM_OP_CREATE)

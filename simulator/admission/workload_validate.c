@@ -3,12 +3,13 @@
  * simulator/admission/workload_validate.c - field errors of the kinds that make pods
  *
  * Upstream: pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go
- * (v1.36); differences: volume claim templates, pod failure and success policies are not checked.
+ * (v1.36); differences: volume claim templates are not checked.
  */
 #include "simulator/admission/admission.h"
 #include "simulator/admission/cron.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <strings.h>
 
 #include "common/k8s/selector.h"
@@ -213,10 +214,87 @@ void bh_adm_validate_daemonset(struct bh_sim_write *w)
 
 /* ---- batch ----------------------------------------------------------------------------------- */
 
+/* Upstream: validatePodFailurePolicyRule. */
+static void failure_rule(struct bh_sim_write *w, const char *at, const struct bh_json *rule,
+                         const struct bh_json *spec)
+{
+    const struct bh_json *codes = bh_tree_obj(rule, "onExitCodes");
+    bool conditions = bh_tree_len(bh_tree_arr(rule, "onPodConditions"));
+
+    bh_adm_one_of(w, at, rule, "action", "Count FailIndex FailJob Ignore", true);
+    if (bh_tree_is(rule, "action", "FailIndex") && !bh_tree_has(spec, "backoffLimitPerIndex"))
+        bh_adm_invalid(w, at, rule, "action", "requires the backoffLimitPerIndex to be set");
+    if (codes) {
+        bh_adm_one_of(w, at, rule, "onExitCodes.operator", "In NotIn", true);
+        if (!bh_tree_len(bh_tree_arr(codes, "values")))
+            bh_adm_invalid(w, at, rule, "onExitCodes.values", "at least one value is required");
+    }
+    bh_json_each(c, bh_tree_arr(rule, "onPodConditions"))
+        if (!bh_tree_has(c, "type"))
+            bh_adm_required(w, at, "onPodConditions.type", "");
+    if ((codes != NULL) == conditions)
+        bh_adm_invalid_text(w, at, "",
+                            codes
+                                ? "specifying both OnExitCodes and OnPodConditions is not "
+                                  "supported"
+                                : "specifying one of OnExitCodes and OnPodConditions is required");
+}
+
+static void success_policy(struct bh_sim_write *w, const char *at, const struct bh_json *spec)
+{
+    const struct bh_json *rules = bh_tree_arr(spec, "successPolicy.rules");
+    int64_t i = 0;
+
+    if (!bh_tree_len(rules))
+        bh_adm_required(w, at, "successPolicy.rules",
+                        "at least one rules must be specified when the successPolicy is specified");
+    bh_json_each(r, rules) {
+        const char *rule = bh_adm_path(w, "%s.successPolicy.rules[%" PRId64 "]", at, i++);
+        if (!bh_tree_has(r, "succeededCount") && !bh_tree_has(r, "succeededIndexes"))
+            bh_adm_required(w, rule, "",
+                            "at least one of succeededCount or succeededIndexes must be specified");
+        bh_adm_not_negative(w, rule, r, "succeededCount");
+        if (bh_tree_i64(r, "succeededCount", 0) > bh_tree_i64(spec, "completions", INT32_MAX))
+            bh_adm_invalid(w, rule, r, "succeededCount",
+                           "must be less than or equal to the number of specified completions");
+    }
+}
+
+static void job_policies(struct bh_sim_write *w, const char *at, const struct bh_json *spec)
+{
+    static const char *const indexed_only[] = {"backoffLimitPerIndex", "maxFailedIndexes",
+                                               "successPolicy"};
+    bool indexed = bh_tree_is(spec, "completionMode", "Indexed");
+    int64_t i = 0;
+
+    for (size_t k = 0; k < BH_ARRAY_LEN(indexed_only) && !indexed; k++)
+        if (bh_tree_has(spec, indexed_only[k]))
+            bh_adm_invalid(w, at, spec, indexed_only[k], "requires indexed completion mode");
+    if (bh_tree_has(spec, "maxFailedIndexes") && !bh_tree_has(spec, "backoffLimitPerIndex"))
+        bh_adm_required(w, at, "backoffLimitPerIndex", "when maxFailedIndexes is specified");
+    if (indexed &&
+        bh_tree_i64(spec, "maxFailedIndexes", 0) > bh_tree_i64(spec, "completions", INT32_MAX))
+        bh_adm_invalid(w, at, spec, "maxFailedIndexes",
+                       "must be less than or equal to completions");
+    bh_json_each(r, bh_tree_arr(spec, "podFailurePolicy.rules"))
+        failure_rule(w, bh_adm_path(w, "%s.podFailurePolicy.rules[%" PRId64 "]", at, i++), r, spec);
+    if (indexed && bh_tree_has(spec, "successPolicy"))
+        success_policy(w, at, spec);
+    bh_adm_one_of(w, at, spec, "podReplacementPolicy", "Failed TerminatingOrFailed", false);
+    if (!bh_tree_has(spec, "podFailurePolicy"))
+        return;
+    if (bh_tree_is(spec, "podReplacementPolicy", "TerminatingOrFailed"))
+        bh_adm_one_of(w, at, spec, "podReplacementPolicy", "Failed", false);
+    if (bh_tree_is(spec, "template.spec.restartPolicy", "OnFailure"))
+        bh_adm_invalid(w, at, spec, "template.spec.restartPolicy",
+                       "only \"Never\" is supported when podFailurePolicy is specified");
+}
+
 static void job_spec(struct bh_sim_write *w, const char *at)
 {
-    static const char *const numbers[] = {"parallelism", "completions", "activeDeadlineSeconds",
-                                          "backoffLimit", "ttlSecondsAfterFinished"};
+    static const char *const numbers[] = {
+        "parallelism",          "completions",      "activeDeadlineSeconds",  "backoffLimit",
+        "backoffLimitPerIndex", "maxFailedIndexes", "ttlSecondsAfterFinished"};
     const struct bh_json *spec = bh_tree_obj(w->obj, at);
 
     for (size_t i = 0; i < BH_ARRAY_LEN(numbers); i++)
@@ -227,6 +305,7 @@ static void job_spec(struct bh_sim_write *w, const char *at)
     if (bh_tree_is(spec, "template.spec.restartPolicy", "Always"))
         bh_adm_required(w, at, "template.spec.restartPolicy",
                         "valid values: \"OnFailure\", \"Never\"");
+    job_policies(w, at, spec);
 }
 
 void bh_adm_validate_job(struct bh_sim_write *w)
@@ -242,6 +321,10 @@ void bh_adm_validate_job(struct bh_sim_write *w)
         return;
     bh_adm_immutable(w, "spec.selector");
     bh_adm_immutable(w, "spec.completionMode");
+    bh_adm_immutable(w, "spec.podFailurePolicy");
+    bh_adm_immutable(w, "spec.backoffLimitPerIndex");
+    bh_adm_immutable(w, "spec.successPolicy");
+    bh_adm_immutable(w, "spec.managedBy");
     if (!bh_tree_bool(w->old, "spec.suspend", false) || bh_tree_has(w->old, "status.startTime"))
         bh_adm_immutable(w, "spec.template");
     if (!bh_tree_is(w->obj, "spec.completionMode", "Indexed"))

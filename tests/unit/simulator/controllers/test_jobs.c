@@ -149,6 +149,279 @@ static void test_suspend(void)
     world_fini(&w);
 }
 
+/* ---- policies -------------------------------------------------------------------------------- */
+
+#define EXITS(code)                                                                                \
+    "  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [sh, "    \
+    "-c, exit " code "]}]}}\n"
+#define ON_EXIT(action)                                                                            \
+    "  podFailurePolicy: {rules: [{action: " action ", onExitCodes: {containerName: c, operator: " \
+    "In, values: [42]}}]}\n"
+
+static const char *text_at(struct world *w, const char *plural, const char *name, const char *path)
+{
+    const struct bh_sim_obj *o = get(&w->f, plural, "default", name);
+    const char *v = o ? bh_tree_str(bh_sim_obj_tree(&w->f.a, o), path) : NULL;
+
+    return v ? v : "";
+}
+
+static void test_exit_code_fails_the_job(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  backoffLimit: 6\n" ON_EXIT("FailJob") EXITS("42"));
+    make(&w.f, "Job", "default",
+         "metadata: {name: other}\nspec:\n  backoffLimit: 1\n" ON_EXIT("FailJob") EXITS("41"));
+    pass(&w, 1);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "FailureTarget", "reason"), "PodFailurePolicy");
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "reason"), "PodFailurePolicy");
+    CU_ASSERT_PTR_NOT_NULL(strstr(job_condition(&w, "j", "Failed", "message"),
+                                  "failed with exit code 42 matching FailJob rule at index 0"));
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 1);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "other", "Failed", "status"), "");
+    pass(&w, 20);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "other", "Failed", "reason"), "BackoffLimitExceeded");
+    CU_ASSERT_EQUAL(num(&w, "jobs", "other", "status.failed"), 2);
+    world_fini(&w);
+}
+
+static void test_ignored_failures(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  backoffLimit: 0\n" ON_EXIT("Ignore") EXITS("42"));
+    pass(&w, 10000);
+    CU_ASSERT(count_pods(&w, "Failed") > 5);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 0);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "status"), "");
+    world_fini(&w);
+}
+
+/* A pod that is gone counts once: as failed, or not at all where its eviction is ignored. */
+static void evict(struct world *w)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_list(w->f.s, type_of("pods"), "default", &l);
+    for (size_t i = 0; i < l.n; i++) {
+        CU_ASSERT_EQUAL(change(&w->f, "Pod", "default", l.v[i]->name, BH_SIM_STATUS,
+                               "status.conditions", "[{type: DisruptionTarget, status: \"True\"}]"),
+                        0);
+        CU_ASSERT_EQUAL(
+            bh_sim_delete(w->f.s, type_of("pods"), "default", l.v[i]->name, NULL, &w->f.e), 0);
+    }
+    bh_sim_objs_fini(&l);
+}
+
+static void test_deleted_pods_count(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  backoffLimit: 1\n" JOB_POD(RUNS("100s")));
+    pass(&w, 1);
+    evict(&w);
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 1);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 1);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 1);
+    evict(&w);
+    pass(&w, 1);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "reason"), "BackoffLimitExceeded");
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    make(&w.f, "Job", "default",
+         "metadata: {name: k}\nspec:\n  backoffLimit: 0\n  podFailurePolicy: {rules: [{action: "
+         "Ignore, onPodConditions: [{type: DisruptionTarget, status: \"True\"}]}]}\n" JOB_POD(
+             RUNS("100s")));
+    pass(&w, 1);
+    evict(&w);
+    pass(&w, 1 + 10 + 100);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "k", "Complete", "status"), "True");
+    CU_ASSERT_EQUAL(num(&w, "jobs", "k", "status.failed"), 0);
+    world_fini(&w);
+}
+
+/* podReplacementPolicy Failed: not before the pod has ended, here after its hook. */
+static void test_replacement(void)
+{
+    struct world w;
+    struct bh_sim_objs l;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  backoffLimit: 1\n  podReplacementPolicy: Failed\n"
+         "  template: {spec: {restartPolicy: Never, terminationGracePeriodSeconds: 30, containers: "
+         "[{name: c, image: i, command: [sleep, infinity], lifecycle: {preStop: {sleep: {seconds: "
+         "5}}}}]}}\n");
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.active"), 1);
+    bh_sim_list(w.f.s, type_of("pods"), "default", &l);
+    CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, type_of("pods"), "default", l.v[0]->name, NULL, &w.f.e),
+                    0);
+    bh_sim_objs_fini(&l);
+    pass(&w, 4);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.active"), 0);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.terminating"), 1);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 0);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 1);
+    pass(&w, 12);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.active"), 1);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.terminating"), 0);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 1);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 1);
+    world_fini(&w);
+}
+
+#define INDEXES(n, more)                                                                           \
+    "metadata: {name: j}\nspec:\n  completionMode: Indexed\n  parallelism: " n "\n"                \
+    "  completions: " n "\n" more
+
+static void test_backoff_per_index(void)
+{
+    struct world w;
+    struct bh_sim_objs l;
+    size_t n[3] = {0};
+
+    start(&w);
+    make(&w.f, "Job", "default", INDEXES("2", "  backoffLimitPerIndex: 2\n") EXITS("1"));
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "spec.backoffLimit"), INT32_MAX);
+    pass(&w, 9);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2);
+    pass(&w, 12);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 4);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "status"), "");
+    pass(&w, 25);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "reason"), "FailedIndexes");
+    CU_ASSERT_STRING_EQUAL(text_at(&w, "jobs", "j", "status.failedIndexes"), "0,1");
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 6);
+    bh_sim_list(w.f.s, type_of("pods"), "default", &l);
+    for (size_t i = 0; i < l.n; i++) {
+        const struct bh_json *pod = bh_sim_obj_tree(&w.f.a, l.v[i]);
+        const char *v = bh_tree_annotation(pod, "batch.kubernetes.io/job-index-failure-count");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(v);
+        n[*v - '0']++;
+        CU_ASSERT_EQUAL(bh_tree_len(bh_tree_arr(pod, "metadata.finalizers")), 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(l.v[i]->json, "JOB_COMPLETION_INDEX"));
+    }
+    bh_sim_objs_fini(&l);
+    CU_ASSERT(n[0] == 2 && n[1] == 2 && n[2] == 2);
+    world_fini(&w);
+}
+
+static void test_failed_indexes_end_a_job(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  completionMode: Indexed\n  completions: 4\n"
+         "  backoffLimitPerIndex: 0\n  maxFailedIndexes: 0\n" EXITS("1"));
+    pass(&w, 100);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "reason"), "MaxFailedIndexesExceeded");
+    CU_ASSERT_STRING_EQUAL(text_at(&w, "jobs", "j", "status.failedIndexes"), "0");
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 1);
+    world_fini(&w);
+    start(&w);
+    make(&w.f, "Job", "default",
+         INDEXES("2", "  backoffLimitPerIndex: 5\n") ON_EXIT("FailIndex") EXITS("42"));
+    pass(&w, 1);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "reason"), "FailedIndexes");
+    CU_ASSERT_STRING_EQUAL(text_at(&w, "jobs", "j", "status.failedIndexes"), "0,1");
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2);
+    world_fini(&w);
+}
+
+static void test_success_policy(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  completionMode: Indexed\n  parallelism: 2\n  completions: "
+         "5\n  successPolicy: {rules: [{succeededIndexes: \"0,4\"}, {succeededIndexes: 1-3, "
+         "succeededCount: 1}]}\n" JOB_POD(RUNS("10s")));
+    pass(&w, 10);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "SuccessCriteriaMet", "reason"), "SuccessPolicy");
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Complete", "message"),
+                           "Matched rules at index 1");
+    CU_ASSERT_STRING_EQUAL(text_at(&w, "jobs", "j", "status.completedIndexes"), "0,1");
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.active"), 0);
+    CU_ASSERT_EQUAL(num(&w, "jobs", "j", "status.failed"), 0);
+    pass(&w, 100);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2); /* those that ran, and none after them */
+    world_fini(&w);
+}
+
+static void test_another_controller(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  managedBy: example.com/mine\n" JOB_POD(RUNS("1s")));
+    pass(&w, 10);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    CU_ASSERT_STRING_EQUAL(text_at(&w, "jobs", "j", "status.startTime"), "");
+    world_fini(&w);
+}
+
+/* Its pods do not stay behind with a finalizer that nobody takes off. */
+static void test_pods_of_a_deleted_job_go(void)
+{
+    struct world w;
+    const struct bh_sim_delete_options orphan = {.grace_s = -1, .propagation = "Orphan"};
+
+    start(&w);
+    make(&w.f, "Job", "default", "metadata: {name: j}\nspec:\n" JOB_POD(RUNS("100s")));
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, type_of("jobs"), "default", "j", &orphan, &w.f.e), 0);
+    pass(&w, 1);
+    CU_ASSERT_PTR_NULL(get(&w.f, "jobs", "default", "j"));
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 1);
+    evict(&w);
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    make(&w.f, "Job", "default", "metadata: {name: k}\nspec:\n" JOB_POD(RUNS("100s")));
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, type_of("jobs"), "default", "k", NULL, &w.f.e), 0);
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    world_fini(&w);
+}
+
+static void test_policies_that_cannot_be(void)
+{
+    static const char *const bad[][2] = {
+        {"  backoffLimitPerIndex: 1\n", "requires indexed completion mode"},
+        {"  maxFailedIndexes: 1\n  completionMode: Indexed\n  completions: 2\n",
+         "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"},
+        {"  successPolicy: {rules: [{}]}\n  completionMode: Indexed\n  completions: 2\n",
+         "at least one of succeededCount or succeededIndexes must be specified"},
+        {"  podFailurePolicy: {rules: [{action: Ignore}]}\n",
+         "specifying one of OnExitCodes and OnPodConditions is required"},
+        {"  podReplacementPolicy: TerminatingOrFailed\n" ON_EXIT("Ignore"),
+         "spec.podReplacementPolicy: Unsupported value"},
+        {ON_EXIT("FailIndex"), "requires the backoffLimitPerIndex to be set"}};
+    struct world w;
+    char text[1000];
+
+    start(&w);
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        snprintf(text, sizeof(text), "metadata: {name: j}\nspec:\n%s" EXITS("1"), bad[i][0]);
+        CU_ASSERT_PTR_NULL(make(&w.f, "Job", "default", text));
+        if (!strstr(w.f.e.message, bad[i][1]))
+            fprintf(stderr, "%s: %s, want %s\n", bad[i][0], w.f.e.message, bad[i][1]);
+        CU_ASSERT_PTR_NOT_NULL(strstr(w.f.e.message, bad[i][1]));
+    }
+    world_fini(&w);
+}
+
 /* ---- schedules ------------------------------------------------------------------------------- */
 
 static void check_next_in(const char *place, const char *schedule, const char *after,
@@ -524,4 +797,14 @@ BH_TESTS("simulator/controllers/jobs", {"jobs run as long as they are told", tes
          {"a schedule that cannot be read", test_cron_unreadable},
          {"an autoscaler keeps the bounds", test_autoscaler},
          {"a job makes its group", test_a_job_makes_its_group},
-         {"a group with pods is protected", test_a_group_with_pods_is_protected})
+         {"a group with pods is protected", test_a_group_with_pods_is_protected},
+         {"an exit code fails the job", test_exit_code_fails_the_job},
+         {"failures that are ignored", test_ignored_failures},
+         {"pods that were deleted count", test_deleted_pods_count},
+         {"only ended pods are replaced", test_replacement},
+         {"back-off of each index", test_backoff_per_index},
+         {"failed indexes end a job", test_failed_indexes_end_a_job},
+         {"some indexes are enough", test_success_policy},
+         {"a job of another controller", test_another_controller},
+         {"pods of a job that is deleted", test_pods_of_a_deleted_job_go},
+         {"policies that cannot be", test_policies_that_cannot_be})
