@@ -233,6 +233,109 @@ static void test_stateful_roll(void)
     world_fini(&w);
 }
 
+/* Below the partition a pod that is made anew is the old one again. */
+static void test_stateful_canary(void)
+{
+    struct world w;
+    char *old_0;
+
+    start(&w, 1);
+    make(&w.f, "StatefulSet", "default",
+         STATEFUL("3", "  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}\n"));
+    UNTIL(&w, num(&w, "statefulsets", "s", "status.readyReplicas") == 3);
+    change(&w.f, "StatefulSet", "default", "s", BH_SIM_MAIN, "spec.template.spec.containers",
+           "[{name: c, image: i2}]");
+    UNTIL(&w, num(&w, "statefulsets", "s", "status.updatedReplicas") == 1 &&
+                  num(&w, "statefulsets", "s", "status.readyReplicas") == 3);
+    CU_ASSERT_EQUAL(num(&w, "statefulsets", "s", "status.currentReplicas"), 2);
+    old_0 = bh_strdup(get(&w.f, "pods", "default", "s-0")->uid);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "s-0", NULL, NULL);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "s-2", NULL, NULL);
+    UNTIL(&w, get(&w.f, "pods", "default", "s-0") &&
+                  !bh_streq(get(&w.f, "pods", "default", "s-0")->uid, old_0) &&
+                  num(&w, "statefulsets", "s", "status.readyReplicas") == 3);
+    CU_ASSERT(!says(&w, "pods", "s-0", "i2"));
+    CU_ASSERT(says(&w, "pods", "s-2", "i2"));
+    EQ(bh_sim_obj_label(get(&w.f, "pods", "default", "s-0"), "controller-revision-hash"),
+       field(&w.f, get(&w.f, "statefulsets", "default", "s"), "status.currentRevision"));
+    free(old_0);
+    world_fini(&w);
+}
+
+static void test_stateful_start(void)
+{
+    struct world w;
+
+    start(&w, 1);
+    make(&w.f, "StatefulSet", "default", STATEFUL("2", ""));
+    UNTIL(&w, num(&w, "statefulsets", "s", "status.readyReplicas") == 2);
+    change(&w.f, "StatefulSet", "default", "s", BH_SIM_MAIN, "spec.ordinals", "{start: 3}");
+    UNTIL(&w, get(&w.f, "pods", "default", "s-4") && !get(&w.f, "pods", "default", "s-0") &&
+                  num(&w, "statefulsets", "s", "status.readyReplicas") == 2);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2);
+    CU_ASSERT_PTR_NOT_NULL(get(&w.f, "pods", "default", "s-3"));
+    world_fini(&w);
+}
+
+static bool claim_there(struct world *w, const char *name)
+{
+    return get(&w->f, "persistentvolumeclaims", "default", name) != NULL;
+}
+
+#define KEEPS(deleted, scaled)                                                                     \
+    "  persistentVolumeClaimRetentionPolicy: {whenDeleted: " deleted ", whenScaled: " scaled "}\n"
+
+static void test_stateful_claims(void)
+{
+    struct world w;
+
+    start(&w, 1);
+    make(&w.f, "StatefulSet", "default", STATEFUL("3", CLAIM KEEPS("Retain", "Delete")));
+    UNTIL(&w, num(&w, "statefulsets", "s", "status.readyReplicas") == 3);
+    CU_ASSERT_EQUAL(get(&w.f, "persistentvolumeclaims", "default", "data-s-2")->n_owners, 0);
+    CU_ASSERT_EQUAL(
+        change(&w.f, "PersistentVolumeClaim", "default", "data-s-1", BH_SIM_MAIN,
+               "metadata.ownerReferences",
+               "[{apiVersion: v1, kind: ConfigMap, name: mine, uid: u1, controller: true}]"),
+        0);
+    change(&w.f, "StatefulSet", "default", "s", BH_SIM_MAIN, "spec.replicas", "1");
+    UNTIL(&w, count_pods(&w, NULL) == 1 && !claim_there(&w, "data-s-2"));
+    CU_ASSERT(claim_there(&w, "data-s-0"));
+    CU_ASSERT(claim_there(&w, "data-s-1")); /* somebody else's */
+    change(&w.f, "StatefulSet", "default", "s", BH_SIM_MAIN, "spec.replicas", "3");
+    UNTIL(&w, num(&w, "statefulsets", "s", "status.readyReplicas") == 3);
+    CU_ASSERT(claim_there(&w, "data-s-2"));
+    change(&w.f, "StatefulSet", "default", "s", BH_SIM_MAIN,
+           "spec.persistentVolumeClaimRetentionPolicy",
+           "{whenDeleted: Delete, whenScaled: Retain}");
+    UNTIL(&w, get(&w.f, "persistentvolumeclaims", "default", "data-s-0")->n_owners == 1);
+    bh_sim_delete(w.f.s, type_of("statefulsets"), "default", "s", NULL, NULL);
+    UNTIL(&w, count_pods(&w, NULL) == 0 && !claim_there(&w, "data-s-0") &&
+                  !claim_there(&w, "data-s-2"));
+    CU_ASSERT(claim_there(&w, "data-s-1"));
+    world_fini(&w);
+}
+
+/* The next pod waits until the one before has been ready long enough. */
+static void test_stateful_min_ready(void)
+{
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    make(&w.f, "StatefulSet", "default", STATEFUL("2", "  minReadySeconds: 30\n"));
+    pass(&w, 29);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 1);
+    CU_ASSERT_EQUAL(num(&w, "statefulsets", "s", "status.readyReplicas"), 1);
+    CU_ASSERT_EQUAL(num(&w, "statefulsets", "s", "status.availableReplicas"), 0);
+    pass(&w, 2);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2);
+    CU_ASSERT_EQUAL(num(&w, "statefulsets", "s", "status.availableReplicas"), 1);
+    pass(&w, 31);
+    CU_ASSERT_EQUAL(num(&w, "statefulsets", "s", "status.availableReplicas"), 2);
+    world_fini(&w);
+}
+
 /* ---- PodDisruptionBudget --------------------------------------------------------------------- */
 
 static void test_budget(void)
@@ -330,4 +433,8 @@ BH_TESTS("simulator/controllers/workloads", {"a job runs as many pods as it need
          {"daemons roll to a new template", test_daemons_roll},
          {"a stateful set goes in order", test_stateful},
          {"a stateful roll-out respects its partition", test_stateful_roll},
-         {"a budget counts what may go", test_budget}, {"owners adopt and let go", test_adoption})
+         {"a budget counts what may go", test_budget}, {"owners adopt and let go", test_adoption},
+         {"below the partition the old pod comes again", test_stateful_canary},
+         {"a stateful set's numbers start elsewhere", test_stateful_start},
+         {"claims go with their set, or with its pods", test_stateful_claims},
+         {"a stateful set waits for pods to be available", test_stateful_min_ready})
