@@ -44,11 +44,11 @@ enum bh_ctl {
     BH_CTL_POD_LIFE,       /* pod for which the kubelet has something to do now */
     BH_CTL_CRONJOB,
     BH_CTL_HPA,
-    BH_CTL_RESIZE,      /* running pod whose containers ask for something else */
-    BH_CTL_QUOTA,       /* name "": all quotas of the namespace */
-    BH_CTL_SERVICE,     /* name "": all services of the namespace */
-    BH_CTL_PODGROUP,    /* one that is being deleted: has it pods? */
-    BH_CTL_ADOPT,       /* name = uid of a workload, "": all of the namespace */
+    BH_CTL_RESIZE,       /* running pod whose containers ask for something else */
+    BH_CTL_QUOTA,        /* name "": all quotas of the namespace */
+    BH_CTL_SERVICE,      /* name "": all services of the namespace */
+    BH_CTL_PODGROUP,     /* one that is being deleted: has it pods? */
+    BH_CTL_ADOPT,        /* name = uid of a workload, "": all of the namespace */
     BH_CTL_COSCHEDULING, /* name of a PodGroup of scheduling.x-k8s.io */
     BH_CTL_JOB_ORPHAN    /* pod with a job's finalizer: has it a job? */
 };
@@ -89,6 +89,7 @@ struct bh_ctl_kubelet {
     size_t cap, first, n;    /* cap is a power of two */
     struct bh_sim_timer *timer;
     struct bh_map node_ip; /* node -> address text */
+    struct bh_map files;   /* in volumes: key -> run that made it (podscript.h) */
     uint32_t next_pod_ip, next_node_ip;
     struct bh_arena arena;
 };
@@ -97,9 +98,10 @@ struct bh_ctl_kubelet {
 struct bh_ctl_life {
     int64_t now_ns;                     /* wall clock */
     const char *now, *host_ip, *pod_ip; /* pod_ip "": it has one */
-    int64_t job_ns;  /* run time of a program that nobody understands; -1 = for ever */
-    bool kill;       /* the pod's containers are ended, because it is being deleted */
-    int64_t next_ns; /* out: wall clock, when to look again; INT64_MAX = never by itself */
+    int64_t job_ns;       /* run time of a program that nobody understands; -1 = for ever */
+    struct bh_map *files; /* that containers have made (podscript.h) */
+    bool kill;            /* the pod's containers are ended, because it is being deleted */
+    int64_t next_ns;      /* out: wall clock, when to look again; INT64_MAX = never by itself */
 };
 
 /* An object that is found again by its uid. */
@@ -175,8 +177,9 @@ bh_ctl_commit_fn bh_ctl_nodelife_commit, bh_ctl_taint_commit, bh_ctl_count_commi
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
 /* An edit (bh_sim_edit_fn) of a bound pod's status; life: a struct bh_ctl_life. */
 bool bh_ctl_live(void *life, struct bh_arena *a, struct bh_json *pod);
-/* How long the hooks run that come before the end of the pod's containers. */
-int64_t bh_ctl_pre_stop_ns(const struct bh_json *pod);
+/* How long the hooks run that come before the end of the pod's containers, and the containers when
+ * they are told to end. */
+int64_t bh_ctl_pre_stop_ns(struct bh_arena *a, const struct bh_json *pod);
 /* Status, conditions and capacity of a node that came without (node_init.c). */
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                         struct bh_sim_obj *old, struct bh_sim_obj *node);

@@ -8,9 +8,10 @@
  * thousands of pods a second pass here; later times are keys of the work queue.
  * Invariants: ring[first..first+n) is ordered by at_ns; the timer is armed exactly while n > 0.
  *             What is due is looked up again before it is touched: pods may have changed meanwhile.
- * Upstream:   pkg/kubelet (pod workers); differences: no events, no probes.
+ * Upstream:   pkg/kubelet (pod workers); differences: no events, no liveness probes.
  */
 #include "simulator/controllers/controllers.h"
+#include "simulator/controllers/podscript.h"
 
 #include <stdio.h>
 
@@ -76,6 +77,7 @@ static void live(struct bh_sim_controllers *c, const struct bh_sim_obj *pod, boo
                             .host_ip = bh_ctl_node_ip(c, pod->node_name),
                             .pod_ip = ip,
                             .job_ns = job ? c->opt.kubelet_delay_ns : -1,
+                            .files = &k->files,
                             .kill = kill};
 
     if (!*l.host_ip)
@@ -152,8 +154,9 @@ static void end(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
     int64_t ns = 0;
 
     bh_ctl_dequeue(c, BH_CTL_POD_LIFE, pod->ns, pod->name);
-    if (bh_streq(pod->phase, "Running") && strstr(pod->json, "\"preStop\"")) {
-        ns = bh_ctl_pre_stop_ns(bh_sim_obj_tree(&a, pod));
+    if (bh_streq(pod->phase, "Running") &&
+        (strstr(pod->json, "\"preStop\"") || strstr(pod->json, "trap "))) {
+        ns = bh_ctl_pre_stop_ns(&a, bh_sim_obj_tree(&a, pod));
         ns = BH_MIN(ns, BH_MIN(grace_s(pod), (int64_t)INT32_MAX) * 1000000000);
     }
     if (ns)
@@ -185,6 +188,7 @@ void bh_ctl_kubelet_commit(struct bh_sim_controllers *c, enum bh_sim_change chan
         bh_ctl_keep_ip(obj, "\"podIP\":\"10.", 128, 256, &c->kubelet.next_pod_ip);
     if (change == BH_SIM_DELETED) {
         bh_ctl_dequeue(c, BH_CTL_POD_LIFE, obj->ns, obj->name);
+        bh_ctl_forget_files(&c->kubelet.files, obj->uid);
     } else if (obj->deleting) {
         if (!old || !old->deleting || grace_s(obj) < grace_s(old))
             end(c, obj);
@@ -205,6 +209,7 @@ void bh_ctl_kubelet_fini(struct bh_sim_controllers *c)
     for (size_t i = 0; i < k->n; i++)
         bh_sim_obj_unref(k->ring[(k->first + i) & (k->cap - 1)].pod);
     free(k->ring);
+    bh_map_fini_values(&k->files);
     bh_map_fini_values(&k->node_ip);
     bh_arena_fini(&k->arena);
 }

@@ -3,12 +3,13 @@
  * simulator/controllers/podlife.c - what has become of a pod's containers by now, as a kubelet writes it
  *
  * The status holds all the state there is: from it, the spec and the time follow the next status and
- * the time at which to look again. How long a container runs says its command, where that is cheap to
- * know; one whose command is not understood runs for ever.
+ * the time at which to look again. How long a container runs says its command (podscript.c); one whose
+ * command is not understood runs for ever.
  * Upstream:   pkg/kubelet (kubelet_pods.go, status/generate.go; v1.36); differences: a container is
- *             ready while it runs, its times are to the second, no memory is watched.
+ *             ready while it runs, but for what its readiness probe says at once; its times are to the second, no memory is watched.
  */
 #include "simulator/controllers/controllers.h"
+#include "simulator/controllers/podscript.h"
 
 #include "common/base/opt.h"
 #include <stdio.h>
@@ -18,90 +19,8 @@
 
 /* ---- how long a container runs --------------------------------------------------------------- */
 
-struct program {
-    int64_t run_ns, exit_code;
-    bool unknown; /* nothing here understands it */
-};
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-/* A command and its first argument ("" = none). False: what stands behind it is not reached. */
-static bool run_word(struct program *p, const char *word, const char *arg)
-{
-    static const char units[] = "smhd";
-    static const int64_t seconds[] = {1, 60, 3600, 86400};
-    const char *base = base_name(word), *unit;
-    char *end;
-
-    p->exit_code = bh_streq(base, "false");
-    if (bh_word_at("true false : echo printf date touch sync", base) >= 0)
-        return true;
-    double n = strtod(arg, &end);
-    unit = *end ? strchr(units, *end) : units;
-    if (bh_streq(base, "exit") && !*end) {
-        p->exit_code = n >= 0 && n < 256 ? (int64_t)n : 255;
-        return false;
-    }
-    if (bh_streq(base, "sleep") && end != arg && n >= 0 && n < 1e6 && unit && (!*end || !end[1]) &&
-        p->run_ns < FOR_EVER / 2) {
-        p->run_ns += (int64_t)(n * (double)(seconds[unit - units] * SECOND));
-        return true;
-    }
-    p->unknown = bh_word_at("pause sleep tail", base) < 0;
-    p->run_ns = FOR_EVER;
-    return false;
-}
-
-/* A script as far as it is simple commands one after the other. */
-static struct program run_script(const char *at)
-{
-    struct program p = {0};
-    char word[64], arg[64];
-
-    if (strstr(at, "||"))
-        return (struct program){.run_ns = FOR_EVER, .unknown = true};
-    while (*(at += strspn(at, " \t\n;&"))) {
-        *word = *arg = 0;
-        sscanf(at, "%63[^ \t\n;&|]%*[ \t]%63[^ \t\n;&|]", word, arg);
-        if (!run_word(&p, word, arg))
-            break;
-        at += strcspn(at, ";\n&|");
-        if (p.exit_code && *at == '&')
-            break;
-    }
-    return p;
-}
-
-/* What a container, or an exec handler, runs: the words of its command and args. */
-static struct program program_of(const struct bh_json *c)
-{
-    static const char *const lists[] = {"command", "args"};
-    const char *w[3] = {"", "", ""};
-    struct program p = {0};
-    size_t n = 0;
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        bh_json_each(v, bh_tree_arr(c, lists[i])) {
-            if (n < BH_ARRAY_LEN(w) && bh_json_cstr(v))
-                w[n++] = bh_json_cstr(v);
-        }
-    }
-    if (bh_word_at("sh bash ash", base_name(w[0])) >= 0 && *w[1] == '-' && strchr(w[1], 'c'))
-        return run_script(w[2]);
-    const char *image = bh_tree_str(c, "image");
-    if (!n && image && strncmp(base_name(image), "pause", 5) == 0)
-        w[0] = "pause";
-    run_word(&p, w[0], w[1]);
-    return p;
-}
-
 /* What the pod's annotations say of all its containers; true when they say anything. */
-static bool told(const struct bh_json *pod, struct program *p)
+static bool told(const struct bh_json *pod, struct bh_ctl_program *p)
 {
     const char *text = bh_tree_annotation(pod, BH_SIM_RUN_TIME);
     const char *code = bh_tree_annotation(pod, BH_SIM_EXIT_CODE);
@@ -109,7 +28,7 @@ static bool told(const struct bh_json *pod, struct program *p)
 
     text = text ? text : bh_tree_annotation(pod, BH_SIM_KWOK_TIME);
     if (text && bh_parse_duration_ns(text, &ns) >= 0 && ns >= 0)
-        *p = (struct program){.run_ns = ns};
+        *p = (struct bh_ctl_program){.run_ns = ns};
     else
         text = NULL;
     if (code)
@@ -117,18 +36,22 @@ static bool told(const struct bh_json *pod, struct program *p)
     return text || code;
 }
 
-int64_t bh_ctl_pre_stop_ns(const struct bh_json *pod)
+int64_t bh_ctl_pre_stop_ns(struct bh_arena *a, const struct bh_json *pod)
 {
     int64_t most = 0;
 
     bh_json_each(c, bh_tree_arr(pod, "spec.containers")) {
+        const struct bh_ctl_run run = {a, pod, c, NULL, ""};
         const struct bh_json *exec = bh_tree_obj(c, "lifecycle.preStop.exec");
-        struct program p = exec ? program_of(exec) : (struct program){0};
-        int64_t s = bh_tree_i64(c, "lifecycle.preStop.sleep.seconds", 0);
-        if (exec && !p.unknown)
-            most = BH_MAX(most, p.run_ns);
+        int64_t s = bh_tree_i64(c, "lifecycle.preStop.sleep.seconds", 0), ns = 0;
+        if (exec) {
+            struct bh_ctl_program hook = bh_ctl_program_of(&run, exec);
+            ns = hook.unknown ? 0 : hook.run_ns;
+        }
         if (s > 0 && s < INT32_MAX)
-            most = BH_MAX(most, s * SECOND);
+            ns = BH_MAX(ns, s * SECOND);
+        int64_t end = bh_ctl_program_of(&run, c).term_ns;
+        most = BH_MAX(most, ns > FOR_EVER - end ? FOR_EVER : ns + end);
     }
     return most;
 }
@@ -146,6 +69,18 @@ struct pod {
     bool initialized, init_failed;
     struct bh_buf not_ready, not_complete; /* names, a space between them */
 };
+
+/* What a container, or one of its handlers, does in its present run. */
+static struct bh_ctl_program program_of(struct pod *p, const struct bh_json *c,
+                                        const struct bh_json *s, const struct bh_json *handler)
+{
+    const char *id = bh_arena_printf(
+        p->a, "%s %s %lld%s", bh_tree_str(p->tree, "metadata.uid"), bh_tree_str(c, "name"),
+        (long long)bh_tree_i64(s, "restartCount", 0), handler == c ? "" : " handler");
+    const struct bh_ctl_run run = {p->a, p->tree, c, p->l->files, id};
+
+    return bh_ctl_program_of(&run, handler);
+}
 
 static void look_again(struct pod *p, int64_t at_ns)
 {
@@ -205,7 +140,7 @@ static bool start_again(struct pod *p, const struct bh_json *c, struct bh_json *
 
 /* Brings one container to now. at_once: what takes no time is not seen running. */
 static enum state step(struct pod *p, const struct bh_json *c, struct bh_json *s,
-                       struct program prog, const char *policy, bool at_once)
+                       struct bh_ctl_program prog, const char *policy, bool at_once)
 {
     const struct bh_json *ended = bh_tree_obj(s, "state.terminated");
     const char *since = bh_tree_str(s, "state.running.startedAt");
@@ -275,7 +210,7 @@ static void run_inits(struct pod *p)
     bh_json_each(c, inits) {
         struct bh_json *s = status_of(p, list, old, c, "PodInitializing");
         bool sidecar = bh_tree_is(c, "restartPolicy", "Always");
-        struct program prog = program_of(c);
+        struct bh_ctl_program prog = program_of(p, c, s, c);
         enum state st = WAITING;
         if (prog.unknown && !sidecar)
             prog.run_ns = 0;
@@ -291,6 +226,27 @@ static void run_inits(struct pod *p)
     bh_json_set(p->a, p->status, "initContainerStatuses", list);
 }
 
+/* What a readiness probe says of a running container: not ready before its initial delay, nor while a
+ * command fails that is understood. */
+static bool probed(struct pod *p, const struct bh_json *c, const struct bh_json *s)
+{
+    const struct bh_json *probe = bh_tree_obj(c, "readinessProbe");
+    const struct bh_json *exec = bh_tree_obj(probe, "exec");
+    int64_t delay = bh_tree_i64(probe, "initialDelaySeconds", 0), at;
+
+    if (delay > 0 && delay < INT32_MAX) {
+        at = bh_ctl_time_after(bh_tree_str(s, "state.running.startedAt"), delay * SECOND);
+        if (at > p->l->now_ns) {
+            look_again(p, at);
+            return false;
+        }
+    }
+    struct bh_ctl_program prog = {0};
+    if (exec)
+        prog = program_of(p, c, s, exec);
+    return prog.unknown || !prog.exit_code;
+}
+
 static void run_mains(struct pod *p)
 {
     const struct bh_json *old = bh_tree_arr(p->status, "containerStatuses");
@@ -301,14 +257,17 @@ static void run_mains(struct pod *p)
 
     bh_json_each(c, bh_tree_arr(p->tree, "spec.containers")) {
         struct bh_json *s = status_of(p, list, old, c, waits);
-        struct program prog = program_of(c);
+        struct bh_ctl_program prog = program_of(p, c, s, c);
         enum state st = WAITING;
         if (prog.unknown && p->l->job_ns >= 0)
             prog.run_ns = p->l->job_ns;
         bool once = told(p->tree, &prog);
         if (p->initialized)
             st = step(p, c, s, prog, once ? "Never" : p->policy, false);
-        if (st != RUNNING)
+        bool ready = st == RUNNING && probed(p, c, s);
+        if (st == RUNNING)
+            bh_json_set_bool(p->a, s, "ready", ready);
+        if (!ready)
             add_name(&p->not_ready, c);
         p->n[st]++;
     }
@@ -321,8 +280,10 @@ static void run_ephemeral(struct pod *p)
     const struct bh_json *all = bh_tree_arr(p->tree, "spec.ephemeralContainers");
     struct bh_json *list = bh_json_new(p->a, BH_JSON_ARRAY);
 
-    bh_json_each(c, all)
-        step(p, c, status_of(p, list, old, c, "ContainerCreating"), program_of(c), "Never", false);
+    bh_json_each(c, all) {
+        struct bh_json *s = status_of(p, list, old, c, "ContainerCreating");
+        step(p, c, s, program_of(p, c, s, c), "Never", false);
+    }
     if (bh_tree_len(all))
         bh_json_set(p->a, p->status, "ephemeralContainerStatuses", list);
 }

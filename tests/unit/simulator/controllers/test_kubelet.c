@@ -4,6 +4,8 @@
  */
 #include "tests/unit/simulator/controllers/controllers_test.h"
 
+#include "simulator/controllers/podscript.h"
+
 static void test_node_comes_up(void)
 {
     struct world w;
@@ -120,7 +122,7 @@ static void test_commands(void)
                 {"script", "/bin/sh, -c, 'echo a; sleep 5 && false'", "Running", "Failed"},
                 {"stopped", "sh, -c, 'false && sleep 5'", "Failed", "Failed"},
                 {"loop", "sh, -c, 'while true; do sleep 1; done'", "Running", "Running"},
-                {"either", "sh, -c, 'true || exit 1'", "Running", "Running"},
+                {"either", "sh, -c, 'true || exit 1'", "Succeeded", "Succeeded"},
                 {"pause", "/pause", "Running", "Running"},
                 {"empty", "sh, -c, ''", "Succeeded", "Succeeded"}};
     struct world w;
@@ -140,6 +142,135 @@ static void test_commands(void)
     pass(&w, 10);
     for (size_t i = 0; i < BH_ARRAY_LEN(pods); i++)
         EQ(phase(&w, pods[i].name), pods[i].after_10s);
+    world_fini(&w);
+}
+
+/* What scripts are made of, in a pod p-3 with V=42. */
+static void test_scripts(void)
+{
+    static const struct {
+        const char *script;
+        int code; /* -1: it runs on */
+    } scripts[] = {{"if [ $(expr ${V} % 2) -ne 0 ]; then\n  exit 1\nelse\n  exit 3\nfi\n", 3},
+                   {"if [ \"$V\" = 41 ]; then exit 1; elif test $V -gt 41; then exit 4; fi", 4},
+                   {"[[ -r /tmp/x ]] || exit 5", 5},
+                   {"touch /tmp/x; [ -f /tmp/x ] && exit 6", 6},
+                   {"echo a > /tmp/y; cat /tmp/y && exit 7", 7},
+                   {"end() {\n  exit $1\n}\nend 1", -1}, /* parameters are not known */
+                   {"end() { exit 8; }\nfalse || end", 8},
+                   {"set -e\nif false; then exit 1; fi\nfalse\nexit 9", 1},
+                   {"exit $((V / 4))", 10},
+                   {"N=11 # not 12\nexit $N", 11},
+                   {"[ ! -e /nowhere ] && [ \"$HOSTNAME\" != other ] && exit 12", 12},
+                   {"while true; do\n  exit 13\ndone", 13},
+                   {"while false; do exit 1; done; exit 14", 14},
+                   {"exit $(( $RANDOM / 16384 ))", -1},
+                   {"sleep infinity", -1},
+                   {"sleep 99999999d", -1},
+                   {"for i in 1 2; do exit 1; done", -1},
+                   {"exit 1 | cat", 1}, /* the first command ends it */
+                   {"echo a | grep b; exit 1", -1},
+                   {"if true; then exit 15", 15},
+                   {"if false; then exit 1", -1},
+                   {"echo 'a; exit 1' \"b\\\" exit 2\"; exit 16", 16},
+                   {"echo $(cat /etc/passwd); exit 1", -1},
+                   {"} exit 1", -1},
+                   {"f() { f; }; f", -1}};
+    struct bh_arena a = {0};
+    struct bh_json *pod = bh_json_make(&a, "metadata: {name: p-3, uid: u, labels: {v: '42'}}");
+    struct bh_json *c = bh_json_make(&a, "name: c, env: []");
+
+    bh_json_append(&a, bh_tree_arr(c, "env"), "name: V, valueFrom: {fieldRef: {fieldPath: %s}}",
+                   "metadata.labels['v']");
+    for (size_t i = 0; i < BH_ARRAY_LEN(scripts); i++) {
+        const struct bh_ctl_run run = {&a, pod, c, NULL, "r"};
+        struct bh_json *what = bh_json_make(&a, "command: []");
+        bh_json_push(bh_json_get(what, "command"), bh_json_new_str(&a, "sh", 2));
+        bh_json_push(bh_json_get(what, "command"), bh_json_new_str(&a, "-c", 2));
+        bh_json_push(bh_json_get(what, "command"),
+                     bh_json_new_str(&a, scripts[i].script, strlen(scripts[i].script)));
+        struct bh_ctl_program p = bh_ctl_program_of(&run, what);
+        int got = p.run_ns == INT64_MAX ? -1 : (int)p.exit_code;
+        if (got != scripts[i].code)
+            fprintf(stderr, "%s: %d, want %d\n", scripts[i].script, got, scripts[i].code);
+        CU_ASSERT_EQUAL(got, scripts[i].code);
+    }
+    bh_arena_fini(&a);
+}
+
+/* A file in a volume is there in the next run, for other pods where the volume is the node's. */
+static void test_files_in_volumes(void)
+{
+    static const char script[] =
+        "containers: [{name: c, image: i, command: [sh, -c, 'if [ -e /data/x ]; then exit 0; else "
+        "touch /data/x; exit 1; fi'], volumeMounts: [{name: v, mountPath: /data}]}]";
+    struct world w;
+    char spec[400];
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    snprintf(spec, sizeof(spec), "restartPolicy: OnFailure, volumes: [{name: v, emptyDir: {}}], %s",
+             script);
+    pod_with(&w, "a", spec);
+    pass(&w, 5);
+    EQ(phase(&w, "a"), "Succeeded");
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&w.f, "pods", "default", "a")->json, "\"restartCount\":1"));
+    snprintf(spec, sizeof(spec), "restartPolicy: Never, volumes: [{name: v, emptyDir: {}}], %s",
+             script);
+    pod_with(&w, "b", spec);
+    snprintf(spec, sizeof(spec),
+             "restartPolicy: Never, volumes: [{name: v, hostPath: {path: /tmp/d}}], %s", script);
+    pod_with(&w, "c", spec);
+    pass(&w, 5);
+    EQ(phase(&w, "b"), "Failed");
+    EQ(phase(&w, "c"), "Failed");
+    pod_with(&w, "d", spec);
+    pass(&w, 5);
+    EQ(phase(&w, "d"), "Succeeded");
+    world_fini(&w);
+}
+
+static void test_probes(void)
+{
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    pod_with(&w, "late",
+             "containers: [{name: c, image: i, readinessProbe: {initialDelaySeconds: 20, httpGet: "
+             "{port: 80}}}]");
+    pod_with(&w, "never",
+             "containers: [{name: c, image: i, readinessProbe: {exec: {command: ['false']}}}]");
+    pod_with(&w, "soon",
+             "containers: [{name: c, image: i, command: [sh, -c, 'touch /v/up; sleep 100'], "
+             "volumeMounts: [{name: v, mountPath: /v}], readinessProbe: {exec: {command: [cat, "
+             "/v/up]}}}], volumes: [{name: v, emptyDir: {}}]");
+    pass(&w, 10);
+    EQ(phase(&w, "late"), "Running");
+    CU_ASSERT(!bh_ctl_pod_ready(get(&w.f, "pods", "default", "late")));
+    CU_ASSERT(!bh_ctl_pod_ready(get(&w.f, "pods", "default", "never")));
+    CU_ASSERT(bh_ctl_pod_ready(get(&w.f, "pods", "default", "soon")));
+    pass(&w, 11);
+    CU_ASSERT(bh_ctl_pod_ready(get(&w.f, "pods", "default", "late")));
+    CU_ASSERT(!bh_ctl_pod_ready(get(&w.f, "pods", "default", "never")));
+    world_fini(&w);
+}
+
+static void test_trap(void)
+{
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    pod_with(&w, "p",
+             "containers: [{name: c, image: i, command: [sh, -c, '_end(){ sleep 5; exit 143; }; "
+             "trap _end SIGTERM; while true; do sleep 1; done']}]");
+    pass(&w, 1);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "p", NULL, NULL);
+    pass(&w, 4);
+    EQ(phase(&w, "p"), "Running");
+    pass(&w, 2);
+    EQ(phase(&w, "p"), "gone");
     world_fini(&w);
 }
 
@@ -347,4 +478,6 @@ BH_TESTS("simulator/controllers/kubelet", {"a node without status comes up", tes
          {"a deleted pod is gone after its grace", test_pod_goes},
          {"a finalizer keeps a stopped pod quietly", test_pod_with_finalizer},
          {"a pod of the same name is another pod", test_replaced_pod},
-         {"without kubelet nothing runs", test_no_kubelet}, {"thousands of pods pass", test_many})
+         {"without kubelet nothing runs", test_no_kubelet}, {"thousands of pods pass", test_many},
+         {"scripts", test_scripts}, {"files in volumes", test_files_in_volumes},
+         {"readiness probes", test_probes}, {"a trap takes its time", test_trap})
