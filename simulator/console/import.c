@@ -25,7 +25,8 @@
 
 struct entry {
     unsigned turn;
-    size_t at; /* order in the document */
+    size_t at;                      /* order in the document */
+    const char *api_version, *kind; /* version NULL: any */
     char *json;
     size_t n;
     char *fault; /* why it is not taken, NULL = nothing is wrong so far */
@@ -35,7 +36,7 @@ struct import_job {
     char *text;
     size_t n;
     bool merge;
-    struct bh_arena names; /* of the reader */
+    struct bh_arena names; /* of the reader, and of kinds */
     struct entry *v;
     size_t n_v, cap;
     char *config, *config_error; /* schedulerConfig; why it was not taken */
@@ -75,11 +76,16 @@ static void keep(struct import_job *k, struct bh_json *obj, uint32_t line)
     struct bh_buf b = {0};
     struct bh_err err;
     bool good = bh_oas_refuse_unknown(obj, line, &err) == 0;
+    const char *version = bh_json_get_str(obj, "apiVersion");
 
     BH_GROW(k->v, k->n_v, k->cap);
     struct entry *e = &k->v[k->n_v];
     bh_json_write(&b, obj);
-    *e = (struct entry){.turn = turn_of(bh_json_get_text(obj, "kind")), .at = k->n_v++, .n = b.n};
+    *e = (struct entry){.turn = turn_of(bh_json_get_text(obj, "kind")),
+                        .at = k->n_v++,
+                        .api_version = version ? bh_arena_strdup(&k->names, version) : NULL,
+                        .kind = bh_arena_strdup(&k->names, bh_json_get_text(obj, "kind")),
+                        .n = b.n};
     e->fault = good ? NULL : bh_strdup(err.msg);
     e->json = bh_buf_take(&b);
 }
@@ -289,6 +295,14 @@ static int store(struct bh_console_applying *p, const struct bh_sim_type *t, con
     return rc;
 }
 
+/* NULL: nothing can be stored of such a kind. */
+static const struct bh_sim_type *type_of(const struct entry *x)
+{
+    const struct bh_sim_type *t = bh_sim_type_of_kind(x->api_version, x->kind);
+
+    return t && !(t->flags & BH_SIM_REVIEW) ? t : NULL;
+}
+
 static void put(struct bh_console_applying *p, const struct entry *x)
 {
     struct bh_sim_obj *o = NULL;
@@ -298,12 +312,12 @@ static void put(struct bh_console_applying *p, const struct entry *x)
     if (bh_json_parse(&p->a, x->json, x->n, 0, &obj, NULL) < 0)
         return; /* we wrote it */
     const char *kind = bh_json_get_text(obj, "kind");
-    const struct bh_sim_type *t = bh_sim_type_of_kind(bh_json_get_str(obj, "apiVersion"), kind);
+    const struct bh_sim_type *t = type_of(x);
     const struct bh_json *meta = bh_json_get(obj, "metadata");
     const char *name = bh_json_get_text(meta, "name"), *ns = bh_json_get_text(meta, "namespace");
     if (t)
         ns = !(t->flags & BH_SIM_NAMESPACED) ? "" : *ns ? ns : "default";
-    if (!t || (t->flags & BH_SIM_REVIEW)) {
+    if (!t) {
         refuse(p, kind, ns, name, "this server has no such kind");
         return;
     }
@@ -391,11 +405,12 @@ static void on_abort(void *arg)
     p->http = NULL; /* it is done all the same: a half is nothing */
 }
 
-/* A document of which nothing can be taken replaces nothing. */
+/* A document of which nothing can be taken replaces nothing: what is wrong with its objects, or that
+ * the server has no such kinds, is all that is told. */
 static bool usable(const struct import_job *k)
 {
     for (size_t i = 0; i < k->n_v; i++)
-        if (!k->v[i].fault)
+        if (!k->v[i].fault && type_of(&k->v[i]))
             return true;
     return false;
 }

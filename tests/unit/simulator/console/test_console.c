@@ -243,6 +243,19 @@ static void test_transfer(void)
     v = ask(&f, (struct call){.path = "/api/v1/export?kinds=all"}, 200);
     CU_ASSERT_PTR_NOT_NULL(bh_json_first(bh_json_get(v, "others")));
     just(&f, (struct call){.path = "/api/v1/export?kinds=pods"}, 400);
+    v = ask(&f,
+            (struct call){.method = "POST",
+                          .path = "/api/v1/import?mode=replace",
+                          .body = "{\"apiVersion\":\"v9\",\"kind\":\"Nonsense\",\"metadata\":{"
+                                  "\"name\":\"q\"}}"},
+            200);
+    CU_ASSERT_EQUAL(number(v, "created"), 0);
+    CU_ASSERT_EQUAL(number(v, "deleted"), 0);
+    v = bh_json_first(bh_json_get_list(v, "errors"));
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(v, "kind"), "Nonsense");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(v, "name"), "q");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(v, "message"), "this server has no such kind");
+    just(&f, (struct call){.path = PODS "/p"}, 200); /* nothing was emptied for nothing */
     fixture_fini(&f);
 }
 
