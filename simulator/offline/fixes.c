@@ -29,10 +29,13 @@ struct undo {
     struct bh_json *old; /* NULL: there was none */
 };
 
-/* Into the engine; what was there goes into u. false: it cannot be read. */
+/* Into the engine; what was there goes into u. false: it cannot be read. A node that is there was
+ * made from its record: what that leaves out (annotations; what extenders are shown) stays as it is,
+ * during the trial and behind it. */
 static bool put(struct bh_fixes *f, const struct bh_json *obj, struct undo *u)
 {
     const struct bh_json *meta = bh_json_get(obj, "metadata");
+    struct bh_offline_object x;
     struct bh_err err;
 
     *u = (struct undo){
@@ -43,7 +46,11 @@ static bool put(struct bh_fixes *f, const struct bh_json *obj, struct undo *u)
         return false;
     u->old = u->k->kind == BH_KIND_NODE ? bh_fixes_node(f, u->name)
                                         : bh_fixes_object(f, u->k->kind, u->ns, u->name);
-    return bh_offline_put_tree(f->w, f->a, u->k, obj, &err) >= 0;
+    if (bh_offline_read(f->w->engine, f->a, u->k, obj, &x, &err) < 0)
+        return false;
+    if (u->k->kind == BH_KIND_NODE && u->old)
+        x.message = NULL;
+    return bh_offline_put(f->w, &x, &err) >= 0;
 }
 
 static void take_back(struct bh_fixes *f, const struct undo *u)

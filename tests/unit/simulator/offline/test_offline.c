@@ -7,6 +7,7 @@
 #include "simulator/offline/rebalance.h"
 
 #include "common/data/yaml.h"
+#include "scheduler/engine/state.h"
 #include "tests/unit/harness.h"
 
 #define NODE(name)                                                                                 \
@@ -307,9 +308,11 @@ static void test_fixes_leave_no_trace(void)
 
     o.no_queue = true;
     fixture_init(&f, &o);
+    f.w.engine->cache.annotations.wanted = BH_ANNOTATIONS_NODES; /* as some plugin asks for them */
     CU_ASSERT_EQUAL(put(&f, NODE("n1")), 0);
     CU_ASSERT_EQUAL(put(&f,
-                        "{apiVersion: v1, kind: Node, metadata: {name: n2, labels: {disk: ssd}}, "
+                        "{apiVersion: v1, kind: Node, metadata: {name: n2, labels: {disk: ssd}, "
+                        "annotations: {x/ok: 'yes'}}, "
                         "spec: {unschedulable: true, taints: [{key: a, effect: NoSchedule}]}, "
                         "status: {allocatable: {cpu: 5, memory: 8Gi, pods: 10}}}"),
                     0);
@@ -321,6 +324,10 @@ static void test_fixes_leave_no_trace(void)
     struct bh_json *fixes = bh_offline_fixes(&f.w, &f.a, pod, before);
     CU_ASSERT_TRUE(bh_json_equal(before, bh_offline_explain(&f.w, &p, &f.a)));
     CU_ASSERT_EQUAL(bh_engine_node_count(f.w.engine), 2);
+    CU_ASSERT_TRUE(
+        bh_str_eqc(bh_annotations_get(&f.w.engine->cache.annotations, BH_ANNOTATIONS_NODES,
+                                      bh_str_c("n2"), bh_str_c("x/ok")),
+                   "yes"));
     CU_ASSERT_TRUE(bh_json_get_bool(fixes, "pairs", false)); /* selector and size, say */
     const struct bh_json *best = bh_json_at(bh_json_get_list(fixes, "fixes"), 0);
     CU_ASSERT_TRUE(bh_json_get_bool(best, "fits", false));
