@@ -52,6 +52,18 @@ int bh_cel_compile_rule(const char *expression, const struct bh_json *schema, un
     return compile(expression, schema, flags, ret, err);
 }
 
+int bh_cel_estimate_rule(const char *expression, const struct bh_json *schema, unsigned flags,
+                         uint64_t *ret_cost)
+{
+    struct bh_cel_program *p = NULL;
+    int rc = compile(expression, schema, flags | CEL_UNFOLDED, &p, NULL);
+
+    if (rc == 0)
+        *ret_cost = bh_cel_estimate(p, schema);
+    bh_cel_free(p);
+    return rc;
+}
+
 bool bh_cel_uses_old_self(const struct bh_cel_program *p)
 {
     return p->uses_old;

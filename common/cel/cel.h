@@ -49,6 +49,12 @@ struct cel_value; /* as expressions see it */
  * -EINVAL with upstream's text. */
 int bh_cel_compile_rule(const char *expression, const struct bh_json *schema, unsigned flags,
                         struct bh_cel_program **ret, struct bh_err *err);
+/* What the same expression may cost at worst, by the schema's maxLength, maxItems and maxProperties:
+ * what kube-apiserver estimates; UINT64_MAX: without bound. 0; -EINVAL: it does not compile. */
+int bh_cel_estimate_rule(const char *expression, const struct bh_json *schema, unsigned flags,
+                         uint64_t *ret_cost);
+/* How many values of the schema have room in the largest request. */
+uint64_t bh_cel_max_cardinality(const struct bh_json *schema, bool root);
 bool bh_cel_uses_old_self(const struct bh_cel_program *p);
 /* v as schema (NULL: not known) says: made once, for any number of rules. In a; refers to v. Its
  * children are in the order of v's. */

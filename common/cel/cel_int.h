@@ -369,6 +369,29 @@ const struct cel_type *bh_cel_schema_type(struct bh_arena *a, const struct bh_js
 const struct cel_type *bh_cel_field_type(struct bh_arena *a, const struct cel_type *t,
                                          struct bh_str *name);
 
+/* ---- costs before anything runs (cost.c), and sizes by a schema's bounds (sizes.c) ---- */
+enum { CEL_UNFOLDED = 1 << 16 }; /* beside BH_CEL_*: constants stay as they are written */
+enum cel_step_kind {
+    CEL_STEP_FIELD,
+    CEL_STEP_VALUES, /* a list's items, a map's values */
+    CEL_STEP_KEYS,
+    CEL_STEP_INDICES,
+};
+struct cel_step {
+    enum cel_step_kind what;
+    const char *name; /* of a field */
+};
+struct cel_sized { /* a place of a schema */
+    const struct bh_json *schema;
+    bool root, meta, key; /* an object with kind and metadata; its metadata; a map's key */
+};
+/* False: there is no such place. */
+bool bh_cel_sized_step(struct cel_sized *v, const struct cel_step *step);
+int64_t bh_cel_max_elements(const struct cel_sized *v); /* as size() counts, text in bytes */
+int64_t bh_cel_min_bytes(const struct bh_json *schema, bool root); /* of JSON; 0: has no type */
+/* Of an unfolded program, whose self is as the schema says. */
+uint64_t bh_cel_estimate(const struct bh_cel_program *p, const struct bh_json *schema);
+
 /* ---- libraries: rows of the table in functions.c ---- */
 extern const struct cel_func bh_cel_funcs[];
 extern const size_t bh_cel_n_funcs;

@@ -536,11 +536,11 @@ static bool row_fits(struct cel_parser *ps, const struct cel_node *n, const stru
 
 bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str name, bool member)
 {
-    bool known = false;
+    bool known = false, rule = ps->p->self;
 
     for (size_t i = 0; i < bh_cel_n_funcs; i++) {
         const struct cel_func *f = &bh_cel_funcs[i];
-        if (!bh_str_eqc(name, f->name))
+        if (!bh_str_eqc(name, f->name) || (rule && bh_streq(f->name, "includes"))) /* of devices */
             continue;
         known = true;
         if (f->member != member || !row_fits(ps, n, f))

@@ -411,6 +411,8 @@ static bool all_const(const struct cel_parser *ps, const uint32_t *args, uint32_
 
 static uint32_t replace_by_value(struct cel_parser *ps, uint32_t at, bool error_fails)
 {
+    if (ps->p->flags & CEL_UNFOLDED)
+        return at;
     struct cel_eval e = {.prog = ps->p, .arena = &ps->p->arena};
     struct cel_value v = bh_cel_eval(&e, at);
     struct cel_node *n = &ps->p->node[at];
@@ -529,11 +531,12 @@ static uint32_t named(struct cel_parser *ps)
     struct bh_str name = token_text(ps);
 
     next(ps);
-    /* cel.bind(), optional.of(), sets.contains() ...: a dotted name that is called. */
+    /* cel.bind() (of devices only), optional.of(), sets.contains() ...: a dotted name that is
+     * called. */
     if (at(ps, '.') && find_var(ps, name) < 0 &&
-        (bh_str_eqc(name, "cel") || bh_str_eqc(name, "optional") || bh_str_eqc(name, "sets") ||
-         bh_str_eqc(name, "lists") || bh_str_eqc(name, "strings") || bh_str_eqc(name, "ip") ||
-         bh_str_eqc(name, "format"))) {
+        ((bh_str_eqc(name, "cel") && !ps->p->self) || bh_str_eqc(name, "optional") ||
+         bh_str_eqc(name, "sets") || bh_str_eqc(name, "lists") || bh_str_eqc(name, "strings") ||
+         bh_str_eqc(name, "ip") || bh_str_eqc(name, "format"))) {
         next(ps);
         struct bh_str inner = token_text(ps);
         bool ident = ps->lex.tok == TOK_IDENT;

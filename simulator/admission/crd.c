@@ -104,6 +104,15 @@ int bh_adm_default_crd(struct bh_sim_write *w)
     return 0;
 }
 
+/* Of the version's name, before this write; NULL: there was none. */
+static const struct bh_json *schema_before(const struct bh_sim_write *w, const char *name)
+{
+    bh_json_each(v, bh_tree_arr(bh_json_get(w->old, "spec"), "versions"))
+        if (name && bh_streq(bh_json_get_text(v, "name"), name))
+            return bh_json_path(v, "schema.openAPIV3Schema");
+    return NULL;
+}
+
 static void check_version(struct bh_sim_write *w, const char *at, const struct bh_json *v)
 {
     const struct bh_json *schema = bh_json_path(v, "schema.openAPIV3Schema");
@@ -118,7 +127,8 @@ static void check_version(struct bh_sim_write *w, const char *at, const struct b
     else
         bh_crd_check_schema(w->arena, schema, schema_at, w->error);
     if (!w->error->n_causes) /* types of expressions come from a schema that is in order */
-        bh_crd_rules_free(bh_crd_rules_new(schema, schema_at, w->error));
+        bh_crd_rules_free(bh_crd_rules_new(schema, schema_before(w, bh_tree_str(v, "name")),
+                                           schema_at, w->error));
 }
 
 /* Names end up in paths and documents: letters, digits and dashes only. */

@@ -29,10 +29,11 @@ void bh_crd_check_schema(struct bh_arena *a, const struct bh_json *schema, const
                          struct bh_sim_error *e);
 
 /* The CEL rules of a schema (borrowed); NULL: it has none. e (may be NULL): what is wrong with
- * them, at: where the schema stands. */
+ * them, what they may cost at worst included, at: where the schema stands. old (may be NULL): the
+ * schema that the same version had, which may go on with rules that are too dear. */
 struct bh_crd_rules;
-struct bh_crd_rules *bh_crd_rules_new(const struct bh_json *schema, const char *at,
-                                      struct bh_sim_error *e);
+struct bh_crd_rules *bh_crd_rules_new(const struct bh_json *schema, const struct bh_json *old,
+                                      const char *at, struct bh_sim_error *e);
 void bh_crd_rules_free(struct bh_crd_rules *r); /* NULL allowed */
 /* Asks them about obj, in whose place old (NULL: nothing) was: field errors into e, warnings (may be
  * NULL) about what was as bad before. Behind bh_crd_validate(). r NULL: nothing to ask. */

@@ -5,9 +5,7 @@
  *
  * Owns:       a node for each place of the schema that has rules at it or below it, in one arena.
  *             The schema itself is borrowed.
- * Upstream:   apiextensions-apiserver/pkg/apiserver/schema/cel, pkg/apis/apiextensions/validation;
- *             differences: costs are not estimated when a definition is written, they count when a
- *             rule runs.
+ * Upstream:   apiextensions-apiserver/pkg/apiserver/schema/cel, pkg/apis/apiextensions/validation.
  */
 #include "simulator/crd/crd.h"
 
@@ -19,6 +17,11 @@
 #define DEPTH_MAX   64
 #define COST_LIMIT  10000000 /* of all rules of one write */
 #define MESSAGE_MAX (5 * 1024)
+/* Of what an expression may cost at worst, and of what all of a schema may together. */
+#define WORST_MAX     10000000u
+#define WORST_ALL_MAX 100000000u
+#define NEVER         UINT64_MAX /* how often: not once */
+#define WORST_NAMED   4          /* the dearest, when all are too dear */
 
 struct program {
     struct bh_cel_program *cel;
@@ -44,12 +47,107 @@ struct bh_crd_rules {
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
+struct worst {
+    const char *at;
+    uint64_t cost;
+};
 struct compiler {
     struct bh_crd_rules *r;
     struct bh_sim_error *e; /* NULL: the definition has been judged before */
     const char
         *uncorrelated; /* the nearest list above whose elements are not found again; NULL: none */
+    bool unchanged;    /* was taken like this before: an expression may cost what it costs */
+    bool unpriced;     /* below allOf */
+    uint64_t often;    /* how many values there can be of this place; 0: no bound says it */
+    uint64_t worst_all;
+    struct worst worst[WORST_NAMED + 1]; /* the dearest first */
 };
+
+/* ---- what they may cost at worst --------------------------------------------------------------- */
+
+static void too_dear(struct compiler *c, const char *at, const char *what, uint64_t cost,
+                     uint64_t limit)
+{
+    double factor = (double)cost / (double)limit;
+    char by[40];
+
+    if (factor > 100)
+        snprintf(by, sizeof(by), "more than 100x");
+    else /* never "by factor of 1.0x" */
+        snprintf(by, sizeof(by), factor < 1.5 ? "%fx" : "%.1fx", factor);
+    bh_sim_field_error(c->e, at, "Forbidden", NULL,
+                       "%s exceeds budget by factor of %s (try simplifying the rule, or adding "
+                       "maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
+                       "declared)",
+                       what, by);
+}
+
+static void count_worst(struct compiler *c, const char *at, uint64_t cost)
+{
+    size_t i = WORST_NAMED;
+
+    if (__builtin_add_overflow(c->worst_all, cost, &c->worst_all))
+        c->worst_all = UINT64_MAX;
+    if (cost < WORST_ALL_MAX / 100)
+        return;
+    for (; i > 0 && cost > c->worst[i - 1].cost; i--)
+        c->worst[i] = c->worst[i - 1];
+    c->worst[i] = (struct worst){at, cost};
+}
+
+/* An expression that compiled. A message is made once, a rule is asked for each value there is. */
+static void price(struct compiler *c, const struct bh_json *schema, const char *text,
+                  unsigned flags, const char *at)
+{
+    bool message = flags & BH_CEL_MESSAGE;
+    uint64_t cost = 0;
+
+    if (!c->e || c->unpriced || bh_cel_estimate_rule(text, schema, flags, &cost) < 0)
+        return;
+    uint64_t often = message    ? 1
+                     : c->often ? c->often
+                                : bh_cel_max_cardinality(schema, flags & BH_CEL_ROOT);
+    if (__builtin_mul_overflow(cost, often == NEVER ? 0 : often, &cost))
+        cost = UINT64_MAX;
+    if (cost > WORST_MAX && !c->unchanged)
+        too_dear(c, at, message ? "estimated messageExpression cost" : "estimated rule cost", cost,
+                 WORST_MAX);
+    count_worst(c, at, cost);
+}
+
+static void judge_all(struct compiler *c, const char *at)
+{
+    if (c->worst_all <= WORST_ALL_MAX)
+        return;
+    for (size_t i = 0; i < WORST_NAMED && c->worst[i].at; i++)
+        bh_sim_field_error(c->e, c->worst[i].at, "Forbidden", NULL, "%s",
+                           "contributed to estimated rule cost total exceeding cost limit for "
+                           "entire OpenAPIv3 schema");
+    too_dear(c, at,
+             "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema",
+             c->worst_all, WORST_ALL_MAX);
+}
+
+/* How many values there can be below a schema of which there can be `often`. */
+static uint64_t often_below(uint64_t often, const struct bh_json *schema)
+{
+    bool list = bh_streq(bh_json_get_text(schema, "type"), "array");
+    bool map = bh_streq(bh_json_get_text(schema, "type"), "object") &&
+               bh_json_get(schema, "additionalProperties");
+    const char *bound = list ? "maxItems" : "maxProperties";
+    int64_t n = bh_json_get_i64(schema, bound, 0);
+    uint64_t product;
+
+    if (!often || (!list && !map))
+        return often;
+    if (!bh_json_get(schema, bound))
+        return 0;
+    if (n <= 0 || often == NEVER)
+        return NEVER;
+    return __builtin_mul_overflow(often, (uint64_t)n, &product) ? NEVER - 1 : product;
+}
+
+/* ---- judging ----------------------------------------------------------------------------------- */
 
 static struct bh_cel_program *compile(struct compiler *c, const struct bh_json *schema,
                                       const char *text, unsigned flags, const char *at,
@@ -65,6 +163,7 @@ static struct bh_cel_program *compile(struct compiler *c, const struct bh_json *
         struct program *p = bh_arena_new(a, struct program);
         *p = (struct program){cel, c->r->programs};
         c->r->programs = p;
+        price(c, schema, text, flags, bh_arena_printf(a, "%s.%s", at, member));
     } else if (c->e) {
         bool of_message = strncmp(err.msg, "compilation failed", 18) == 0 && flags & BH_CEL_MESSAGE;
         bh_sim_field_error(c->e, bh_arena_printf(a, "%s.%s", at, member), "Invalid value",
@@ -182,6 +281,8 @@ static struct node *compile_node(struct compiler *c, const struct bh_json *rules
     const char *above = c->uncorrelated;
     if (!bh_streq(bh_json_get_text(schema, "x-kubernetes-list-type"), "map"))
         c->uncorrelated = at;
+    uint64_t often = c->often;
+    c->often = often_below(often, schema);
     n.items = SUB("items", bh_json_get(rules, "items"), items);
     c->uncorrelated = above;
     n.more = SUB("additionalProperties", bh_json_get(rules, "additionalProperties"), more);
@@ -196,6 +297,9 @@ static struct node *compile_node(struct compiler *c, const struct bh_json *rules
             n.properties = sub;
         }
     }
+    c->often = often;
+    bool unpriced = c->unpriced;
+    c->unpriced = true;
     bh_json_each(p, bh_json_get_list(rules, "allOf")) {
         sub = compile_node(c, p, schema, root, bh_arena_printf(a, "%s.allOf[%zu]", at, i++),
                            depth + 1);
@@ -204,19 +308,23 @@ static struct node *compile_node(struct compiler *c, const struct bh_json *rules
             n.all_of = sub;
         }
     }
+    c->unpriced = unpriced;
     return n.n_rules || n.items || n.more || n.properties || n.all_of
                ? bh_arena_memdup(a, &n, sizeof(n))
                : NULL;
 }
 
-struct bh_crd_rules *bh_crd_rules_new(const struct bh_json *schema, const char *at,
-                                      struct bh_sim_error *e)
+struct bh_crd_rules *bh_crd_rules_new(const struct bh_json *schema, const struct bh_json *old,
+                                      const char *at, struct bh_sim_error *e)
 {
     struct bh_crd_rules *r = bh_calloc(1, sizeof(*r));
-    struct compiler c = {.r = r, .e = e};
+    struct compiler c = {
+        .r = r, .e = e, .often = 1, .unchanged = old && bh_json_equal(schema, old)};
 
     bh_arena_init(&r->arena, 0);
     r->root = compile_node(&c, schema, schema, true, at, 0);
+    if (e)
+        judge_all(&c, at);
     if (r->root)
         return r;
     bh_crd_rules_free(r);

@@ -224,7 +224,7 @@ static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
         if (bh_json_get(subs, "scale"))
             v->type.flags |= BH_SIM_HAS_SCALE;
         v->custom.schema = bh_json_path(ver, "schema.openAPIV3Schema");
-        v->custom.rules = bh_crd_rules_new(v->custom.schema, "", NULL);
+        v->custom.rules = bh_crd_rules_new(v->custom.schema, NULL, "", NULL);
         v->custom.columns = bh_json_get_list(ver, "additionalPrinterColumns");
         v->custom.scale = bh_json_get(subs, "scale");
         v->custom.served = bh_json_get_bool(ver, "served", false);

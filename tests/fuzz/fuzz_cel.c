@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/fuzz/fuzz_cel.c - expressions from anywhere, on one device
+ * tests/fuzz/fuzz_cel.c - expressions from anywhere, on one device; what they cost as rules of a schema
  *
  * Whatever compiles evaluates to a bool, an error with a text, or the cost limit, twice the same,
  * and within a bounded amount of memory. What does not compile says why.
@@ -56,6 +56,29 @@ static void evaluate(const struct bh_cel_program *prog)
         abort();
 }
 
+/* A rule that compiles has an estimate, twice the same. */
+static void estimate(const char *text)
+{
+    static const char schema[] =
+        "{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\",\"maxLength\":9},"
+        "\"l\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"k\":{"
+        "\"type\":\"string\"}}}},\"m\":{\"type\":\"object\",\"additionalProperties\":{"
+        "\"x-kubernetes-int-or-string\":true}}}}";
+    struct bh_cel_program *prog = NULL;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_json *v = NULL;
+    uint64_t cost = 0, again = 0;
+
+    bh_arena_init(&a, 0);
+    if (bh_json_parse(&a, schema, strlen(schema), 0, &v, NULL) < 0)
+        abort();
+    bool good = bh_cel_compile_rule(text, v, BH_CEL_ROOT, &prog, NULL) == 0;
+    bh_cel_free(prog);
+    if (good && (bh_cel_estimate_rule(text, v, BH_CEL_ROOT, &cost) != 0 ||
+                 bh_cel_estimate_rule(text, v, BH_CEL_ROOT, &again) != 0 || cost != again))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct bh_cel_program *prog = NULL;
@@ -67,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     else if (prog || !err.msg[0])
         abort();
     bh_cel_free(prog);
+    estimate(text);
     free(text);
     return 0;
 }

@@ -250,7 +250,7 @@ static const char *ruled(struct fixture *f, const char *schema, const char *text
     struct bh_crd_rules *r;
 
     f->e = (struct bh_sim_error){0};
-    r = bh_crd_rules_new(s, "schema", &f->e);
+    r = bh_crd_rules_new(s, NULL, "schema", &f->e);
     if (!f->e.n_causes) {
         const struct bh_json *obj = yaml(f, text), *was = old ? yaml(f, old) : NULL;
         bh_crd_validate(&f->a, s, obj, &f->e);
@@ -286,7 +286,7 @@ static void test_rules(void)
          "{spec: {x: b}}", NULL,
          "spec.x: Invalid value: \"b\": failed rule: oldSelf.hasValue() || self == \"a\""},
         {SPEC("x: {type: integer}, w: {type: integer}",
-              RULE("rule: self.x < self.w, messageExpression: \"'x is ' + string(self.x)\", "
+              RULE("rule: self.x < self.w, messageExpression: \"'x is %d'.format([self.x])\", "
                    "fieldPath: .x, reason: FieldValueRequired")),
          "{spec: {x: 6, w: 1}}", NULL, "spec.x: Required value: x is 6"},
         {SPEC("x: {type: integer}", RULE("rule: has(self.x)")), "{spec: {}}", NULL,
@@ -338,7 +338,7 @@ static void test_rules(void)
               RULE("rule: \"self.x < 5 && url(self.u).getHost() == 'a'\", messageExpression: "
                    "\"'x is %d of %s'.format([self.x, url(self.u).getHost()])\"")),
          "{spec: {x: 6, u: 'http://b/c'}}", NULL, "spec: Invalid value: x is 6 of b"},
-        {SPEC("u: {type: string}",
+        {SPEC("u: {type: string, maxLength: 63}",
               RULE("rule: \"!format.dns1123Label().validate(self.u).hasValue()\"")),
          "{spec: {u: a.b}}", NULL,
          "spec: " FAILED("!format.dns1123Label().validate(self.u).hasValue()")},
@@ -352,7 +352,7 @@ static void test_rules(void)
          "was "
          "invalid; correct the existing errors to complete validation"},
         {SPEC(
-             "l: {type: array, items: {type: integer}}",
+             "l: {type: array, maxItems: 30, items: {type: integer}}",
              RULE("rule: 'self.l.all(a, self.l.all(b, self.l.all(c, self.l.all(d, a + b + c + d >= "
                   "0))))'")),
          "{spec: {l: [1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10]}}", NULL,
@@ -411,6 +411,76 @@ static void test_rules_that_cannot_be(void)
        "schema.properties[spec].properties[l].items.properties[v].x-kubernetes-validations[0]."
        "rule: Invalid value: \"self >= oldSelf\": oldSelf cannot be used on the uncorrelatable "
        "portion of the schema within schema.properties[spec].properties[l]");
+    fixture_fini(&f);
+}
+
+#define BUDGET(by)                                                                                 \
+    " exceeds budget by factor of " by " (try simplifying the rule, or adding maxItems, "          \
+    "maxProperties, and maxLength where arrays, maps, and strings are declared)"
+#define L(bounds)  "l: {type: array, items: {type: number}" bounds "}"
+#define AT_L(text) "schema.properties[spec].x-kubernetes-validations[0]." text
+
+/* What a rule might cost is judged when it is written. */
+static void test_rules_that_are_too_dear(void)
+{
+    static const char *const cases[][2] = {
+        {SPEC(L(", maxItems: 3000000"), RULE("rule: 'self.l.all(x, true)'")), ""},
+        {SPEC(L(", maxItems: 4000000"), RULE("rule: 'self.l.all(x, true)'")),
+         AT_L("rule: Forbidden: estimated rule cost" BUDGET("1.200000x"))},
+        {SPEC(L(", maxItems: 8333333"), RULE("rule: 'self.l.all(x, true)'")),
+         AT_L("rule: Forbidden: estimated rule cost" BUDGET("2.5x"))},
+        {SPEC(L(""), RULE("rule: 'self.l.all(x, self.l.all(y, x < y))'")),
+         AT_L("rule: Forbidden: estimated rule cost" BUDGET("more than 100x") "\n" AT_L(
+             "rule: Forbidden: contributed to estimated rule cost total "
+             "exceeding cost limit for entire OpenAPIv3 "
+             "schema") "\nschema: Forbidden: x-kubernetes-validations "
+                       "estimated rule cost total for entire OpenAPIv3 "
+                       "schema" BUDGET("more than 100x"))},
+        {SPEC(L(", maxItems: 1000"), RULE("rule: 'self.l.all(x, self.l.all(y, x < y))'")), ""},
+        {SPEC(L(", maxItems: 4000000"),
+              RULE("rule: 'true', messageExpression: 'self.l.all(x, true) ? \"a\" : \"b\"'")),
+         AT_L("messageExpression: Forbidden: estimated messageExpression "
+              "cost" BUDGET("1.200000x"))},
+        /* As often as there can be values: by bounds all the way, by what has room in a request. */
+        {SPEC(
+             "m: {type: object, maxProperties: 2, additionalProperties: {type: array, maxItems: 3, "
+             "items: {type: array, maxItems: 999999, items: {type: number}" RULE(
+                 "rule: 'self.all(x, true)'") "}}}",
+             ""),
+         "schema.properties[spec].properties[m].additionalProperties.items.x-kubernetes-"
+         "validations["
+         "0].rule: Forbidden: estimated rule cost" BUDGET("1.8x")},
+        {SPEC("m: {type: object, additionalProperties: {type: string, maxLength: 50" RULE(
+                  "rule: 'self.contains(\"abcdefghijklmnop\")'") "}}",
+              ""),
+         "schema.properties[spec].properties[m].additionalProperties.x-kubernetes-validations[0]."
+         "rule: Forbidden: estimated rule cost" BUDGET("4.3x")},
+        {SPEC("m: {type: object, maxProperties: 0, additionalProperties: {type: string" RULE(
+                  "rule: 'self.contains(\"abcdefghijklmnop\")'") "}}",
+              ""),
+         ""},
+    };
+    struct fixture f;
+
+    fixture_init(&f, NULL, false);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++)
+        EQ(ruled(&f, cases[i][0], "{}", NULL), cases[i][1]);
+        /* Each may be, all of them may not; but what was taken before stays. */
+#define DEAR "{rule: 'self.l.all(x, true)'}"
+    struct bh_json *s =
+        yaml(&f, SPEC(L(", maxItems: 3333332"),
+                      ", x-kubernetes-validations: [" DEAR ", " DEAR ", " DEAR ", " DEAR ", " DEAR
+                      ", " DEAR ", " DEAR ", " DEAR ", " DEAR ", " DEAR ", " DEAR "]"));
+    f.e = (struct bh_sim_error){0};
+    bh_crd_rules_free(bh_crd_rules_new(s, NULL, "schema", &f.e));
+    CU_ASSERT_EQUAL(f.e.n_causes, 5); /* the four dearest, and the whole */
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(causes(&f), "schema: Forbidden: x-kubernetes-validations estimated "
+                           "rule cost total for entire OpenAPIv3 schema" BUDGET("1.100000x")));
+    s = yaml(&f, cases[1][0]);
+    f.e = (struct bh_sim_error){0};
+    bh_crd_rules_free(bh_crd_rules_new(s, yaml(&f, cases[1][0]), "schema", &f.e));
+    CU_ASSERT_EQUAL(f.e.n_causes, 0);
     fixture_fini(&f);
 }
 
@@ -577,6 +647,7 @@ BH_TESTS("simulator/crd", {"a definition makes a type, and its end takes it away
          {"definitions that make no sense are refused", test_refused},
          {"objects against a schema", test_schema}, {"rules of a schema", test_rules},
          {"rules that cannot be are refused", test_rules_that_cannot_be},
+         {"rules that may cost too much are refused", test_rules_that_are_too_dear},
          {"rules hold for a definition's objects", test_rules_hold},
          {"unknown members go, defaults come", test_prune}, {"JSON paths of columns", test_paths},
          {"definitions come as protobuf, too", test_protobuf})
