@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "scheduler/native/native.h"
+#include "scheduler/wasm/guest.h"
 
 #define WHO              "berth bench perf"
 #define MAX_ROUNDS       99
@@ -325,6 +326,7 @@ int bh_bench_perf(int argc, char **argv)
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);
     bh_native_start(&(struct bh_native_options){0}, tell_plugin);
+    bh_guest_start();
     status = measure(&r, &paths);
     regfree(&r.regex);
     return status;

@@ -4,13 +4,16 @@
  *
  * NodeNumber, built in and out of a file. What it costs a node is what the engine's observer sees of
  * the plugin's calls when a pod of a new template comes, for which all nodes are scored; decisions a
- * second are of one template, whose results are kept. Forms are measured in turns, so that other load
- * on the machine meets all of them.
+ * second are of one template, whose results are kept. Of a guest that is asked node by node the
+ * observer sees some calls a decision, each with a look at the clock. Forms are measured in turns, so
+ * that other load on the machine meets all of them.
  */
 #include "bench/scale/plugins.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/base/symtab.h"
 #include "scheduler/framework/plugin.h"
@@ -22,20 +25,24 @@
 #define TEMPLATES 200u
 #define DECISIONS 20000u
 #define LOADS     21u
-/* An extender answers for each pod: fewer tell as much. */
-#define ROUNDS_EXTENDER    1u
-#define TEMPLATES_EXTENDER 20u
-#define DECISIONS_EXTENDER 200u
-#define BUILT_IN           "NodeNumberBuiltIn"
-#define BUILT_IN_ROWS      "NodeNumberBuiltInRows"
+/* What answers for each pod: fewer tell as much. */
+#define TEMPLATES_EACH 50u
+#define DECISIONS_EACH 200u
+#define ROUNDS_OF(f)   ((f)->plugin ? ROUNDS : 1u)
+#define BUILT_IN       "NodeNumberBuiltIn"
+#define BUILT_IN_ROWS  "NodeNumberBuiltInRows"
+#define GUEST          "/wasm/nodenumber.wasm" /* in --plugin-dir */
 
 /* The first one is what others are compared with. */
-static const struct bh_bench_form forms[] = {{"built in", BUILT_IN, true},
-                                             {"built in, batch", BUILT_IN_ROWS, true},
-                                             {"native, per node", "NodeNumber", false},
-                                             {"native, batch", "NodeNumberRows", false},
-                                             {"HTTP extender", NULL, false},
-                                             {"none of them", "", false}};
+static const struct bh_bench_form forms[] = {
+    {"built in", BUILT_IN, true, BH_BENCH_NO_GUEST},
+    {"built in, batch", BUILT_IN_ROWS, true, BH_BENCH_NO_GUEST},
+    {"native, per node", "NodeNumber", false, BH_BENCH_NO_GUEST},
+    {"native, batch", "NodeNumberRows", false, BH_BENCH_NO_GUEST},
+    {"guest, interpreted", "NodeNumberGuest", false, BH_BENCH_GUEST},
+    {"guest, nodeLocal", "NodeNumberLocal", false, BH_BENCH_GUEST_LOCAL},
+    {"HTTP extender", NULL, false, BH_BENCH_NO_GUEST},
+    {"none of them", "", false, BH_BENCH_NO_GUEST}};
 #define FORMS BH_ARRAY_LEN(forms)
 static const uint32_t sizes[] = {100, 1000, 5000};
 
@@ -78,13 +85,36 @@ static const struct bh_plugin *find(const char *name)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
+/* false: there is none. */
+static bool guest_file(char out[static PATH_MAX])
+{
+    const char *dir = getenv("BERTH_PLUGIN_DIR");
+    BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s" GUEST, dir && *dir ? dir : BH_PLUGIN_DIR);
+
+    return realpath(path, out) && access(out, R_OK) == 0;
+}
+
+/* It says for each pod what it says. */
+static bool answers_each(const struct bh_bench_form *f)
+{
+    return !f->plugin || f->guest == BH_BENCH_GUEST;
+}
+
 struct bh_json *bh_bench_form_config(struct bh_arena *a, const struct bh_bench_form *f,
                                      const struct bh_bench_extender *x)
 {
     struct bh_json *c = bh_json_make(a, "apiVersion: kubescheduler.config.k8s.io/v1, kind: "
                                         "KubeSchedulerConfiguration");
+    const bool local = f->guest == BH_BENCH_GUEST_LOCAL;
+    char file[PATH_MAX];
 
-    if (f->plugin && *f->plugin)
+    if (f->guest && guest_file(file))
+        bh_json_add(a, c,
+                    "profiles: [{plugins: {preFilter: {enabled: [{name: %s}]}, score: {enabled: "
+                    "[{name: %s}]}}, pluginConfig: [{name: %s, args: {guestURL: %s, guestConfig: "
+                    "digit, nodeLocal: %i}}]}]",
+                    f->plugin, f->plugin, f->plugin, bh_arena_printf(a, "file://%s", file), local);
+    else if (f->plugin && *f->plugin)
         bh_json_add(a, c, "profiles: [{plugins: {score: {enabled: [{name: %s}]}}}]", f->plugin);
     else if (!f->plugin)
         bh_json_add(a, c,
@@ -94,12 +124,28 @@ struct bh_json *bh_bench_form_config(struct bh_arena *a, const struct bh_bench_f
     return c;
 }
 
+/* The form alone: no other filters and scores, so that the calls that the observer sees of a decision
+ * are the plugin's. */
+static struct bh_json *config_alone(struct bh_arena *a, const struct bh_bench_form *f,
+                                    const struct bh_bench_extender *x)
+{
+    struct bh_json *c = bh_bench_form_config(a, f, x);
+
+    bh_json_set(a, bh_json_get(bh_json_at(bh_json_get(c, "profiles"), 0), "plugins"), "multiPoint",
+                bh_json_make(a, "disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: "
+                                "DefaultBinder}]"));
+    return c;
+}
+
 struct measured {
     const char *plugin; /* as in the form */
+    bool each;          /* it answers for each pod */
     uint64_t fast, cycles;
     double ns_a_node, per_s;
-    double ns[TEMPLATES]; /* of calls that scored all nodes */
+    double ns[TEMPLATES]; /* a node's, of decisions that scored all nodes */
     uint32_t n;
+    double sum; /* of the decision that is being taken: its calls ... */
+    uint32_t calls;
 };
 
 static uint32_t all_samples(void *arg BH_UNUSED, uint64_t now_ns BH_UNUSED)
@@ -112,8 +158,10 @@ static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at,
 {
     struct measured *m = arg;
 
-    if (at == BH_SEEN_SCORE && m->n < TEMPLATES && m->plugin && bh_streq(plugin, m->plugin))
-        m->ns[m->n++] = (double)ns;
+    if (at == BH_SEEN_SCORE && m->plugin && bh_streq(plugin, m->plugin)) {
+        m->sum += (double)ns;
+        m->calls++;
+    }
 }
 static void on_point(void *arg BH_UNUSED, uint32_t profile BH_UNUSED,
                      enum bh_seen_point at BH_UNUSED, enum bh_code code BH_UNUSED,
@@ -127,6 +175,7 @@ static void on_fast(void *arg BH_UNUSED, uint32_t profile BH_UNUSED,
 
 struct rig {
     struct bh_engine *e;
+    struct bh_sched_config *config;
     struct bh_scale_objects *objects;
     struct bh_interner in;
     struct bh_arena a;
@@ -195,23 +244,26 @@ static int fill(struct rig *r, const struct bh_scale_options *so, uint32_t nodes
  * the question is nearly all. */
 static int new_templates(struct rig *r, uint32_t nodes, struct measured *m, struct bh_err *err)
 {
-    const uint32_t n =
-        BH_MIN(bh_scale_templates(r->objects), m->plugin ? TEMPLATES : TEMPLATES_EXTENDER);
+    const uint32_t n = BH_MIN(bh_scale_templates(r->objects), m->each ? TEMPLATES_EACH : TEMPLATES);
     int rc = decide(r, 0, nodes, err); /* what grows once has grown */
 
     m->n = 0;
     for (uint32_t i = 1; i < n && rc >= 0; i++) {
+        m->sum = 0;
+        m->calls = 0;
         rc = decide(r, i, nodes + i, err);
         if (!m->plugin)
-            m->ns[m->n++] = (double)r->decision_ns;
+            m->ns[m->n++] = (double)r->decision_ns / nodes;
+        else if (m->calls) /* one for all nodes, or one a node */
+            m->ns[m->n++] = m->sum / (m->each ? m->calls : nodes);
     }
-    m->ns_a_node = middle(m->ns, m->n) / nodes;
+    m->ns_a_node = middle(m->ns, m->n);
     return rc;
 }
 
 static int one_template(struct rig *r, uint32_t nodes, struct measured *m, struct bh_err *err)
 {
-    const uint32_t n = m->plugin ? DECISIONS : DECISIONS_EXTENDER;
+    const uint32_t n = m->each ? DECISIONS_EACH : DECISIONS;
     struct bh_engine_stats before, after;
     uint64_t t = bh_mono_ns();
     int rc = 0;
@@ -226,39 +278,55 @@ static int one_template(struct rig *r, uint32_t nodes, struct measured *m, struc
     return rc;
 }
 
-static int measure(const struct bh_bench_form *f, const struct bh_bench_extender *x, uint32_t nodes,
-                   struct measured *m, struct bh_err *err)
+static int begin(struct rig *r, struct bh_json *tree, uint32_t nodes,
+                 const struct bh_engine_observer *o, struct bh_err *err)
 {
     const struct bh_scale_options so = {
         .templates = TEMPLATES, .pods_per_node = 1, .zones = 3, .seed = 1, .only = "plain"};
+    int rc = bh_sched_config_new(tree, &r->config, err);
+    const struct bh_engine_options eo = {
+        .config = r->config, .tie_break = BH_TIE_FIRST, .observer = o};
+
+    if (rc >= 0)
+        rc = bh_engine_new(&eo, &r->e, err);
+    if (rc < 0)
+        return rc;
+    r->in = bh_symtab_interner(bh_engine_symtab(r->e));
+    return fill(r, &so, nodes, err);
+}
+
+static void end(struct rig *r)
+{
+    bh_scale_objects_free(r->objects);
+    bh_engine_free(r->e);
+    bh_sched_config_free(r->config);
+    bh_arena_fini(&r->a);
+    *r = (struct rig){0};
+}
+
+static int measure(const struct bh_bench_form *f, const struct bh_bench_extender *x, uint32_t nodes,
+                   struct measured *m, struct bh_err *err)
+{
     const struct bh_engine_observer o = {.now_ns = bh_mono_ns,
                                          .point = on_point,
                                          .fast = on_fast,
                                          .samples = all_samples,
                                          .plugin = on_plugin,
                                          .arg = m};
-    struct bh_sched_config *config = NULL;
+    const bool alone = f->guest == BH_BENCH_GUEST;
     struct rig r = {0};
 
-    *m = (struct measured){.plugin = f->plugin};
-    struct bh_json *tree = bh_bench_form_config(&r.a, f, x);
-    int rc = bh_sched_config_new(tree, &config, err);
-    const struct bh_engine_options eo = {
-        .config = config, .tie_break = BH_TIE_FIRST, .observer = &o};
-    if (rc >= 0)
-        rc = bh_engine_new(&eo, &r.e, err);
-    if (rc >= 0) {
-        r.in = bh_symtab_interner(bh_engine_symtab(r.e));
-        rc = fill(&r, &so, nodes, err);
-    }
+    *m = (struct measured){.plugin = f->plugin, .each = answers_each(f)};
+    int rc = begin(&r, (alone ? config_alone : bh_bench_form_config)(&r.a, f, x), nodes, &o, err);
     if (rc >= 0)
         rc = new_templates(&r, nodes, m, err);
+    if (rc >= 0 && alone) {
+        end(&r);
+        rc = begin(&r, bh_bench_form_config(&r.a, f, x), nodes, &o, err);
+    }
     if (rc >= 0)
         rc = one_template(&r, nodes, m, err);
-    bh_scale_objects_free(r.objects);
-    bh_engine_free(r.e);
-    bh_sched_config_free(config);
-    bh_arena_fini(&r.a);
+    end(&r);
     return rc < 0 ? rc : 0;
 }
 
@@ -266,7 +334,7 @@ static int measure(const struct bh_bench_form *f, const struct bh_bench_extender
 
 static double median(const struct measured (*m)[FORMS], size_t f, size_t offset)
 {
-    const unsigned n = forms[f].plugin ? ROUNDS : ROUNDS_EXTENDER;
+    const unsigned n = ROUNDS_OF(&forms[f]);
     double v[ROUNDS];
 
     for (unsigned i = 0; i < n; i++)
@@ -294,14 +362,18 @@ static int one_size(uint32_t nodes, bool pipeline, const struct bh_bench_extende
                     struct bh_err *err)
 {
     static struct measured m[ROUNDS][FORMS];
+    char file[PATH_MAX];
+    const bool guests = guest_file(file);
     int rc = 0;
 
     for (unsigned i = 0; i < ROUNDS; i++)
         for (size_t f = 0; f < FORMS && rc == 0; f++)
-            if (forms[f].plugin || i < ROUNDS_EXTENDER)
+            if (i < ROUNDS_OF(&forms[f]) && (guests || !forms[f].guest))
                 rc = measure(&forms[f], x, nodes, &m[i][f], err);
     for (size_t f = 0; f < FORMS && rc == 0; f++) {
         double per_s = 0;
+        if (!guests && forms[f].guest)
+            continue;
         if (pipeline && !forms[f].here)
             rc = bh_bench_form_pipeline(&forms[f], x, nodes, &per_s, err);
         if (rc == 0)
@@ -366,8 +438,11 @@ int bh_bench_plugins(int argc, char **argv)
         return load_guest(guest, &err) < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
     rc = bh_bench_extender_start(&x, &err);
     bh_native_start(&plugins, NULL);
+    bh_guest_start();
     find_native = bh_plugin_find_more;
     bh_plugin_find_more = find;
+    if (!guest_file((char[PATH_MAX]){0}))
+        fprintf(stderr, WHO ": no guest is measured: there is no " GUEST " in --plugin-dir\n");
     if (rc == 0)
         printf("%6s  %-18s %9s %6s %12s %7s %8s\n", "NODES", "FORM", "NS/NODE", "RATIO",
                "DECISIONS/S", "FAST", "PODS/S");

@@ -13,9 +13,9 @@
 
 #include "common/data/json.h"
 
-#define PODS          20000u
-#define PODS_EXTENDER 400u /* it answers for each pod */
-#define OUTPUT_MAX    ((size_t)4 << 20)
+#define PODS       20000u
+#define PODS_EACH  400u /* of what answers for each pod */
+#define OUTPUT_MAX ((size_t)4 << 20)
 
 static const char node_yaml[] =
     "apiVersion: v1\nkind: Node\nmetadata: {name: \"node-{{ .Index }}\", labels: "
@@ -48,7 +48,8 @@ static int put_all(const char *dir, const struct bh_bench_form *f,
     struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     struct bh_buf config BH_CLEANUP(bh_buf_fini) = {0};
     BH_CLEANUP(bh_freep)
-    char *workload = bh_asprintf(workload_yaml, nodes, f->plugin ? PODS : PODS_EXTENDER);
+    char *workload = bh_asprintf(workload_yaml, nodes,
+                                 f->plugin && f->guest != BH_BENCH_GUEST ? PODS : PODS_EACH);
     int rc = put(dir, 0, node_yaml, sizeof node_yaml - 1, err);
 
     bh_json_write(&config, bh_bench_form_config(&a, f, x));
