@@ -84,7 +84,8 @@ PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
 GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
 PROTO_H   := $(GEN_C:.c=.h)
 # Tables that are read at run time: each becomes the text of one string literal, without its comments and empty lines.
-DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css))
+DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css)) \
+             $(patsubst %,$(BUILD)/gen/common/wasm/%.text.h,trap operations compiled)
 GEN_H     := $(PROTO_H) $(DATA_H)
 GEN_O     := $(GEN_C:.c=.o)
 PROTO_LIB := $(BUILD)/lib/proto.a
@@ -99,6 +100,10 @@ $(BUILD)/gen/%.data.h: %.data
 $(BUILD)/gen/%.css.h: %.css
 	@mkdir -p $(dir $@)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&"/' $< >$@
+# Headers that stand in the C of a compiled guest.
+$(BUILD)/gen/%.text.h: %.h
+	@mkdir -p $(dir $@)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
 $(GEN_O): %.o: %.c $(PROTO_H)
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) $(CPPFLAGS) $(CFLAGS) $(GENFLAGS) -c -o $@ $<

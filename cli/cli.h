@@ -18,6 +18,7 @@ int bh_cmd_run(int argc, char **argv);
 int bh_cmd_load(int argc, char **argv);
 int bh_cmd_conformance(int argc, char **argv);
 int bh_cmd_keygen(int argc, char **argv);
+int bh_cmd_wasmc(int argc, char **argv);
 int bh_cmd_get(int argc, char **argv);
 int bh_cmd_simulate(int argc, char **argv);
 int bh_cmd_queue(int argc, char **argv);

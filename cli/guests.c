@@ -49,6 +49,7 @@ static void add_row(struct bh_grid *g, const struct bh_json *p)
     bh_grid_cell(g, BH_CELL_RIGHT, "%.1f", (double)bh_json_get_i64(p, "memoryBytes", 0) / 1048576);
     bh_grid_members(g, 0, p, ">instances >events");
     bh_grid_cell(g, 0, "%.*s", DIGEST_SHOWN, bh_json_get_text(p, "sha256"));
+    bh_grid_cell(g, 0, "%s", bh_json_get_bool(p, "compiled", false) ? "compiled" : "interpreted");
     bh_grid_cell(g, 0, "%s", bh_buf_str(&hooks));
     bh_grid_members(g, 0, p, "url");
     bh_grid_row(g);
@@ -78,7 +79,7 @@ void bh_cli_add_guests(struct bh_buf *out, const struct bh_json *guests)
     if (out->n)
         bh_buf_addc(out, '\n');
     bh_grid_heading(&g, 0, "GUEST", ">CALLS", ">TRAPS", ">US/CALL", ">MIB", ">INSTANCES", ">EVENTS",
-                    "SHA256", "HOOKS", "URL", NULL);
+                    "SHA256", "CODE", "HOOKS", "URL", NULL);
     bh_json_each(p, guests)
         add_row(&g, p);
     bh_grid_print(&g, out, 0, colour);

@@ -37,6 +37,7 @@ static const struct bh_cli_command commands[] = {
     {"bench", bh_cmd_bench, "run kube-scheduler's benchmark workloads"},
     {"conformance", bh_cmd_conformance, "replay recorded decisions and compare"},
     {"wasm", bh_cmd_wasm, "WebAssembly guests: what is in one, and a call of it by hand"},
+    {"wasmc", bh_cmd_wasmc, "compile a WebAssembly guest ahead of time"},
     {"keygen", bh_cmd_keygen, "make keys for binders on other hosts"},
     {"version", version, "print the version"},
 };

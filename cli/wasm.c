@@ -7,12 +7,26 @@
 #include <limits.h>
 
 #include "cli/cli.h"
+#include "common/wasm/store.h"
 #include "scheduler/wasm/guest.h"
 
 #define WHO_CHECK "berth wasm check"
 #define WHO_RUN   "berth wasm run"
 
-static int load(const char *path, struct bh_wasm_module **ret, size_t *ret_bytes,
+/* What berth wasmc has made of it has to be there. */
+static int use_compiled(struct bh_wasm_module *m, const struct bh_buf *b, struct bh_err *err)
+{
+    char sha256[65];
+
+    bh_wasm_digest(b->p, b->n, sha256);
+    int rc = bh_wasm_use_compiled(m, sha256, err);
+    if (rc == 0)
+        rc = bh_err_set(err, -ENOENT, "it is not compiled: there is no %s.so in %s", sha256,
+                        bh_wasm_cache_dir());
+    return rc < 0 ? rc : 0;
+}
+
+static int load(const char *path, bool compiled, struct bh_wasm_module **ret, size_t *ret_bytes,
                 struct bh_err *err)
 {
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
@@ -22,6 +36,8 @@ static int load(const char *path, struct bh_wasm_module **ret, size_t *ret_bytes
         return bh_err_set(err, rc, "%s: %s", path, strerror(-rc));
     *ret_bytes = b.n;
     rc = bh_wasm_load(bh_buf_str(&b), b.n, ret, err);
+    if (rc == 0 && compiled)
+        rc = use_compiled(*ret, &b, err);
     return rc < 0 ? bh_err_prefix(err, rc, "%s", path) : 0;
 }
 
@@ -71,7 +87,7 @@ static bool check_one(const char *path, struct bh_buf *b)
     struct bh_err err = {0};
     size_t bytes = 0, n;
 
-    if (load(path, &m, &bytes, &err) < 0) {
+    if (load(path, false, &m, &bytes, &err) < 0) {
         bh_buf_addf(b, "%s\n", err.msg);
         return false;
     }
@@ -212,10 +228,12 @@ static int run(int argc, char **argv)
 {
     struct bh_wasm_limits limits = BH_WASM_LIMITS;
     int64_t limit_ns = (int64_t)limits.call_ns, pages = limits.pages;
+    bool compiled = false;
     const struct bh_opt table[] = {
         {"limit", 0, BH_OPT_DURATION_NS, &limit_ns, "DURATION",
          "time that the call may take, 0 for any"},
         {"pages", 0, BH_OPT_LEVEL, &pages, "N", "memory that it may have, in 64 KiB"},
+        {"compiled", 0, BH_OPT_BOOL, &compiled, NULL, "run what berth wasmc has made of it"},
         {0},
     };
     struct bh_opt_list words BH_CLEANUP(bh_opt_list_fini) = {0};
@@ -233,7 +251,7 @@ static int run(int argc, char **argv)
         return bh_cli_usage(WHO_RUN, rc, &err);
     limits.call_ns = (uint64_t)limit_ns;
     limits.pages = (uint32_t)pages;
-    if ((rc = load(words.v[0], &m, &bytes, &err)) == 0)
+    if ((rc = load(words.v[0], compiled, &m, &bytes, &err)) == 0)
         rc = run_export(m, &words, &limits, &out, &err);
     bh_wasm_unload(m);
     if (rc == 0)

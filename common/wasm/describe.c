@@ -259,7 +259,14 @@ void bh_wasm_add_trap(const struct bh_wasm *w, struct bh_buf *b)
         add_frame(w->m, b, w->host_func);
         frames++;
     }
-    /* What runs, then who called it; the first return is to outside. */
+    for (uint32_t i = 0; i < w->x.n_frames; i++) {
+        if (frames++ == MAX_FRAMES) {
+            bh_buf_adds(b, "\n\t... maybe followed by omitted frames");
+            break;
+        }
+        add_frame(w->m, b, w->x.frames[i]);
+    }
+    /* Interpreted: what runs, then who called it; the first return is to outside. */
     for (; at && at > &w->m->code[1]; at = *--ret - 1) {
         if (frames++ == MAX_FRAMES) {
             bh_buf_adds(b, "\n\t... maybe followed by omitted frames");

@@ -12,31 +12,31 @@
 /* ---- memory and tables ------------------------------------------------------------------------- */
 uint32_t bh_wasm_memory_grow(struct bh_wasm *w, uint32_t pages)
 {
-    uint64_t before = w->memory_n / BH_WASM_PAGE, after = (before + pages) * BH_WASM_PAGE;
+    uint64_t before = w->x.memory_n / BH_WASM_PAGE, after = (before + pages) * BH_WASM_PAGE;
 
     if (after > w->memory_cap)
         return UINT32_MAX;
-    if (pages && mprotect(w->memory, after, PROT_READ | PROT_WRITE) < 0)
+    if (pages && mprotect(w->x.memory, after, PROT_READ | PROT_WRITE) < 0)
         return UINT32_MAX;
-    w->memory_n = after;
+    w->x.memory_n = after;
     return (uint32_t)before;
 }
 
 bool bh_wasm_memory_init(struct bh_wasm *w, uint32_t data, uint32_t to, uint32_t from, uint32_t n)
 {
     const struct segment *s = &w->m->datas[data];
-    uint32_t has = w->gone_datas[data] ? 0 : s->n;
+    uint32_t has = w->x.gone_datas[data] ? 0 : s->n;
 
-    if ((uint64_t)from + n > has || (uint64_t)to + n > w->memory_n)
+    if ((uint64_t)from + n > has || (uint64_t)to + n > w->x.memory_n)
         return false;
     if (n)
-        memcpy(w->memory + to, s->bytes + from, n);
+        memcpy(w->x.memory + to, s->bytes + from, n);
     return true;
 }
 
 uint32_t bh_wasm_table_grow(struct bh_wasm *w, uint32_t table, uint32_t n, uint32_t ref)
 {
-    struct live_table *t = &w->tables[table];
+    struct live_table *t = &w->x.tables[table];
     uint32_t before = t->n;
 
     if (n > t->max - t->n || n > w->limits.elements - w->n_elements)
@@ -51,7 +51,7 @@ uint32_t bh_wasm_table_grow(struct bh_wasm *w, uint32_t table, uint32_t n, uint3
 
 bool bh_wasm_table_fill(struct bh_wasm *w, uint32_t table, uint32_t at, uint32_t ref, uint32_t n)
 {
-    struct live_table *t = &w->tables[table];
+    struct live_table *t = &w->x.tables[table];
 
     if ((uint64_t)at + n > t->n)
         return false;
@@ -64,8 +64,8 @@ bool bh_wasm_table_init(struct bh_wasm *w, uint32_t table, uint32_t elem, uint32
                         uint32_t from, uint32_t n)
 {
     const struct segment *s = &w->m->elems[elem];
-    struct live_table *t = &w->tables[table];
-    uint32_t has = w->gone_elems[elem] ? 0 : s->n;
+    struct live_table *t = &w->x.tables[table];
+    uint32_t has = w->x.gone_elems[elem] ? 0 : s->n;
 
     if ((uint64_t)from + n > has || (uint64_t)to + n > t->n)
         return false;
@@ -77,7 +77,7 @@ bool bh_wasm_table_init(struct bh_wasm *w, uint32_t table, uint32_t elem, uint32
 bool bh_wasm_table_copy(struct bh_wasm *w, uint32_t table, uint32_t other, uint32_t to,
                         uint32_t from, uint32_t n)
 {
-    struct live_table *t = &w->tables[table], *o = &w->tables[other];
+    struct live_table *t = &w->x.tables[table], *o = &w->x.tables[other];
 
     if ((uint64_t)from + n > o->n || (uint64_t)to + n > t->n)
         return false;
@@ -132,7 +132,7 @@ static int make_memory(struct bh_wasm *w, struct bh_err *err)
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return bh_err_set(err, -ENOMEM, "no address space for %u pages of memory", pages);
-    w->memory = p;
+    w->x.memory = p;
     w->memory_cap = pages * BH_WASM_PAGE;
     if (bh_wasm_memory_grow(w, s->min) == UINT32_MAX)
         return bh_err_set(err, -ENOMEM, "no memory for %u pages", s->min);
@@ -143,9 +143,9 @@ static int make_tables(struct bh_wasm *w, struct bh_err *err)
 {
     const struct bh_wasm_module *m = w->m;
 
-    w->tables = bh_calloc(m->n_tables + 1, sizeof *w->tables);
+    w->x.tables = bh_calloc(m->n_tables + 1, sizeof *w->x.tables);
     for (uint32_t i = 0; i < m->n_tables; i++) {
-        w->tables[i].max = m->tables[i].size.max;
+        w->x.tables[i].max = m->tables[i].size.max;
         if (bh_wasm_table_grow(w, i, m->tables[i].size.min, 0) == UINT32_MAX)
             return bh_err_set(err, -E2BIG, "table %u needs %u elements: the limit for all is %u", i,
                               m->tables[i].size.min, w->limits.elements);
@@ -161,13 +161,13 @@ static int place_segments(struct bh_wasm *w, struct bh_err *err)
         const struct segment *s = &m->elems[i];
         if (s->active && !bh_wasm_table_init(w, s->table, i, (uint32_t)s->offset.value, 0, s->n))
             return bh_err_set(err, -EFAULT, "out of bounds table access: element segment %u", i);
-        w->gone_elems[i] = s->active || s->declared;
+        w->x.gone_elems[i] = s->active || s->declared;
     }
     for (uint32_t i = 0; i < m->n_datas; i++) {
         const struct segment *s = &m->datas[i];
         if (s->active && !bh_wasm_memory_init(w, i, (uint32_t)s->offset.value, 0, s->n))
             return bh_err_set(err, -EFAULT, "out of bounds memory access: data segment %u", i);
-        w->gone_datas[i] = s->active;
+        w->x.gone_datas[i] = s->active;
     }
     return 0;
 }
@@ -183,13 +183,13 @@ static int set_up(struct bh_wasm *w, const struct bh_wasm_host *hosts, size_t n_
         rc = link_import(w, &m->imports[i], hosts, n_hosts, err);
     if (rc < 0 || (rc = make_memory(w, err)) < 0 || (rc = make_tables(w, err)) < 0)
         return rc;
-    w->globals = bh_calloc(m->n_globals + 1, sizeof *w->globals);
+    w->x.globals = bh_calloc(m->n_globals + 1, sizeof *w->x.globals);
     for (uint32_t i = 0; i < m->n_globals; i++) {
         const struct constant *c = &m->globals[i].init;
-        w->globals[i] = c->value; /* none is imported */
+        w->x.globals[i] = c->value; /* none is imported */
     }
-    w->gone_elems = bh_calloc(m->n_elems + 1, sizeof *w->gone_elems);
-    w->gone_datas = bh_calloc(m->n_datas + 1, sizeof *w->gone_datas);
+    w->x.gone_elems = bh_calloc(m->n_elems + 1, sizeof *w->x.gone_elems);
+    w->x.gone_datas = bh_calloc(m->n_datas + 1, sizeof *w->x.gone_datas);
     w->stack = mmap(NULL, w->limits.slots * sizeof *w->stack, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (w->stack == MAP_FAILED) {
@@ -210,6 +210,7 @@ int bh_wasm_new(const struct bh_wasm_module *m, const struct bh_wasm_host *hosts
     w->m = m;
     w->user = user;
     w->limits = *limits;
+    w->compiled = m->compiled ? m->compiled->entries : NULL;
     rc = set_up(w, hosts, n_hosts, err);
     if (rc < 0)
         bh_wasm_free(w);
@@ -222,16 +223,16 @@ void bh_wasm_free(struct bh_wasm *w)
 {
     if (!w)
         return;
-    if (w->memory)
-        munmap(w->memory, BH_MAX(w->memory_cap, BH_WASM_PAGE));
+    if (w->x.memory)
+        munmap(w->x.memory, BH_MAX(w->memory_cap, BH_WASM_PAGE));
     if (w->stack)
         munmap(w->stack, w->limits.slots * sizeof *w->stack);
-    for (uint32_t i = 0; w->tables && i < w->m->n_tables; i++)
-        free(w->tables[i].refs);
-    free(w->tables);
-    free(w->globals);
-    free(w->gone_elems);
-    free(w->gone_datas);
+    for (uint32_t i = 0; w->x.tables && i < w->m->n_tables; i++)
+        free(w->x.tables[i].refs);
+    free(w->x.tables);
+    free(w->x.globals);
+    free(w->x.gone_elems);
+    free(w->x.gone_datas);
     free(w->hosts);
     free(w->returns);
     bh_buf_fini(&w->why);
@@ -249,6 +250,7 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
     w->until_ns = 0;
     w->steps = w->limits.steps;
     w->at = NULL;
+    w->x.n_frames = 0;
     bh_buf_reset(&w->why);
     if (w->limits.slots < more || w->limits.slots < w->m->funcs[func].slots) {
         w->trap = BH_WASM_DEPTH;
@@ -261,7 +263,7 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
             w->host_func = func;
             w->trap = w->hosts[func]->call(w, w->user, w->stack) ? BH_WASM_DONE : BH_WASM_HOST;
         } else {
-            w->trap = bh_wasm_run(w, func, NULL);
+            w->trap = w->compiled ? bh_wasm_run_compiled(w, func) : bh_wasm_run(w, func, NULL);
         }
         for (uint32_t i = 0; w->trap == BH_WASM_DONE && i < t->results; i++)
             v[i] = w->stack[i];
@@ -289,10 +291,10 @@ bool bh_wasm_fail(struct bh_wasm *w, const char *fmt, ...)
 
 void *bh_wasm_memory(struct bh_wasm *w, uint32_t at, uint32_t n)
 {
-    return w->memory && (uint64_t)at + n <= w->memory_n ? w->memory + at : NULL;
+    return w->x.memory && (uint64_t)at + n <= w->x.memory_n ? w->x.memory + at : NULL;
 }
 
 uint32_t bh_wasm_pages(const struct bh_wasm *w)
 {
-    return (uint32_t)(w->memory_n / BH_WASM_PAGE);
+    return (uint32_t)(w->x.memory_n / BH_WASM_PAGE);
 }

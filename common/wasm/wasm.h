@@ -19,6 +19,7 @@
 #define BH_WASM_H
 
 #include "common/base/buf.h"
+#include "common/wasm/trap.h"
 
 #define BH_WASM_BYTES_MAX ((size_t)32 << 20) /* of a module's file */
 #define BH_WASM_PAGE      ((size_t)64 << 10)
@@ -48,6 +49,20 @@ void bh_wasm_add_type(const struct bh_wasm_module *m, const struct bh_wasm_item 
 void bh_wasm_add_features(const struct bh_wasm_module *m, struct bh_buf *b);
 /* What translating made of the module's functions, in bytes. */
 size_t bh_wasm_code_bytes(const struct bh_wasm_module *m);
+/* ---- compiled ahead of time: a shared object of the module's code, by the digest of its file ----- */
+#define BH_WASM_CACHE "/var/cache/berth/wasm" /* where they lie, but $BERTH_WASM_CACHE says it */
+const char *bh_wasm_cache_dir(void);
+/* The module as C that needs a C compiler and its library, and nothing else. -EFBIG. */
+int bh_wasm_add_c(const struct bh_wasm_module *m, const char *sha256, struct bh_buf *b,
+                  struct bh_err *err);
+/* Made with the compiler cc, which writes to our standard error; *ret_path is the caller's. */
+int bh_wasm_build(const struct bh_wasm_module *m, const char *sha256, const char *dir,
+                  const char *cc, char **ret_path, struct bh_err *err);
+/* Instances that are made from now on run what lies in the cache's folder for it. 1: so it is; 0:
+ * there is nothing; -EPERM, ...: it may not be used, and why (owner and mode as plugins' files have
+ * to be; of another guest; made by another version). */
+int bh_wasm_use_compiled(struct bh_wasm_module *m, const char *sha256, struct bh_err *err);
+bool bh_wasm_is_compiled(const struct bh_wasm_module *m);
 /* Does instantiating run a function of it (its start section)? */
 bool bh_wasm_has_start(const struct bh_wasm_module *m);
 
@@ -80,20 +95,6 @@ struct bh_wasm_limits {
     {                                                                                              \
         .pages = 1024, .elements = 1 << 20, .depth = 10000, .slots = 1 << 18, .call_ns = 50000000  \
     }
-enum bh_wasm_trap {
-    BH_WASM_DONE,
-    BH_WASM_UNREACHABLE,
-    BH_WASM_BAD_MEMORY, /* an address outside of the memory, or of a segment */
-    BH_WASM_BAD_TABLE,  /* an index outside of a table or of a segment, or nothing there */
-    BH_WASM_BAD_CALL,   /* what is there has another type */
-    BH_WASM_DIVIDE,
-    BH_WASM_OVERFLOW,
-    BH_WASM_CONVERT, /* not a number, and so no integer */
-    BH_WASM_DEPTH,   /* limits.depth or .slots */
-    BH_WASM_TIME,    /* limits.call_ns or .steps */
-    BH_WASM_HOST,    /* a host function said so */
-    BH_WASM_TRAPS
-};
 /* The module with its segments in place. Its start function did not run yet: bh_wasm_start().
  * -ENOENT: an import is in none of the hosts; -EPROTOTYPE: it has another type there; -EOPNOTSUPP:
  * it is no function; -E2BIG: needs more memory or elements than the limits; -EFAULT: a segment does

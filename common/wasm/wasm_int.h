@@ -10,6 +10,7 @@
 #define BH_WASM_INT_H
 
 #include "common/base/arena.h"
+#include "common/wasm/compiled.h"
 #include "common/wasm/wasm.h"
 
 #define MAX_INSTRUCTIONS (1u << 24)
@@ -131,6 +132,7 @@ struct bh_wasm_module {
     struct limits memory;
     unsigned features;
     struct bh_str name;
+    const struct bh_wasm_compiled *compiled; /* NULL: it is interpreted */
 };
 /* Everything that one function body needs while it is translated. */
 struct compiler;
@@ -142,18 +144,12 @@ void bh_wasm_compile(struct compiler *c, struct reader *r, uint32_t func);
 void bh_wasm_read_names(struct bh_wasm_module *m, const uint8_t *p, const uint8_t *end);
 
 /* ---- instances ------------------------------------------------------------------------------- */
-struct live_table {
-    uint32_t *refs;
-    uint32_t n, max;
-};
 struct bh_wasm {
+    struct bh_wasm_view x; /* first: what compiled code is given */
     const struct bh_wasm_module *m;
-    uint8_t *memory;
-    uint64_t memory_n, memory_cap; /* bytes that are there; address space that is kept for it */
-    uint64_t *globals;
-    struct live_table *tables;
+    bh_wasm_entry *const *compiled;    /* NULL: it is interpreted */
+    uint64_t memory_cap;               /* address space that is kept for the memory */
     uint32_t n_elements;               /* of all tables */
-    bool *gone_elems, *gone_datas;     /* dropped segments */
     const struct bh_wasm_host **hosts; /* by function */
     void *user;
     struct bh_wasm_limits limits;
@@ -169,6 +165,8 @@ struct bh_wasm {
     uint32_t host_func;          /* the last one that was called */
     struct bh_buf why;           /* what it said of its failure */
 };
+/* Looks at the clock, and gives steps until the next look. false: the time is over. */
+bool bh_wasm_more_time(struct bh_wasm *w, int64_t *steps);
 /* Runs the function whose arguments are at w->stack. With w NULL: the labels, by operation. */
 enum bh_wasm_trap bh_wasm_run(struct bh_wasm *w, uint32_t func, const void *const **ret_labels);
 /* Bulk operations; false is a trap. */
@@ -180,6 +178,12 @@ bool bh_wasm_table_copy(struct bh_wasm *w, uint32_t table, uint32_t other, uint3
 bool bh_wasm_table_fill(struct bh_wasm *w, uint32_t table, uint32_t at, uint32_t ref, uint32_t n);
 uint32_t bh_wasm_table_grow(struct bh_wasm *w, uint32_t table, uint32_t n, uint32_t ref);
 uint32_t bh_wasm_memory_grow(struct bh_wasm *w, uint32_t pages);
+
+/* ---- compiled ahead of time -------------------------------------------------------------------- */
+/* The digest of everything that a compiled guest and the program that runs it have to agree in. */
+void bh_wasm_made_with(char out[static 65]);
+/* As bh_wasm_run(), of an instance that is compiled. */
+enum bh_wasm_trap bh_wasm_run_compiled(struct bh_wasm *w, uint32_t func);
 
 /* ---- operations ------------------------------------------------------------------------------ */
 /* Numeric ones, loads and stores have the number of their opcode; saturating truncations follow

@@ -86,7 +86,7 @@ static bool policy_is(const char *name)
 static int look(struct module *m, const char *path, struct bh_err *err)
 {
     m->f.file = bh_arena_strdup(&all.arena, path);
-    m->fd = bh_native_open(path, err);
+    m->fd = bh_owned_open(path, err);
     if (m->fd < 0)
         return m->fd;
     int rc = fstat(m->fd, &m->st) < 0 ? -errno : 0;

@@ -5,16 +5,14 @@
 #ifndef BH_NATIVE_INT_H
 #define BH_NATIVE_INT_H
 
+#include "common/base/owned.h"
 #include "plugins/include/berth/plugin.h"
 #include "scheduler/cache/label_columns.h"
 #include "scheduler/framework/asks.h"
 #include "scheduler/native/native.h"
 
-/* ---- file.c: files that may be loaded -------------------------------------------------------- */
+/* ---- file.c: digests of open files ----------------------------------------------------------- */
 
-/* Opens the file for reading if only its owner, we or root, could have put it there and can change
- * it: a regular file, no symbolic links on the way. The descriptor, or -errno. */
-int bh_native_open(const char *path, struct bh_err *err);
 /* Of an open file, by OpenSSL's name; at most 64 bytes. 0 or -errno. */
 int bh_native_digest(int fd, const char *algorithm, uint8_t out[static 64]);
 /* In hex. 0 or -errno. */

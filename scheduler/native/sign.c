@@ -29,7 +29,7 @@
 
 static int read_text(const char *path, char text[static TEXT_MAX], struct bh_err *err)
 {
-    int fd = bh_native_open(path, err);
+    int fd = bh_owned_open(path, err);
     if (fd < 0)
         return fd;
     ssize_t n = pread(fd, text, TEXT_MAX, 0);

@@ -70,7 +70,7 @@ void bh_guest_set_metrics(struct bh_metrics *m);
 /* ---- for people ---- */
 /* The guests of this process and what they did: an array of {name, url, sha256, bytes, hooks: [{name,
  * calls, traps, microseconds}], calls, traps, microseconds, memoryBytes, instances, events, eventsDropped,
- * nodeLocal, lastTrap}. In the engine's thread. */
+ * nodeLocal, compiled, lastTrap}. In the engine's thread. */
 struct bh_json *bh_guests_json(struct bh_arena *a);
 
 /* What a guest tells about a pod or a node, through the original's event recorder. Texts are the

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <time.h>
 
+#include "common/base/log.h"
 #include "common/base/metrics.h"
 #include "common/base/opt.h"
 #include "common/wasm/store.h"
@@ -331,6 +332,16 @@ static void drop(struct bh_guest_plugin *p)
     free(p);
 }
 
+/* What berth wasmc made of it, if it did. */
+static void find_compiled(struct bh_guest_plugin *p)
+{
+    struct bh_err err = {0};
+
+    if (bh_wasm_use_compiled(p->m, p->sha256, &err) < 0)
+        bh_log_warn("A compiled guest is not used, it is interpreted", bh_kv_s("plugin", p->name),
+                    bh_kv_s("err", err.msg));
+}
+
 static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, struct bh_err *err)
 {
     struct bh_event_reg *events = NULL;
@@ -340,11 +351,12 @@ static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, str
         return bh_err_prefix(err, rc, "wasm: error compiling guest");
     if ((rc = find_hooks(p, err)) < 0)
         return rc;
+    bh_wasm_digest(p->bytes, p->n_bytes, p->sha256);
+    find_compiled(p);
     p->needs = needs_of(p->m);
     p->url = bh_strdup(args->url);
     p->node_local = args->node_local;
     p->first_abi = is_first_abi(p->m);
-    bh_wasm_digest(p->bytes, p->n_bytes, p->sha256);
     if ((rc = bh_guest_events(p, args, &events, err)) < 0)
         return rc;
     bh_guest_describe(p, args->node_local, events);
@@ -552,7 +564,7 @@ struct bh_json *bh_guests_json(struct bh_arena *a)
         add_hooks(a, p, o);
         bh_json_add(a, o, "memoryBytes: %zu, instances: %u, events: %lu, eventsDropped: %lu",
                     p->pages * BH_WASM_PAGE, p->instances, p->events, p->events_dropped);
-        bh_json_add(a, o, "nodeLocal: %i", p->node_local);
+        bh_json_add(a, o, "nodeLocal: %i, compiled: %i", p->node_local, bh_wasm_is_compiled(p->m));
         if (*p->last_trap)
             bh_json_add(a, o, "lastTrap: %s", p->last_trap);
     }

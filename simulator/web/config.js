@@ -200,6 +200,7 @@ class ConfigScreen {
     const columns = [
       {title: 'Guest', cell: (g) => h('span', {title: `${g.url}\nsha256 ${g.sha256}`}, g.name)},
       {title: 'Hooks', cell: each},
+      {title: 'Code', cell: (g) => (g.compiled ? 'compiled' : 'interpreted')},
       {title: 'Calls', align: 'right', cell: (g) => fmt.count(g.calls)},
       {title: 'Traps', align: 'right', cell: (g) => h('span', {title: g.lastTrap || ''}, fmt.count(g.traps))},
       {title: 'µs a call', align: 'right', cell: (g) => (g.calls ? (g.microseconds / g.calls).toFixed(2) : '')},

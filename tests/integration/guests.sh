@@ -53,6 +53,35 @@ refused "a file with another digest" 'wish.wasm: its digest is sha256:' "file://
 refused "an image" 'unsupported URL scheme: oci: images are not read' oci://x/y "sha256:$sum"
 expect "what loading one costs" 'wish.wasm: [0-9]+ bytes, loaded in [0-9.]+ ms of CPU$' "$BERTH_BIN/berth" bench plugins --load-guest "$wish"
 check "of a file that is no guest" status 1 "$BERTH_BIN/berth" bench plugins --load-guest "$0"
+# ---- compiled ahead of time
+wasmc() { "$BERTH_BIN/berth" wasmc --cache "$work/compiled" "$@"; }
+if command -v cc >/dev/null; then
+    so=$work/compiled/$sum.so
+    expect "a guest is compiled" "^$so\$" wasmc "$wish"
+    check "its file is its owner's" test "$(stat -c %a "$so")" = 644
+    expect "the C of one" 'bh_wasm_compiled_guest = ' wasmc --print "$wish"
+    fails() { "$@" && return 1; true; }
+    expect "what is no guest" 'guests.sh: this is no WebAssembly module' fails wasmc "$0"
+    expect "no compiler" 'the C compiler no-such-cc' fails wasmc --cc no-such-cc "$wish"
+    check "no guest at all" status 2 wasmc
+    { printf '%s' "$head"; guest Fast filter=2; } >"$work/fast.yaml"
+    { node n1; pod p1 fast; } >"$work/fast-cluster.yaml"
+    fast() { BERTH_WASM_CACHE="$work/compiled" "$BERTH_BIN/berth" simulate --explain --config "$work/fast.yaml" -f "$work/fast-cluster.yaml" 2>&1; }
+    expect "it decides" '1 filter' fast
+    check "without a complaint" test "$(fast | grep -c 'is not used')" = 0
+    chmod 666 "$so"
+    expect "a file that others may change is not run" 'A compiled guest is not used, it is interpreted.*has mode 0666' fast
+    chmod 644 "$so"
+    cp "$so" "$work/own.so"
+    wasmc "$build/tests/guests/local.wasm" >"$work/made" && cp "$(<"$work/made")" "$so"
+    expect "nor one of another guest" 'is of another guest: sha256:' fast
+    cp "$build/plugins/nodenumber.so" "$so"
+    expect "nor one that is no guest" 'is no guest that berth wasmc has compiled' fast
+    sed "s/$sum/&/; s/[0-9a-f]\{64\}\x00$sum/${sum//?/0}\x00$sum/" "$work/own.so" >"$work/old.so" && cp "$work/old.so" "$so"
+    expect "nor one of another version" 'was made by another version of berth wasmc' fast
+else
+    skip "a guest is compiled" "no C compiler cc"
+fi
 # NodeNumber looks at the pod's name, which no two pods of a template have in common.
 {
     printf '%s' "$head"

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/wasm/store.h"
 #include "common/wasm/wasm.h"
 #include "tests/unit/harness.h"
 
@@ -28,6 +29,7 @@ struct script {
     json_t *names;           /* $name -> number */
     int last;                /* -1: the last module could not be loaded here */
     bool registered, shared; /* a module was refused that may have changed another one */
+    bool compiled;           /* modules are compiled ahead of time */
     unsigned n, passed, failed, refused;
 };
 
@@ -83,6 +85,24 @@ static int load_file(struct script *s, const json_t *command, struct bh_wasm_mod
     return bh_wasm_load(bytes, n, ret, err);
 }
 
+static int compile(struct script *s, const json_t *command, struct bh_wasm_module *m,
+                   struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s", s->folder, text_of(command, "filename"));
+    BH_CLEANUP(bh_freep) char *bytes = NULL, *made = NULL;
+    char sha256[65];
+    size_t n = 0;
+
+    bh_assert(bh_read_file(path, BH_WASM_BYTES_MAX, &bytes, &n) == 0);
+    bh_wasm_digest(bytes, n, sha256);
+    setenv("BERTH_WASM_CACHE", s->folder, 1);
+    if (bh_wasm_build(m, sha256, s->folder, "cc", &made, err) < 0)
+        return -EIO;
+    CU_ASSERT_FATAL(bh_wasm_use_compiled(m, sha256, err) == 1);
+    CU_ASSERT(bh_wasm_is_compiled(m));
+    return 0;
+}
+
 /* A module that has to load; it becomes the last one. */
 static int instantiate(struct script *s, const json_t *command, struct bh_err *err)
 {
@@ -98,6 +118,10 @@ static int instantiate(struct script *s, const json_t *command, struct bh_err *e
     s->last = -1;
     if ((rc = load_file(s, command, &m, err)) < 0)
         return rc;
+    if (s->compiled && (rc = compile(s, command, m, err)) < 0) {
+        bh_wasm_unload(m);
+        return rc;
+    }
     if ((rc = bh_wasm_new(m, spectest, BH_ARRAY_LEN(spectest), NULL, &limits, &w, err)) < 0) {
         bh_wasm_unload(m);
         return rc;
@@ -268,9 +292,9 @@ static void run_command(struct script *s, const json_t *command)
     }
 }
 
-static void run_script(const char *dir, const char *file, unsigned *refusals)
+static void run_script(const char *dir, const char *file, bool compiled, unsigned *refusals)
 {
-    struct script s = {.file = (char *)file, .last = -1};
+    struct script s = {.file = (char *)file, .last = -1, .compiled = compiled};
     static unsigned number;
 
     s.folder = bh_asprintf("%s/%u", bh_test_tmpdir(), number++);
@@ -313,7 +337,7 @@ static int is_wast(const struct dirent *e)
     return n > 5 && bh_streq(e->d_name + n - 5, ".wast");
 }
 
-static void run_folder(const char *dir, unsigned *refusals)
+static void run_folder(const char *dir, bool compiled, unsigned *refusals)
 {
     struct dirent **files = NULL;
     int n;
@@ -325,7 +349,7 @@ static void run_folder(const char *dir, unsigned *refusals)
     n = scandir(dir, &files, is_wast, alphasort);
     CU_ASSERT(n > 0);
     for (int i = 0; i < n; i++) {
-        run_script(dir, files[i]->d_name, refusals);
+        run_script(dir, files[i]->d_name, compiled, refusals);
         free(files[i]);
     }
     free(files);
@@ -333,7 +357,12 @@ static void run_folder(const char *dir, unsigned *refusals)
 
 static void test_our_own_scripts(void)
 {
-    run_folder("tests/unit/common/wasm", NULL);
+    run_folder("tests/unit/common/wasm", false, NULL);
+}
+
+static void test_our_own_scripts_compiled(void)
+{
+    run_folder("tests/unit/common/wasm", true, NULL);
 }
 
 static void test_scripts_of_a_folder(void)
@@ -345,9 +374,10 @@ static void test_scripts_of_a_folder(void)
         bh_test_skip("BERTH_WAST_DIR is not set");
         return;
     }
-    run_folder(dir, &refusals);
+    run_folder(dir, getenv("BERTH_WAST_COMPILED"), &refusals);
     printf("# %u not for this engine\n", refusals);
 }
 
 BH_TESTS("common/wasm/wast", {"our own scripts", test_our_own_scripts},
+         {"our own scripts, compiled", test_our_own_scripts_compiled},
          {"scripts of a folder", test_scripts_of_a_folder})

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/wasm/store.h"
 #include "scheduler/wasm/guest_int.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
@@ -497,7 +498,41 @@ static void test_told(void)
     CU_ASSERT(bh_json_get_i64(p, "traps", 0) > traps);
     CU_ASSERT(bh_json_get_i64(p, "memoryBytes", 0) >= (int64_t)BH_WASM_PAGE);
     HAS(bh_json_get_text(p, "lastTrap"), "wasm: filter error: panic!");
+    CU_ASSERT(bh_json_get_bool(p, "compiled", false) == (getenv("BERTH_WASM_CACHE") != NULL));
     fx_fini(&f);
+}
+
+/* Everything above once more, of guests that berth wasmc has compiled. */
+static void test_all_compiled(void)
+{
+    static const char *const names[] = {"wish.wasm", "local.wasm", "old.wasm"};
+    BH_CLEANUP(bh_freep) char *dir = bh_asprintf("%s/compiled", bh_test_tmpdir());
+
+    if (absent() || getenv("BERTH_WASM_CACHE"))
+        return;
+    if (system("command -v cc >/dev/null") != 0) {
+        bh_test_skip("there is no C compiler cc");
+        return;
+    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+        const char *wish = wish_file() + strlen("file://");
+        BH_CLEANUP(bh_freep)
+        char *file = bh_asprintf("%.*s%s", (int)(strlen(wish) - strlen(names[0])), wish, names[i]);
+        BH_CLEANUP(bh_freep) char *bytes = NULL, *made = NULL;
+        struct bh_wasm_module *m = NULL;
+        struct bh_err err = {0};
+        char sha256[65];
+        size_t n = 0;
+        CU_ASSERT_FATAL(bh_read_file(file, BH_WASM_BYTES_MAX, &bytes, &n) == 0);
+        CU_ASSERT_FATAL(bh_wasm_load(bytes, n, &m, &err) == 0);
+        bh_wasm_digest(bytes, n, sha256);
+        CU_ASSERT_FATAL(bh_wasm_build(m, sha256, dir, "cc", &made, &err) == 0);
+        bh_wasm_unload(m);
+    }
+    BH_CLEANUP(bh_freep)
+    char *again =
+        bh_asprintf("BERTH_WASM_CACHE='%s' /proc/%d/exe >'%s/out' 2>&1", dir, getpid(), dir);
+    CU_ASSERT(system(again) == 0);
 }
 
 /* ---- guests that are refused ----------------------------------------------------------------- */
@@ -603,4 +638,5 @@ BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_ans
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
          {"answers that are kept", test_kept}, {"imports of v0.1.0", test_first_abi},
          {"a liar is found", test_liar}, {"bound already", test_bound_already},
-         {"Events", test_events}, {"told to people", test_told})
+         {"Events", test_events}, {"told to people", test_told},
+         {"all of it, compiled", test_all_compiled})
