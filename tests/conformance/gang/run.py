@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenarios of groups of pods against `berth up`: what is bound, what waits and why, what is preempted.
 
-usage: run.py [--bin build/bin] [--only TEXT] [FILE...]        FILE: podgroup.json beside this script
+usage: run.py [--bin build/bin] [--only TEXT] [FILE...]        FILE: all *.json beside this script
 
-A file has a node, groups and pods by the beginning of their names, and scenarios of steps: {"group": NAME}, {"create": PODS},
-{"delete": PODS}; and what has to become true: {"bound": PODS}, {"gated": PODS}, {"unschedulable": PODS}, {"gone": PODS},
-{"condition": "GROUP STATUS REASON"}, {"of": PODS, "bound_n": N, "unschedulable_n": M}. Each scenario runs in a Berth of its own, with
-feature gate WorkloadAwarePreemption if it has "wap", and with and without TopologyAwareWorkloadScheduling ("tas": with it alone).
+A file has groups and workloads, nodes and pods by the beginning of their names, and scenarios: "nodes", the cluster, and "steps":
+  to do:                  {"group": NAME}, {"group": NAME, "refused": TEXT}, {"workload": NAME}, {"delete_workload": NAME}, {"budget": {NAME: SPEC}},
+                          {"create": PODS} (POD@NODE: on that node already), {"delete": PODS}
+  what has to become true {"bound": PODS}, {"gated": PODS}, {"unschedulable": PODS}, {"gone": PODS}, {"condition": "GROUP STATUS REASON"},
+                          {"of": PODS, "bound_n": N, "unschedulable_n": M}, {"preempted": PODS, "by": "podgroup" or "pod"} (those and no others)
+  what is true then       {"pods": PODS, "on": NODES}, {"pods": PODS, "one": LABEL} (all in one domain)
+Each scenario runs in a Berth of its own, with feature gate WorkloadAwarePreemption if it has "wap", with and without
+TopologyAwareWorkloadScheduling ("tas": true or false: only so), and with and without GangScheduling if it has "without_gang". What
+scenarios of a file have in common stands in its "all".
 """
 import argparse
+import glob
 import json
 import os
 import shutil
@@ -31,9 +37,9 @@ class Failed(Exception):
 
 
 class Berth:
-    """One `berth up` with its gates, from an empty cluster with one node."""
+    """One `berth up` with its gates, from an empty cluster with the scenario's nodes."""
 
-    def __init__(self, o, data, gates):
+    def __init__(self, o, data, nodes, gates):
         self.dir = tempfile.mkdtemp(prefix="gang")
         self.bin = o.bin
         with open(f"{self.dir}/config.yaml", "w", encoding="utf-8") as f:
@@ -45,16 +51,18 @@ class Berth:
             stdout=self.log, stderr=subprocess.STDOUT)
         self.server = ""
         self.until("berth up is up", True, self.is_up)
-        self.create("/api/v1/nodes", {"metadata": {"name": "node", "labels": data["node"]["labels"]},
-                                      "status": {"capacity": {"cpu": str(data["node"]["cpu"]), "memory": "64Gi", "pods": "110"},
-                                                 "conditions": [{"type": "Ready", "status": "True"}]}})
+        for name in nodes:
+            self.create("/api/v1/nodes", node_of(data, name))
         for p in sorted({x["priority"] for x in [*data["groups"].values(), *data["pods"].values()]}):
             self.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": f"p{p}"}, "value": p})
 
-        # The node is tainted until it is ready: what is tried before would fail, and be overtaken. A pod without requests shows when.
-        self.create(PODS, {"metadata": {"name": "first"}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "i"}]}})
-        self.until("the first pod", "bound", lambda: self.place("first"))
-        self.call("DELETE", f"{PODS}/first")
+        # A node is tainted until it is ready: what is tried before would fail, and be overtaken. Pods without requests show when.
+        for name in nodes:
+            self.create(PODS, {"metadata": {"name": f"first-{name}"}, "spec": {"terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": name},
+                                                                              "containers": [{"name": "c", "image": "i"}]}})
+        for name in nodes:
+            self.until(f"the first pod of {name}", "bound", lambda n=name: self.place(f"first-{n}"))
+            self.call("DELETE", f"{PODS}/first-{name}")
 
     def is_up(self):
         if self.up.poll() is not None:
@@ -83,7 +91,7 @@ class Berth:
         except urllib.error.HTTPError as e:
             if e.code == 404:
                 return None
-            raise Failed(f"{method} {path}: {json.load(e).get('message')}") from e
+            raise Failed(f"{method} {path}: {e.code} {json.load(e).get('message')}") from e
 
     def create(self, path, obj):
         if self.call("POST", path, obj) is None:
@@ -118,77 +126,159 @@ class Berth:
         return f"{group} {c.get('status', 'None')} {c.get('reason', '')}"
 
 
+    def node(self, name):
+        pod = self.call("GET", f"{PODS}/{name}") or {"spec": {}}
+        return pod["spec"].get("nodeName", "none")
+
+    def label(self, node, key):
+        return (self.call("GET", f"/api/v1/nodes/{node}") or {"metadata": {}})["metadata"].get("labels", {}).get(key, "none")
+
+    def preempted(self, by):
+        """Names of the pods that events say were preempted by a "pod" or a "podgroup"."""
+        events = self.call("GET", "/api/v1/namespaces/default/events?fieldSelector=reason%3DPreempted")["items"]
+        return " ".join(sorted({e["involvedObject"]["name"] for e in events if e["message"].startswith(f"Preempted by {by} ")}))
+
+
+def sort_of(objects, name):
+    return objects[name[:name.rindex("-") + 1]]
+
+
+def node_of(data, name):
+    n = sort_of(data["nodes"], name)
+    return {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **n["labels"]}},
+            "status": {"capacity": {"cpu": str(n["cpu"]), "memory": "64Gi", "pods": "110"}, "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def policy_of(g):
+    return {"gang": {"minCount": g["gang"]}} if "gang" in g else {"basic": {}}
+
+
+def workload_of(data, name):
+    w = data["workloads"][name]
+    meta = {"name": name, **({"finalizers": ["example.com/held"]} if w.get("held") else {})}
+    return {"metadata": meta, "spec": {"podGroupTemplates": [{"name": t, "schedulingPolicy": policy_of(g)} for t, g in w["templates"].items()]}}
+
+
 def group_of(data, name):
     g = data["groups"][name]
-    spec = {"schedulingPolicy": {"gang": {"minCount": g["gang"]}} if "gang" in g else {"basic": {}}, "priorityClassName": f"p{g['priority']}"}
+    spec = {"schedulingPolicy": policy_of(g), "priorityClassName": f"p{g['priority']}"}
     if "whole" in g:
         spec["disruptionMode"] = "PodGroup"
     if "topology" in g:
         spec["schedulingConstraints"] = {"topology": [{"key": g["topology"]}]}
+    if "template" in g:
+        spec["podGroupTemplateRef"] = {"workload": dict(zip(("workloadName", "podGroupTemplateName"), g["template"]))}
     return {"metadata": {"name": name}, "spec": spec}
 
 
 def pod_of(data, name):
-    p = data["pods"][name[:name.rindex("-") + 1]]
+    name, _, node = name.partition("@")
+    p = sort_of(data["pods"], name)
     spec = {"priorityClassName": f"p{p['priority']}", "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": str(p["cpu"])}}}]}
     if "group" in p:
         spec["schedulingGroup"] = {"podGroupName": p["group"]}
-    return {"metadata": {"name": name}, "spec": spec}
+    if node:
+        spec["nodeName"] = node
+    return {"metadata": {"name": name, "labels": p.get("labels", {})}, "spec": spec}
 
 
-def step(berth, data, s):
-    if "group" in s:
+def make_group(berth, data, s):
+    try:
         berth.create(f"{API}/namespaces/default/podgroups", group_of(data, s["group"]))
+    except Failed as e:
+        if "refused" in s and ": 403 " in str(e) and s["refused"] in str(e):
+            return
+        raise
+    if "refused" in s:
+        raise Failed(f"group {s['group']}: wanted to be refused, was taken")
+
+
+def do(berth, data, s):
+    """What is to be done; False: the step is of another sort."""
+    if "group" in s:
+        make_group(berth, data, s)
+    elif "workload" in s:
+        berth.create(f"{API}/namespaces/default/workloads", workload_of(data, s["workload"]))
+    elif "delete_workload" in s:
+        berth.call("DELETE", f"{API}/namespaces/default/workloads/{s['delete_workload']}")
+    elif "budget" in s:
+        for name, spec in s["budget"].items():
+            berth.create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec})
     elif "create" in s:
         for name in s["create"].split():
             berth.create(PODS, pod_of(data, name))
     elif "delete" in s:
         for name in s["delete"].split():
             berth.call("DELETE", f"{PODS}/{name}")
-    elif "condition" in s:
+    else:
+        return False
+    return True
+
+
+def look(berth, s):
+    """What has to become true, or is to be true."""
+    if "condition" in s:
         berth.until("condition", s["condition"], lambda: berth.condition(s["condition"].split()[0]))
+    elif "preempted" in s:
+        berth.until("preempted", " ".join(sorted(s["preempted"].split())), lambda: berth.preempted(s["by"]))
+        for name in s["preempted"].split():
+            berth.until(name, "gone", lambda n=name: berth.place(n))
     elif "of" in s:
         def counts():
             places = [berth.place(n) for n in s["of"].split()]
             return f"{places.count('bound')} bound, {places.count('unschedulable')} unschedulable"
         berth.until(s["of"], f"{s['bound_n']} bound, {s['unschedulable_n']} unschedulable", counts)
+    elif "pods" in s:
+        nodes = {n: berth.node(n) for n in s["pods"].split()}
+        if "on" in s and not set(nodes.values()) <= set(s["on"].split()):
+            raise Failed(f"wanted all on {s['on']}: {nodes}")
+        if "one" in s and len({berth.label(n, s["one"]) for n in nodes.values()} | {"none"}) != 2:
+            raise Failed(f"wanted all in one {s['one']}: {nodes}")
     else:
         (want, names), = s.items()
         for name in names.split():
             berth.until(name, want, lambda n=name: berth.place(n))
 
 
-def play(o, data, scenario, tas):
-    gates = ["GenericWorkload", "GangScheduling"] + ["TopologyAwareWorkloadScheduling"] * tas + ["WorkloadAwarePreemption"] * scenario.get("wap", False)
-    berth = Berth(o, data, gates)
+def play(o, data, scenario, gates):
+    berth = Berth(o, data, scenario["nodes"].split(), gates)
     try:
         for n, s in enumerate(scenario["steps"], 1):
             try:
-                step(berth, data, s)
+                if not do(berth, data, s):
+                    look(berth, s)
             except Failed as e:
                 raise Failed(f"step {n}: {e}") from e
     finally:
         berth.end()
 
 
+def variants(scenario):
+    """Its gates, as often as it is played, and what is to be said of them."""
+    for tas in [scenario["tas"]] if "tas" in scenario else [False, True]:
+        for gang in [True, False] if scenario.get("without_gang") else [True]:
+            gates = ["GenericWorkload"] + ["GangScheduling"] * gang + ["TopologyAwareWorkloadScheduling"] * tas + ["WorkloadAwarePreemption"] * scenario.get("wap", False)
+            yield gates, ", with topology" * (tas and "tas" not in scenario) + ", without GangScheduling" * (not gang)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--bin", default="build/bin")
     p.add_argument("--only", default="", help="scenarios with this in their name")
-    p.add_argument("file", nargs="*", default=[os.path.join(os.path.dirname(os.path.abspath(__file__)), "podgroup.json")])
+    p.add_argument("file", nargs="*", default=sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "*.json"))))
     o = p.parse_args()
     passed = failed = 0
     for path in o.file:
         with open(path, encoding="utf-8") as f:
-            data = json.load(f)
-        for scenario in data["scenarios"]:
-            for tas in [True] if scenario.get("tas") else [False, True]:
-                name = scenario["name"] + (", with topology" if tas else "")
+            data = {"all": {}, **json.load(f)}
+        for scenario in ({**data["all"], **s} for s in data["scenarios"]):
+            for gates, with_what in variants(scenario):
+                name = scenario["name"] + with_what
                 if o.only not in name:
                     continue
                 try:
-                    play(o, data, scenario, tas)
+                    play(o, data, scenario, gates)
                     passed += 1
                     print(f"ok - {name}", flush=True)
                 except Failed as e:
