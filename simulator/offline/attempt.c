@@ -23,6 +23,8 @@ static void ended(struct bh_offline *w, const struct bh_offline_try *t, uint64_t
 static void evict(struct bh_offline *w, const struct bh_victim *v, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
+        if (w->n_waiting && bh_offline_preempt_waiting(w, v[i].uid))
+            continue;
         if (!w->o.hooks.evict)
             bh_offline_evict(w, v[i].uid);
         else if (!v[i].terminating)
@@ -214,8 +216,23 @@ static struct bh_queued_pod *next(struct bh_offline *w)
     return bh_queue_pop(w->queue, w->now_ns);
 }
 
+/* Where time stands still those in back-off were tried a moment ago: members that fetch each other, with
+ * room for some of them, would do so for ever. */
+static void activate(void *arg, struct bh_str uid)
+{
+    const struct bh_offline *w = arg;
+    struct bh_pod_state *s = bh_queue_pod(w->queue, uid);
+
+    if (!s || (w->o.events_only && (s->place == BH_Q_BACKOFF || s->place == BH_Q_ERROR_BACKOFF)))
+        return;
+    bh_queue_activate(w->queue, s, w->now_ns);
+}
+
 bool bh_offline_attempt(struct bh_offline *w)
 {
+    if (w->n_waiting && bh_offline_look_at_waiting(w))
+        return true;
+    (void)bh_engine_activations(w->engine, activate, w);
     uint64_t began = w->o.timer();
     struct bh_queued_pod *q = next(w);
 
@@ -232,7 +249,9 @@ bool bh_offline_attempt(struct bh_offline *w)
         w->decide_allocations += bh_allocations - allocated;
         if (d->kind != BH_DECIDED)
             bh_offline_rejected(w, p, d, began);
-        else if (s && s->code != BH_WAIT)
+        else if (s && s->code == BH_WAIT)
+            bh_offline_wait(w, p, node, promised, began);
+        else if (s)
             refused(w, p, node, s, began);
         else
             bh_offline_placed(w, p, node, promised, began);
@@ -254,5 +273,6 @@ int64_t bh_offline_due(struct bh_offline *w)
     bh_queue_stats(w->queue, &q);
     if (q.active) /* their back-off was over */
         return w->now_ns;
-    return wait < INT64_MAX - w->now_ns ? w->now_ns + BH_MAX(wait, 1) : INT64_MAX;
+    return BH_MIN(wait < INT64_MAX - w->now_ns ? w->now_ns + BH_MAX(wait, 1) : INT64_MAX,
+                  bh_offline_waiting_due(w));
 }

@@ -2,7 +2,7 @@
  *
  * simulator/offline/offline.c - objects into the engine and the queue
  */
-#include "simulator/offline/offline.h"
+#include "simulator/offline/offline_int.h"
 
 #include <errno.h>
 
@@ -68,9 +68,8 @@ static void on_event(void *arg, const struct bh_cluster_event *ev)
     bh_offline_event(arg, ev);
 }
 
-/* Room that the pod had, assumed or promised, is free: pods that wait for room hear of it. */
-static void tell_room(struct bh_offline *w, const struct bh_pod_rec *pod,
-                      const struct bh_shape_rec *shape, bool assumed)
+void bh_offline_tell_room(struct bh_offline *w, const struct bh_pod_rec *pod,
+                          const struct bh_shape_rec *shape, bool assumed)
 {
     const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
                                         .action = BH_EV_DELETE,
@@ -99,7 +98,7 @@ void bh_offline_pend(struct bh_offline *w, const struct bh_pod_rec *pod,
     w->arrived_ns = BH_MAX(w->now_ns, w->arrived_ns + 1);
     bh_queue_update(w->queue, s, pod, bh_engine_shape(w->engine, shape), "", w->arrived_ns);
     if (old)
-        tell_room(w, old, old_shape, false);
+        bh_offline_tell_room(w, old, old_shape, false);
 }
 
 static void waits_no_more(struct bh_offline *w, struct bh_str uid)
@@ -140,6 +139,7 @@ int bh_offline_put(struct bh_offline *w, const struct bh_offline_object *x, stru
         if (x->finished) {
             bh_offline_del(w, BH_KIND_POD, x->ns, uid.p);
         } else if (x->pod->node != BH_SYM_NONE) {
+            bh_offline_wait_over(w, uid);
             bh_intake_put_pod(&w->intake, x->pod, x->shape);
             waits_no_more(w, uid);
         } else if (w->queue && bh_engine_responsible(w->engine, profile)) {
@@ -180,7 +180,7 @@ void bh_offline_promise_over(struct bh_offline *w, const struct bh_pending *p, b
 
     pod->nominated_node = node;
     bh_engine_unnominate(w->engine, bh_rec_text(pod, pod->uid));
-    tell_room(w, pod, shape, false);
+    bh_offline_tell_room(w, pod, shape, false);
 }
 
 static void del_pod(struct bh_offline *w, struct bh_str uid)
@@ -189,6 +189,7 @@ static void del_pod(struct bh_offline *w, struct bh_str uid)
     bh_shape_id id = 0;
     const struct bh_pod_rec *known = bh_engine_find_pod(w->engine, uid, &id);
 
+    bh_offline_wait_over(w, uid);
     if (s && s->queued && bh_engine_nominated_node(w->engine, uid) != BH_SYM_NONE)
         bh_offline_promise_over(w, &s->queued->pending, bh_engine_nominated_node(w->engine, uid));
     waits_no_more(w, uid);
@@ -200,7 +201,7 @@ static void del_pod(struct bh_offline *w, struct bh_str uid)
     if (bh_engine_is_assumed(w->engine, uid)) {
         const struct bh_pending p = {.pod = old, .shape = id};
         bh_offline_give_back(w, &p, old->node);
-        tell_room(w, old, shape, true);
+        bh_offline_tell_room(w, old, shape, true);
     } else {
         bh_intake_del_pod(&w->intake, old, shape);
     }
@@ -258,6 +259,8 @@ int bh_offline_init(struct bh_offline *w, const struct bh_offline_options *o, st
 
 void bh_offline_fini(struct bh_offline *w)
 {
+    if (w->engine)
+        bh_offline_waiting_fini(w);
     bh_queue_free(w->queue);
     bh_engine_free(w->engine);
 }

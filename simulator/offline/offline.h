@@ -12,8 +12,12 @@
  * where such things are written (struct bh_offline_hooks; world.h: a store with controllers): a
  * decided pod is on its node and has its claims; victims are gone, their devices free.
  *
- * Differences from the daemon: a pod that Permit makes wait is bound at once, extenders are
- * asked in the engine but bind nothing, no condition is written.
+ * A pod that Permit makes wait keeps its room until it is allowed, or rejected (permit.c); with
+ * events_only nobody gives up for the mere passing of time.
+ *
+ * Differences from the daemon: a member of a PodGroup of scheduling.k8s.io that Permit makes wait is
+ * bound at once with the others, extenders are asked in the engine but bind nothing, no condition is
+ * written.
  * Clock:      the owner's; it moves now_ns. Nothing here looks at the machine's clock but to
  *             measure (timer), so a run repeats from its inputs and its seed.
  * Threads:    one owner. Worlds share nothing, any number may live in a process.
@@ -76,6 +80,9 @@ struct bh_offline_hooks {
     void *arg;
     /* How a group comes out, before anything follows from it; `tried` tells of its members then. */
     void (*grouped)(void *arg, const struct bh_offline_group *g);
+    /* The pod has room on the node and waits at Permit, for these plugins ("A, B"); `tried` tells how
+     * that ends. */
+    void (*waits)(void *arg, const struct bh_pending *p, bh_sym node, const char *plugins);
 };
 struct bh_offline_options {
     const struct bh_sched_config *config; /* borrowed; NULL = defaults, only with no_queue */
@@ -112,6 +119,10 @@ struct bh_offline {
      * it is tried again when nothing else can be. */
     bool held;
     uint64_t held_events;
+    /* At Permit, in the order of their coming (permit.c). */
+    struct bh_offline_waiter **waiting;
+    uint32_t n_waiting, cap_waiting;
+    struct bh_map gave_back; /* events_only: uids of those that were rejected there */
 };
 /* fini also after a failed init, and of a zeroed one. */
 int bh_offline_init(struct bh_offline *w, const struct bh_offline_options *o, struct bh_err *err);
@@ -144,7 +155,8 @@ const struct bh_decision *bh_offline_decide(struct bh_offline *w, const struct b
 void bh_offline_give_back(struct bh_offline *w, const struct bh_pending *p, bh_sym node);
 /* The queue's next pod, with its group. false: none can be tried now. */
 bool bh_offline_attempt(struct bh_offline *w);
-/* When the queue wants to be looked at again; INT64_MAX = only after a change. */
+/* When the queue, or who waits at Permit, wants to be looked at again; INT64_MAX = only after a
+ * change. */
 int64_t bh_offline_due(struct bh_offline *w);
 
 /* ---- explaining (explain.c) ------------------------------------------------------------------ */

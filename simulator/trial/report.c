@@ -6,13 +6,13 @@
  *
  *   kind, apiVersion   "SimulationReport", "berth/v1"
  *   summary            {nodes, placedBefore: int,
- *                       scheduled, unschedulable, gated, errors, preempted: int,
+ *                       scheduled, unschedulable, gated, errors, preempted, waiting: int,
  *                       ignored: {finished, terminating, otherScheduler: int},
  *                       leftOut: {KIND: int}}
  *   pods[]             every pod that was pending, oldest first:
  *                      {namespace, name,
- *                       result: Scheduled, Unschedulable, Gated, Error or Preempted,
- *                       nodeName (Scheduled), nominatedNodeName, attempts: int,
+ *                       result: Scheduled, Unschedulable, Gated, Error, Preempted or AtPermit,
+ *                       nodeName (Scheduled; AtPermit: where it has room), nominatedNodeName, attempts: int,
  *                       reason, message (not placed; upstream's text),
  *                       explanations[] (with --explain, one for each of the first ten attempts:
  *                       scheduler/explain/explain.h)}
@@ -36,7 +36,8 @@ static const char *const results[] = {[BH_TRIAL_WAITING] = "Waiting",
                                       [BH_TRIAL_UNSCHEDULABLE] = "Unschedulable",
                                       [BH_TRIAL_GATED] = "Gated",
                                       [BH_TRIAL_ERROR] = "Error",
-                                      [BH_TRIAL_PREEMPTED] = "Preempted"};
+                                      [BH_TRIAL_PREEMPTED] = "Preempted",
+                                      [BH_TRIAL_AT_PERMIT] = "AtPermit"};
 
 struct bh_trial_summary bh_trial_summarize(const struct bh_trial *t)
 {
@@ -49,6 +50,7 @@ struct bh_trial_summary bh_trial_summarize(const struct bh_trial *t)
         s.gated += r == BH_TRIAL_GATED;
         s.failed += r == BH_TRIAL_ERROR || r == BH_TRIAL_WAITING;
         s.preempted += r == BH_TRIAL_PREEMPTED;
+        s.waiting += r == BH_TRIAL_AT_PERMIT;
     }
     return s;
 }
@@ -56,6 +58,11 @@ struct bh_trial_summary bh_trial_summarize(const struct bh_trial *t)
 static const char *node_text(const struct bh_trial *t, bh_sym node)
 {
     return node == BH_SYM_NONE ? "" : bh_sym_text(bh_engine_symtab(t->w.engine), node);
+}
+
+static bool has_room(const struct bh_trial_pod *p)
+{
+    return p->result == BH_TRIAL_SCHEDULED || p->result == BH_TRIAL_AT_PERMIT;
 }
 
 static const char *text(const char *s)
@@ -86,10 +93,10 @@ static void add_summary(const struct bh_trial *t, struct bh_arena *a, struct bh_
 
     bh_json_add(a, doc,
                 "summary: {nodes: %u, placedBefore: %u, scheduled: %u, unschedulable: %u, "
-                "gated: %u, errors: %u, preempted: %u, "
+                "gated: %u, errors: %u, preempted: %u, waiting: %u, "
                 "ignored: {finished: %u, terminating: %u, otherScheduler: %u}}",
                 t->n_nodes, t->n_placed_before, s.scheduled, s.unschedulable, s.gated, s.failed,
-                s.preempted, t->n_finished, t->n_terminating, t->n_foreign);
+                s.preempted, s.waiting, t->n_finished, t->n_terminating, t->n_foreign);
     /* Maps have no order of their own. */
     struct bh_json *o = bh_json_get(doc, "summary");
     struct bh_map_entry **v = bh_calloc(t->left_out.len + 1, sizeof *v), *e;
@@ -132,7 +139,7 @@ static void write_document(const struct bh_trial *t, enum bh_form form, struct b
                 "namespace: %s, name: %s, result: %s, nodeName?: %s, nominatedNodeName?: %s, "
                 "attempts: %u, reason?: %s, message?: %s, explanations?: %p",
                 bh_trial_pod_ns(p), bh_trial_pod_name(p), results[p->result],
-                placed ? node_text(t, p->node) : "", node_text(t, p->nominated), p->attempts,
+                has_room(p) ? node_text(t, p->node) : "", node_text(t, p->nominated), p->attempts,
                 failed ? p->reason : NULL, failed ? p->message : NULL,
                 p->explanations.n ? explanations_of(&a, p) : NULL);
         }
@@ -173,8 +180,7 @@ static void pods_table(const struct bh_trial *t, struct bh_grid *g, bool wide, b
         bh_grid_cell(g, 0, "%s", bh_trial_pod_name(p));
         bh_grid_cell(g, p->result == BH_TRIAL_SCHEDULED ? BH_CELL_GOOD : BH_CELL_BAD, "%s",
                      results[p->result]);
-        bh_grid_cell(g, 0, "%s",
-                     p->result == BH_TRIAL_SCHEDULED ? node_text(t, p->node) : "<none>");
+        bh_grid_cell(g, 0, "%s", has_room(p) ? node_text(t, p->node) : "<none>");
         if (wide) {
             bh_grid_cell(g, 0, "%s", p->nominated ? node_text(t, p->nominated) : "<none>");
             bh_grid_cell(g, BH_CELL_RIGHT, "%u", p->attempts);
@@ -293,6 +299,8 @@ void bh_trial_report(const struct bh_trial *t, struct bh_buf *out)
     bh_buf_addf(out, "\n%u placed, %u unschedulable", s.scheduled, s.unschedulable);
     if (s.gated)
         bh_buf_addf(out, ", %u gated", s.gated);
+    if (s.waiting)
+        bh_buf_addf(out, ", %u waiting at Permit", s.waiting);
     if (s.failed)
         bh_buf_addf(out, ", %u failed", s.failed);
     bh_buf_addf(out, ", %u preempted; %u nodes, %u pods were there before\n", s.preempted,

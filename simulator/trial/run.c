@@ -38,7 +38,7 @@ static void evict(struct bh_trial *t, const struct bh_trial_pod *preemptor,
             p->placed_before = true;
             p->node = rec->node;
         }
-        if (!p)
+        if (!p || p->result == BH_TRIAL_AT_PERMIT) /* it was not there yet, and tries again */
             continue;
         p->result = BH_TRIAL_PREEMPTED;
         p->preemptor = preemptor;
@@ -100,6 +100,7 @@ static void on_tried(void *arg, const struct bh_offline_try *x)
         return;
     }
     const struct bh_decision *d = x->failed;
+    p->node = BH_SYM_NONE;
     p->result = d->kind == BH_NO_FIT || bh_streq(d->reason, "Unschedulable")
                     ? BH_TRIAL_UNSCHEDULABLE
                     : BH_TRIAL_ERROR;
@@ -116,12 +117,27 @@ static void on_tried(void *arg, const struct bh_offline_try *x)
     bh_queue_delete(t->w.queue, bh_queue_pod(t->w.queue, bh_trial_uid(p)));
 }
 
+static void on_waits(void *arg, const struct bh_pending *pending, bh_sym node, const char *plugins)
+{
+    struct bh_trial *t = arg;
+    struct bh_trial_pod *p = bh_trial_pod_of(t, bh_rec_text(pending->pod, pending->pod->uid));
+    BH_CLEANUP(bh_freep) char *message = bh_asprintf("waits at Permit (%s)", plugins);
+
+    p->result = BH_TRIAL_AT_PERMIT;
+    p->node = node;
+    p->nominated = BH_SYM_NONE;
+    set_why(p, "Waiting", message);
+}
+
 void bh_trial_run(struct bh_trial *t)
 {
     size_t n = t->n_list;
 
-    t->w.o.hooks = (struct bh_offline_hooks){
-        .decided = on_decided, .tried = on_tried, .arg = t, .grouped = bh_trial_on_grouped};
+    t->w.o.hooks = (struct bh_offline_hooks){.decided = on_decided,
+                                             .tried = on_tried,
+                                             .arg = t,
+                                             .grouped = bh_trial_on_grouped,
+                                             .waits = on_waits};
     t->w.now_ns = t->o.now_ns + (int64_t)n;
     while (!bh_trial_stopped(t) && bh_offline_attempt(&t->w)) {
         t->w.now_ns++;

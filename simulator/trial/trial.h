@@ -55,7 +55,8 @@ enum bh_trial_result {
     BH_TRIAL_UNSCHEDULABLE,
     BH_TRIAL_GATED,
     BH_TRIAL_ERROR,
-    BH_TRIAL_PREEMPTED /* was placed, by the files or in this trial, and had to go */
+    BH_TRIAL_PREEMPTED, /* was placed, by the files or in this trial, and had to go */
+    BH_TRIAL_AT_PERMIT  /* has room, and a Permit plugin makes it wait */
 };
 struct bh_trial_pod {       /* a pod that was pending, or had to go */
     struct bh_pod_rec *rec; /* our copy */
@@ -221,7 +222,7 @@ void bh_trial_groups_table(const struct bh_trial *t, struct bh_grid *g, bool col
 /* ---- reports (report.c, count.c) ------------------------------------------------------------- */
 
 struct bh_trial_summary {
-    uint32_t scheduled, unschedulable, gated, failed, preempted;
+    uint32_t scheduled, unschedulable, gated, failed, preempted, waiting;
 };
 struct bh_trial_summary bh_trial_summarize(const struct bh_trial *t);
 void bh_trial_report(const struct bh_trial *t, struct bh_buf *out);

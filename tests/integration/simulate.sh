@@ -71,6 +71,22 @@ expect "without the gate a group is a warning" 'PodGroup default/train and all o
     s -f "$work/gang8.yaml"
 gang 17 >"$work/gang17.yaml"
 expect "how many more of a gang fit: whole ones" '^That is room for 2 more gangs of 8$' s -f "$work/gang17.yaml" $gates --pod default/w1 --count
+labelled() { # MEMBERS
+    printf 'apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: "8", memory: 4Gi, pods: "19"}}\n---\n'
+    printf 'apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: train}\nspec: {minMember: %s}\n' "$1"
+    for p in $(seq "$1"); do
+        printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: w%s, labels: {scheduling.x-k8s.io/pod-group: train}}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: 800m}}}]}\n' "$p"
+    done
+}
+coscheduling=--config=$here/../../config/coscheduling.yaml
+labelled 10 >"$work/ten.yaml"
+labelled 11 >"$work/eleven.yaml"
+labelled 12 >"$work/twelve.yaml"
+check "Coscheduling, room for all" status 0 s -f "$work/ten.yaml" "$coscheduling" --verify
+expect "one of eleven has no room: the others wait" '10 +default/w1, .* waits at Permit \(Coscheduling\)$' any s -f "$work/eleven.yaml" "$coscheduling" --verify
+expect "and are counted" '^0 placed, 1 unschedulable, 10 waiting at Permit, ' any s -f "$work/eleven.yaml" "$coscheduling"
+check "that is not all: status 3" status 3 s -f "$work/eleven.yaml" "$coscheduling"
+expect "two of twelve have none: all are given up" '^0 placed, 12 unschedulable, 0 preempted' any s -f "$work/twelve.yaml" "$coscheduling" --verify
 check "a gate that is none: status 2" status 2 s -f "$work/gang8.yaml" --feature-gates Gangs=true
 
 # ---- hostile files: an error that names the place, at once

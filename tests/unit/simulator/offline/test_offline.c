@@ -33,20 +33,31 @@ struct fixture {
     char said[200];
 };
 
-static void fixture_init_with(struct fixture *f, const struct bh_offline_options *o,
-                              const char *gates)
+/* config: YAML, NULL = defaults */
+static void fixture_init_as(struct fixture *f, const struct bh_offline_options *o,
+                            const char *gates, const char *config)
 {
     struct bh_offline_options with = *o;
+    struct bh_json *v = NULL;
 
     *f = (struct fixture){.bound = 0};
     bh_arena_init(&f->a, 0);
-    CU_ASSERT_FATAL(bh_sched_config_load(NULL, &f->config, &f->err) == 0);
+    if (config)
+        CU_ASSERT_FATAL(bh_yaml_parse(&f->a, config, strlen(config), 0, &v, &f->err) == 0);
+    CU_ASSERT_FATAL((v ? bh_sched_config_new(v, &f->config, &f->err)
+                       : bh_sched_config_load(NULL, &f->config, &f->err)) == 0);
     CU_ASSERT_FATAL(bh_feature_gates_parse(&f->gates, gates, &f->err) == 0);
     bh_sched_config_apply_gates(f->config, &f->gates);
     with.config = f->config;
     if (with.hooks.tried || with.hooks.grouped)
         with.hooks.arg = f;
     CU_ASSERT_FATAL(bh_offline_init(&f->w, &with, &f->err) == 0);
+}
+
+static void fixture_init_with(struct fixture *f, const struct bh_offline_options *o,
+                              const char *gates)
+{
+    fixture_init_as(f, o, gates, NULL);
 }
 
 static void fixture_init(struct fixture *f, const struct bh_offline_options *o)
@@ -731,6 +742,144 @@ static void test_gang_of_two_profiles(void)
     fixture_fini(&f);
 }
 
+/* ---- waiting at Permit ----------------------------------------------------------------------- */
+
+/* reject: how many percent of the group may lack a node, before it is given up. */
+#define COSCHEDULING(reject)                                                                       \
+    "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: ["   \
+    "{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}, " \
+    "queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: \"*\"}]}}, pluginConfig: ["    \
+    "{name: Coscheduling, args: {podGroupRejectPercentage: " reject "}}]}]}"
+#define LABELLED(name, more)                                                                       \
+    "{apiVersion: v1, kind: Pod, metadata: {name: " name ", namespace: default, uid: " name        \
+    ", labels: {scheduling.x-k8s.io/pod-group: g}}, spec: {schedulerName: default-scheduler, "     \
+    "containers: [{name: c, resources: {requests: {cpu: \"3\"}}}]" more "}}"
+
+static void on_waits(void *arg, const struct bh_pending *p, bh_sym node, const char *plugins)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->said, sizeof f->said, "%s on %s: %s", bh_rec_text(p->pod, p->pod->name).p,
+             bh_sym_text(bh_engine_symtab(f->w.engine), node), plugins);
+}
+
+/* a has room, b has not. */
+static void one_waits(struct fixture *f, bool events_only, const char *config)
+{
+    struct bh_offline_options o = plain;
+
+    o.events_only = events_only;
+    o.hooks = (struct bh_offline_hooks){.tried = on_tried, .waits = on_waits};
+    fixture_init_as(f, &o, "", config);
+    CU_ASSERT_EQUAL(put(f, NODE("n1")), 0);
+    CU_ASSERT_EQUAL(put(f, "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: "
+                           "{name: g, namespace: default, uid: g}, spec: {minMember: 2, "
+                           "scheduleTimeoutSeconds: 10}}"),
+                    0);
+    CU_ASSERT_EQUAL(put(f, LABELLED("a", "")), 0);
+    CU_ASSERT_EQUAL(put(f, LABELLED("b", "")), 0);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f->w));
+    CU_ASSERT_STRING_EQUAL(f->said, "a on n1: Coscheduling");
+    CU_ASSERT_EQUAL(f->tried, 0);
+    CU_ASSERT_EQUAL(place_of(f, "a"), BH_Q_WAITING);
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f->w.engine), 1);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f->w));
+    CU_ASSERT_EQUAL(f->tried, 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f->said, "b: 0/1 nodes are available: 1 Insufficient cpu."));
+}
+
+static void test_permit_allowed(void)
+{
+    struct fixture f;
+
+    one_waits(&f, true, COSCHEDULING("100"));
+    CU_ASSERT_FALSE(bh_offline_attempt(&f.w)); /* no time-out where time stands still */
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_WAITING);
+    CU_ASSERT_EQUAL(put(&f, NODE("n2")), 0);
+    f.w.now_ns += INT64_C(2000000000); /* b's back-off */
+    (void)bh_offline_due(&f.w);
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "a"), "n1");
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "b"), "n2");
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 0);
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_NONE);
+    CU_ASSERT_EQUAL(f.tried, 3);
+    fixture_fini(&f);
+}
+
+static void test_permit_times_out(void)
+{
+    struct fixture f;
+
+    one_waits(&f, false, COSCHEDULING("100"));
+    const int64_t due = bh_offline_due(&f.w), until = plain.now_ns + INT64_C(10000000000);
+    CU_ASSERT_TRUE(due <= until);
+    f.w.now_ns = until - 1;
+    while (bh_offline_attempt(&f.w))
+        ;
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_WAITING);
+    f.w.now_ns = until;
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(f.said, "a: 0/1 nodes are available: 1 rejected due to timeout after "
+                                   "waiting 10s at plugin Coscheduling.");
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 0);
+    CU_ASSERT_NOT_EQUAL(place_of(&f, "a"), BH_Q_WAITING);
+    CU_ASSERT_NOT_EQUAL(place_of(&f, "a"), BH_Q_NONE);
+    fixture_fini(&f);
+}
+
+/* One that lacks too many gives the others' room back: a pod that waited for it goes, and with that
+ * it ends. */
+static void test_permit_rejected(void)
+{
+    struct fixture f;
+
+    one_waits(&f, true, COSCHEDULING("10"));
+    CU_ASSERT_EQUAL(put(&f, POD("x", "2", "", "")), 0);
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_WAITING);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(f.said, "a: 0/1 nodes are available: 1 optimistic rejection in "
+                                   "PostFilter.");
+    run_all(&f);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "x"), "n1");
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "a"), "");
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 0);
+    CU_ASSERT_TRUE(f.tried < 20);
+    fixture_fini(&f);
+}
+
+/* It is deleted; it has a node by another hand; a pod of higher priority takes its room. */
+static void test_permit_over(void)
+{
+    struct fixture f;
+
+    one_waits(&f, true, COSCHEDULING("100"));
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "a");
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 0);
+    CU_ASSERT_EQUAL(f.w.n_waiting, 0);
+    fixture_fini(&f);
+
+    one_waits(&f, true, COSCHEDULING("100"));
+    CU_ASSERT_EQUAL(put(&f, LABELLED("a", ", nodeName: n1")), 0);
+    CU_ASSERT_EQUAL(f.w.n_waiting, 0);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "a"), "n1");
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_NONE);
+    fixture_fini(&f);
+
+    one_waits(&f, true, COSCHEDULING("100"));
+    CU_ASSERT_EQUAL(put(&f, POD("high", "4", ", priority: 10", "")), 0);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(f.said, "a: waiting on permit for pod: preempted");
+    CU_ASSERT_EQUAL(f.w.n_waiting, 0);
+    CU_ASSERT_NOT_EQUAL(place_of(&f, "a"), BH_Q_NONE); /* not deleted */
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "high"), "n1");
+    fixture_fini(&f);
+
+    one_waits(&f, true, COSCHEDULING("100")); /* and the world ends with it */
+    fixture_fini(&f);
+}
+
 BH_TESTS("simulator/offline", {"objects become what the engine and the queue want", test_objects},
          {"what cannot be read changes nothing", test_refused},
          {"attempts go on until nothing more can change", test_attempts},
@@ -747,4 +896,8 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"a gang has the place of its victims", test_gang_preemption},
          {"what would make a whole gang fit is tried, and taken back", test_gang_fixes},
          {"a gang may fit with victims, its members' or its own", test_gang_fix_by_priority},
-         {"a gang of two profiles is an error", test_gang_of_two_profiles})
+         {"a gang of two profiles is an error", test_gang_of_two_profiles},
+         {"who waits at Permit goes when it is allowed", test_permit_allowed},
+         {"who waits at Permit is given up in time", test_permit_times_out},
+         {"who is rejected at Permit gives back its room", test_permit_rejected},
+         {"what else ends waiting at Permit", test_permit_over})
