@@ -88,6 +88,7 @@ static struct gen_pod *new_pod(struct gen *g)
     /* a template may be replaced later: this pod keeps what it was made of */
     p->t = bh_arena_memdup(g->a, &g->templates[below(g, TEMPLATES)], sizeof *p->t);
     p->uid = 0;
+    p->group = some_group(g);
     p->name = T(g, "p%u", g->n_pods++);
     p->key = T(g, "%s/%s", p->t->namespace_, p->name);
     return p;
@@ -226,9 +227,15 @@ static const char *drops(struct gen *g, const char *form, unsigned names)
 
 static bool is_fixed(const char *kind)
 {
-    static const char *const kinds[] = {
-        "ResourceClaim",      "ResourceClaimTemplate", "VolumeAttachment", "PersistentVolumeClaim",
-        "CSIStorageCapacity", "StorageClass",          "ReplicaSet",       "StatefulSet"};
+    static const char *const kinds[] = {"ResourceClaim",
+                                        "ResourceClaimTemplate",
+                                        "VolumeAttachment",
+                                        "PersistentVolumeClaim",
+                                        "CSIStorageCapacity",
+                                        "StorageClass",
+                                        "ReplicaSet",
+                                        "StatefulSet",
+                                        "PodGroup"};
 
     for (unsigned i = 0; i < BH_ARRAY_LEN(kinds); i++)
         if (bh_streq(kinds[i], kind))
@@ -307,6 +314,10 @@ static void change_others(struct gen *g)
         {"DeviceClass", "gpu"},
         {"StorageClass", "wait"},
     };
+    if (has(g, F_GROUPS) && chance(g, 25)) {
+        change_groups(g);
+        return;
+    }
     const char *text = other_text(g);
 
     if (text && chance(g, 75)) {
@@ -404,11 +415,15 @@ static uint32_t some_features(struct gen *g, const struct generate_options *o)
 
     if (o->exact)
         return o->features;
-    for (uint32_t f = 1; f <= F_ALL; f <<= 1)
+    for (uint32_t f = 1; f <= F_CROWDED; f <<= 1)
         if (chance(g, f == F_SAMPLING || f == F_CROWDED ? 6
                       : f == F_ODD || f == F_DEVICES    ? percent / 2
                                                         : percent))
             on |= f;
+    struct bh_rand r; /* came later: what a seed was before, it is without groups still */
+    bh_rand_seed(&r, ~o->seed);
+    if (bh_rand_below(&r, 100) < 20)
+        on |= F_GROUPS;
     return o->features ? on & o->features : on;
 }
 
@@ -430,6 +445,8 @@ struct bh_json *generate(struct bh_arena *a, const struct generate_options *o)
     bh_json_set_i64(a, s, "features", g->on);
     bh_json_set_bool(a, s, "rebuilt", chance(g, 60));
     bh_json_set_bool(a, s, "first", chance(g, 80));
+    if (has(g, F_GROUPS))
+        bh_json_set(a, s, "gates", bh_json_new_cstr(a, gates_text(g)));
     const char *config = config_text(g);
     if (config)
         bh_json_set(a, s, "config", parse(g, config));
@@ -439,6 +456,8 @@ struct bh_json *generate(struct bh_arena *a, const struct generate_options *o)
             apply_op(g, node_text(g, i));
     }
     starting_objects(g);
+    for (unsigned i = has(g, F_GROUPS) ? 4 : 0; i > 0; i--)
+        change_groups(g);
     for (unsigned i = below(g, 3 * g->n_nodes) + (has(g, F_CROWDED) ? 3 * g->n_nodes : 0); i > 0;
          i--)
         bound_pod(g);

@@ -32,6 +32,7 @@ struct gen {
         unsigned uid;
         bool bound; /* by the generator; whoever is scheduled is not */
         bool gone;
+        const char *group; /* of PodGroups; NULL: none */
     } pods[512];
 };
 
@@ -65,6 +66,10 @@ const char *pod_volumes(struct gen *g, const char *ns); /* members of a pod's sp
 const char *pod_claims(struct gen *g, const char *ns, const char **ret_status);
 /* generate_config.c */
 const char *config_text(struct gen *g); /* NULL = defaults */
+/* generate_groups.c */
+const char *some_group(struct gen *g); /* a name for a new pod; NULL: none */
+void change_groups(struct gen *g);     /* one comes, or goes */
+const char *gates_text(struct gen *g);
 
 void add_op(struct gen *g, const char *text);
 void apply_op(struct gen *g, const char *object);

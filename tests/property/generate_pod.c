@@ -345,6 +345,8 @@ const char *pod_text(struct gen *g, const struct gen_pod *p, const char *node,
              "'u-%s-%u','resourceVersion':'%u','creationTimestamp':'2029-01-01T00:00:%02uZ',"
              "'labels':{%s}%s%s},'spec':{%s%s%s},'status':{%s}}",
              p->name, t->namespace_, p->name, p->uid, ++g->serial, p->uid % 60, t->labels, t->owner,
-             more_meta, t->spec, more_spec, node ? T(g, ",'nodeName':'%s'", node) : "",
-             *status ? status + 1 : "");
+             more_meta, t->spec,
+             p->group ? T(g, "%s,'schedulingGroup':{'podGroupName':'%s'}", more_spec, p->group)
+                      : more_spec,
+             node ? T(g, ",'nodeName':'%s'", node) : "", *status ? status + 1 : "");
 }

@@ -35,7 +35,7 @@ static const struct {
     {"devices", F_DEVICES},   {"services", F_SERVICES},     {"profiles", F_PROFILES},
     {"features", F_FEATURES}, {"nominate", F_NOMINATE},     {"terminating", F_TERMINATING},
     {"odd", F_ODD},           {"namespaces", F_NAMESPACES}, {"sampling", F_SAMPLING},
-    {"crowded", F_CROWDED},
+    {"crowded", F_CROWDED},   {"groups", F_GROUPS},
 };
 
 /* ---- a process per round --------------------------------------------------------------------- */
@@ -285,6 +285,8 @@ static void print_counts(const struct counts *n)
            (unsigned long long)n->checked, (unsigned long long)n->complete,
            (unsigned long long)n->events, (unsigned long long)n->woken,
            (unsigned long long)n->slept, (unsigned long long)n->writes);
+    printf("# %llu groups tried, %llu placed\n", (unsigned long long)n->groups,
+           (unsigned long long)n->groups_placed);
 }
 
 static const struct bh_opt_usage usage = {

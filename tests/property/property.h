@@ -8,12 +8,13 @@
  * subset of a scenario is a scenario.
  *
  *   {"seed": N, "features": "taints,spread,...", "rebuilt": bool, "first": bool,
- *    "config": {KubeSchedulerConfiguration}?, "ops": [...]}
+ *    "gates": "A=true,..."?, "config": {KubeSchedulerConfiguration}?, "ops": [...]}
  *
  *   op         members              meaning
  *   apply      object               create or update; a pod without spec.nodeName is pending
  *   delete     kind, namespace, name
- *   schedule   pod, then            decide; then: bind, assume, forget, look
+ *   schedule   pod, then            decide; then: bind, assume, forget, look; of a pod with a group
+ *                                   the group is decided about, and bound or not
  *   confirm    pod                  an assumed pod shows up as bound
  *   forget     pod                  its binding failed
  *   nominate   pod, node            status.nominatedNodeName (node "" clears)
@@ -53,7 +54,8 @@ enum feature { /* of one round: what its objects have */
                F_NAMESPACES = 65536,
                F_SAMPLING = 131072,
                F_CROWDED = 262144, /* with priority: full nodes, most pods preempt others */
-               F_ALL = 524287
+               F_GROUPS = 524288,  /* PodGroups, with their gates */
+               F_ALL = 1048575
 };
 struct generate_options {
     uint64_t seed;
@@ -73,7 +75,7 @@ struct finding {
 };
 struct counts { /* what a round did; a property that is never tried proves nothing */
     uint64_t ops, decisions, decided, refused, errors, gated, preemptions, fresh, forgets, checked,
-        complete, events, woken, slept, writes;
+        complete, events, woken, slept, writes, groups, groups_placed;
 };
 /* Plays the scenario in this process; false with a finding. */
 bool play(const struct bh_json *scenario, struct counts *n, struct finding *f);
@@ -109,6 +111,7 @@ struct world {
     struct bh_arena arena; /* the objects, for the whole round */
     const struct bh_json *scenario;
     struct bh_sched_config *config;
+    struct bh_feature_gates gates;
     bool rebuilt, first;
     struct bh_offline w[ENGINES]; /* MAIN's has the queue and the clock */
     struct bh_map things;         /* id -> struct thing */
@@ -141,6 +144,12 @@ int compile_pod(struct bh_engine *e, struct bh_arena *a, const struct bh_json *o
 int put_thing(struct bh_offline *o, const struct thing *t, struct bh_err *err);
 bh_sym sym_in(struct bh_engine *e, const char *text);
 
+/* Engines' and the store's parts of what a decision leads to (world.c). */
+bool assume_pod(struct world *w, struct thing *t, const char *node);
+void bind_pod(struct world *w, struct thing *t, const char *node);
+/* The pod's group is decided about in all engines, compared, and bound when bind says so (groups.c). */
+void schedule_group(struct world *w, struct thing *pod, bool bind);
+const char *group_name(const struct thing *pod); /* NULL: none */
 /* One op. */
 void step(struct world *w, const struct bh_json *op);
 

@@ -217,10 +217,20 @@ static void delete_other(struct world *w, struct thing *t)
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
+/* As the queue does for its engine: whose group has it as a member. */
+static void fast_waits(struct world *w, const struct thing *t, bool waits)
+{
+    const struct bh_pending p = pending_of(t, FAST);
+
+    bh_engine_waits(w->w[FAST].engine, &p, waits);
+}
+
 static void leave(struct world *w, const struct thing *t)
 {
     if (t->place != POD_PENDING && !bh_engine_find_pod(w->w[MAIN].engine, uid_of(t), NULL))
         fail(w, "lost pod", "%s is not in the cache", t->id);
+    if (t->place == POD_PENDING)
+        fast_waits(w, t, false);
     for (unsigned e = 0; e < ENGINES; e++)
         bh_offline_del(&w->w[e], BH_KIND_POD, "",
                        bh_rec_text(t->side[e].rec, t->side[e].rec->uid).p);
@@ -290,6 +300,9 @@ static void put_pending(struct world *w, struct thing *t, struct pod_side side[E
     memcpy(t->side, side, sizeof t->side);
     t->place = POD_PENDING;
     t->node = NULL;
+    if (old.side[FAST].rec && old.place == POD_PENDING)
+        fast_waits(w, &old, false);
+    fast_waits(w, t, true);
     queue_pod(w, t);
     renominate(w, t, nominated_in(t->object));
     drop_side(w, &old);
@@ -468,7 +481,7 @@ static void write_prebind(struct world *w, struct thing *t)
 }
 
 /* What a cluster does after a binding: the pod shows up with its node. */
-static void bind_pod(struct world *w, struct thing *t, const char *node)
+void bind_pod(struct world *w, struct thing *t, const char *node)
 {
     write_prebind(w, t);
     struct bh_json *copy = bh_json_clone(&w->arena, t->object);
@@ -482,7 +495,7 @@ static void bind_pod(struct world *w, struct thing *t, const char *node)
     apply_pod(w, copy);
 }
 
-static bool assume(struct world *w, struct thing *t, const char *node)
+bool assume_pod(struct world *w, struct thing *t, const char *node)
 {
     bool all = true;
 
@@ -584,7 +597,7 @@ static void schedule(struct world *w, struct thing *t, const char *then)
         bh_arena_strdup(&w->arena, bh_sym_text(bh_engine_symtab(w->w[MAIN].engine), d->node));
     if (bh_streq(then, "forget"))
         check_forget(w, t, node);
-    else if (!bh_streq(then, "look") && assume(w, t, node) && bh_streq(then, "bind"))
+    else if (!bh_streq(then, "look") && assume_pod(w, t, node) && bh_streq(then, "bind"))
         bind_pod(w, t, node);
 }
 
@@ -659,7 +672,11 @@ static void pod_op(struct world *w, const char *what, const struct bh_json *op)
         return;
     if (bh_streq(what, "schedule")) {
         const char *then = bh_json_get_str(op, "then");
-        if (t->place == POD_PENDING)
+        if (t->place != POD_PENDING)
+            return;
+        if (group_name(t))
+            schedule_group(w, t, !then || bh_streq(then, "bind") || bh_streq(then, "assume"));
+        else
             schedule(w, t, then ? then : "bind");
     } else if (bh_streq(what, "confirm")) {
         if (t->place == POD_ASSUMED)
@@ -727,6 +744,13 @@ static bool open_world(struct world *w)
         fail(w, "input", "configuration: %s", err.msg);
         return false;
     }
+    const char *gates = bh_json_get_str(w->scenario, "gates");
+    if (gates && bh_feature_gates_parse(&w->gates, gates, &err) < 0) {
+        fail(w, "input", "gates: %s", err.msg);
+        return false;
+    }
+    if (gates)
+        bh_sched_config_apply_gates(w->config, &w->gates);
     for (unsigned e = 0; e < ENGINES; e++) {
         const struct bh_offline_options o = {.config = w->config,
                                              .tie_break = w->first ? BH_TIE_FIRST : BH_TIE_RANDOM,
