@@ -57,6 +57,7 @@ class Checker:
         self.last_rv = None
         self.bound = {}          # uid -> node
         self.bound_at = {}       # uid -> boot_ns
+        self.seen_at = {}        # uid -> boot_ns: pods
         self.devices = {}        # (driver, pool, device) -> claim uid
         self.holder = []         # (boot_ns, user): who took the lease, in order
         self.node_changed = {}   # name -> boot_ns
@@ -146,6 +147,7 @@ class Checker:
         old = self.cluster.pods.get(m.key(pod))
         if old is not None and m.uid(old) != m.uid(pod):
             old = None
+        self.seen_at.setdefault(m.uid(pod), self.line["boot_ns"])
         if gone:
             self.pod_gone(old, pod)
         elif m.node_of(pod):
@@ -472,14 +474,15 @@ class Checker:
         return self.cluster.refuses(pod, node, without) or self.too_many_volumes(pod, node, without) or self.not_alone(pod, without)
 
     def should_fit(self, pod):
-        c = self.cluster
+        """Nothing wakes a pod when others are bound: its last attempt came after it was made, or after room was left, and knew who was there then."""
+        c, tried = self.cluster, max(self.seen_at[m.uid(pod)], self.shape_changed)
         for name, node in c.nodes.items():
             if not self.devices_free(pod, node):
                 continue
             if not self.refuses(pod, node):
                 self.fail("lost", f"{m.key(pod)} has no node, and fits on {name}")
                 return
-            lower = {k for k in c.placed.get(name, ()) if m.priority(c.pods[k]) < m.priority(pod)}
+            lower = {k for k in c.placed.get(name, ()) if m.priority(c.pods[k]) < m.priority(pod) and self.bound_at[m.uid(c.pods[k])] <= tried}
             simple = not m.hard_spread(pod) and not m.terms(pod, "podAffinity")
             if lower and simple and m.spec(pod).get("preemptionPolicy") != "Never" and not self.refuses(pod, node, lower):
                 self.fail("preempt", f"{m.key(pod)} has no node, and fits on {name} without {sorted(k[1] for k in lower)}")

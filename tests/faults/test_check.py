@@ -542,6 +542,17 @@ def excuses():
     gang(w, 2, cpu="1100m")
     w.bind("member0", "n4")
     expect("half a gang, when the other half has no room any more", not w.found()[0], w.found()[0])
+    for left, want in ((False, set()), (True, {"preempt"})):
+        w = crowd(base())
+        w.pod("other", cpu="100m")
+        w.bind("other", "n4")
+        w.pod("high", cpu="2", priority=10, status=WAITS, nodeSelector={"kubernetes.io/hostname": "n4"})
+        w.pod("low", cpu="1500m")
+        w.bind("low", "n4")
+        if left:
+            w.put(w.objects[("Pod", "default", "other")], gone=True)
+        found = w.found()[0]
+        expect(f"a lower pod bound behind a higher one's back, {'then' if left else 'and no'} room was left", {r for _, r, _ in found} == want, found)
     w = crowd(base())
     w.pod("p", status=WAITS)
     w.edit("Node", "n4", lambda n: n["spec"].update(unschedulable=True))
