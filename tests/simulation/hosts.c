@@ -8,6 +8,7 @@
 #include "common/snapshot/snapshot.h"
 #include "scheduler/config/config.h"
 #include "scheduler/daemon/daemon.h"
+#include "simulator/schema/schema.h"
 #include "simulator/server/server.h"
 #include "simulator/server/sim.h"
 #include "simulator/server/sim_int.h"
@@ -22,6 +23,7 @@
 
 #define RESTART_MIN (20 * MS)
 #define RESTART_MAX (2500 * MS)
+#define BOOKMARKS   (5 * SECOND)
 #define CONFIG      "scheduler.yaml"
 
 struct process processes[1 + MAX_HOSTS * (2 + MAX_BINDERS)];
@@ -93,7 +95,7 @@ static void server_main(struct process *p)
         .tokens = "t0,h0,1,system:masters\nt1,h1,2,system:masters\nt2,h2,3,system:masters\n",
         .history_file = history,
         .history_events = world.history_events,
-        .bookmark_interval_ns = (int64_t)(2 * SECOND),
+        .bookmark_interval_ns = (int64_t)BOOKMARKS,
         .kubelet_delay_ns = (int64_t)(100 * MS),
         .first_revision = 1,
         .seed = 1 + draw(DRAW_ENTROPY, UINT32_MAX)};
@@ -299,9 +301,27 @@ struct process *find_process(enum kind kind, struct host *h, int index)
     return NULL;
 }
 
+/* Tables that a process makes when it needs them first, and never changes. */
+static void make_tables(void)
+{
+    struct host nowhere = {.n = 0};
+    struct bh_sched_config *config = NULL;
+    struct bh_err err = {""};
+    char path[128];
+
+    (void)bh_oas_root(bh_sim_type_find("", "v1", "pods"));
+    memcpy(nowhere.dir, world.prepared, sizeof(world.prepared));
+    hosts_configure(&nowhere, 0);
+    snprintf(path, sizeof(path), "%s/" CONFIG, nowhere.dir);
+    if (bh_sched_config_load(path, &config, &err) < 0)
+        fail("%s", err.msg);
+    bh_sched_config_free(config);
+}
+
 /* An API server with what a fresh cluster has, before there is a seed: each begins with a copy. */
 void hosts_prepare(void)
 {
+    make_tables();
     add(P_SERVER, NULL, 0);
     world.history_events = 1;
     process_start(&processes[0], 0);

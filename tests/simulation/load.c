@@ -416,18 +416,38 @@ void load_build(void)
                i, i);
 }
 
-/* A condition is not looked at here: the checker does. */
-const char *load_undecided(void)
+static bool is_undecided(const struct bh_sim_obj *pod)
+{
+    return !*pod->node_name && !pod->deleting && !strstr(pod->json, "\"PodScheduled\"");
+}
+
+static bool is_leaving(const struct bh_sim_obj *pod)
+{
+    return pod->deleting;
+}
+
+static const char *some_pod(bool (*is)(const struct bh_sim_obj *pod), const char *what)
 {
     static char text[200];
     struct bh_sim_objs l = bh_sim_listed(server, bh_sim_type_find("", "v1", "pods"), NULL);
     const char *found = NULL;
 
     for (size_t i = 0; i < l.n && !found; i++)
-        if (!*l.v[i]->node_name && !l.v[i]->deleting && !strstr(l.v[i]->json, "\"PodScheduled\"")) {
-            snprintf(text, sizeof(text), "pod %s has no node, and says nothing", l.v[i]->name);
+        if (is(l.v[i])) {
+            snprintf(text, sizeof(text), "pod %s %s", l.v[i]->name, what);
             found = text;
         }
     bh_sim_objs_fini(&l);
     return found;
+}
+
+/* A condition is not looked at here: the checker does. */
+const char *load_undecided(void)
+{
+    return some_pod(is_undecided, "has no node, and says nothing");
+}
+
+const char *load_leaving(void)
+{
+    return some_pod(is_leaving, "is still being deleted");
 }

@@ -29,7 +29,7 @@
 #define WATCH_NS     (12 * SECOND)
 #define END_NS       (15 * SECOND)
 #define MAX_JOBS     16
-#define HEAP_BYTES   (8 << 20) /* more than most seeds take */
+#define HEAP_BYTES   (4 << 20) /* more than most seeds take */
 #define ALL_FAULTS   16384     /* one bit more than the last */
 
 static const char *const reached_names[] = {
@@ -65,10 +65,22 @@ static void on_publication_step(int step_)
     world.running->in_publication = false;
 }
 
+/* NULL: nothing is to come any more. */
+static const char *unsettled(void)
+{
+    const char *undecided = load_undecided();
+
+    return undecided                                          ? undecided
+           : !world.leader || !world.leader->leads            ? "nobody leads"
+           : world.now_ns - world.binder_wrote_ns <= QUIET_NS ? "binders write and write"
+           : world.now_ns <= world.doubt_until_ns             ? "something is still waited for"
+           : !api_watches_stand()                             ? "a watch is not open"
+                                                              : load_leaving();
+}
+
 static bool settled(void)
 {
-    return world.now_ns > world.doubt_until_ns && world.now_ns - world.binder_wrote_ns > QUIET_NS &&
-           api_watches_stand() && !load_undecided();
+    return !unsettled();
 }
 
 static bool all_ended(void)
@@ -144,9 +156,10 @@ static void run_seed(const struct options *o, struct result *r)
         run_until(world.now_ns + SETTLE_MIN, NULL);
         stop_leader();
         run_until(world.now_ns + SETTLE_MAX, settled);
-        if (!settled())
+        const char *why = unsettled();
+        if (why)
             fail("not settled %d s after peace: %s", (int)((SETTLE_MIN + SETTLE_MAX) / SECOND),
-                 load_undecided() ? load_undecided() : "binders write and write");
+                 why);
         r->quiet_ns = world.now_ns;
         run_until(world.now_ns + WATCH_NS, NULL);
         end_all();
@@ -502,7 +515,7 @@ static int parse(struct options *o, int argc, char **argv, struct bh_opt_list *r
          "faults left out: 1 kill, 2 stop, 4 network, 8 server, 16 bus, 32 host cut off, 64 "
          "clock, 128 term, 256 binders, 512 no room, 1024 reload, 2048 restart of the server, 4096 "
          "lease taken, 8192 behind a binding"},
-        {"seconds", 0, BH_OPT_INT, &o->seconds, "N", "of unrest (0: drawn, 6 to 22)"},
+        {"seconds", 0, BH_OPT_INT, &o->seconds, "N", "of unrest (0: drawn, 3 to 22)"},
         {"pods", 0, BH_OPT_INT, &o->pods, "N", "at most so many at a time (-1: drawn, 6 to 26)"},
         {"first-fault", 0, BH_OPT_INT, &o->first_fault, "N", "those before are left out (0)"},
         {"last-fault", 0, BH_OPT_INT, &o->last_fault, "N", "those behind are left out (all)"},

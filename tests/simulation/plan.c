@@ -327,7 +327,8 @@ void plan_draw(void)
 
 void plan_run(void)
 {
-    const uint64_t seconds = draw_between(DRAW_PLAN, 6, 22);
+    /* Most find what they find within a few seconds; leases and binders that are awaited need more. */
+    const uint64_t drawn = draw_between(DRAW_PLAN, 6, 22), seconds = drawn > 16 ? drawn : drawn / 2;
 
     plan.end_ns = world.now_ns + (plan_seconds ? plan_seconds : seconds) * SECOND;
     at(world.now_ns + draw(DRAW_PLAN, 4 * SECOND), on_fault, NULL);

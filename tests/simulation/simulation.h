@@ -243,6 +243,8 @@ void load_rivals(void);     /* some pods that go first */
 void load_take_lease(void); /* by somebody who has nothing to do with us */
 /* A text for what is not decided yet; NULL = everything is. */
 const char *load_undecided(void);
+/* A text for a pod that is being deleted: its room is still to come. NULL = there is none. */
+const char *load_leaving(void);
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
 void plan_draw(void);

@@ -377,6 +377,7 @@ static void see_lease(const char *msg)
                 reach(leader_unaware_of_next);
         h->leads = true;
         world.leader = h;
+        world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + CAUGHT_UP_NS);
     } else if (strcmp(msg, "The lease was taken away") == 0 ||
                strcmp(msg, "Released the lease") == 0) {
         h->leads = false;
