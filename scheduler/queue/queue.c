@@ -572,6 +572,7 @@ void bh_queue_done(struct bh_queue *q, struct bh_pod_state *s)
 
     if (!e || waits(s->place))
         return;
+    bh_engine_unnominate(q->engine, bh_pod_uid(s)); /* of one that was never assumed here */
     drop_entry(q, e);
 }
 

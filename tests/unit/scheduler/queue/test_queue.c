@@ -427,6 +427,21 @@ static void test_what_was_told_stays_with_the_entry(void)
     teardown(&f);
 }
 
+/* Popped when it was on its node already: the snapshot was ahead of the feed. */
+static void test_what_is_done_is_nominated_nowhere(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    const struct bh_queued_pod *p = bh_queue_pop(f.q, T0);
+    bh_engine_nominate(f.e, &p->pending, bh_sym_internc(bh_engine_symtab(f.e), "n1"));
+    CU_ASSERT(bh_engine_nominated_node(f.e, uid(&f, "a")) != BH_SYM_NONE);
+    bh_queue_done(f.q, bh_queue_pod(f.q, uid(&f, "a")));
+    CU_ASSERT(bh_engine_nominated_node(f.e, uid(&f, "a")) == BH_SYM_NONE);
+    teardown(&f);
+}
+
 /* ---- looking from outside -------------------------------------------------------------------- */
 
 static void test_the_view_tells_place_backoff_and_rejectors(void)
@@ -901,6 +916,7 @@ BH_TESTS(
     {"a pod whose bind is under way only gets its new object",
      test_a_pod_whose_bind_is_under_way_only_gets_its_new_object},
     {"what was told stays with the entry", test_what_was_told_stays_with_the_entry},
+    {"what is done is nominated nowhere", test_what_is_done_is_nominated_nowhere},
     {"the view tells place, backoff and rejectors",
      test_the_view_tells_place_backoff_and_rejectors},
     {"a walk sees every pod once", test_a_walk_sees_every_pod_once},
