@@ -610,6 +610,18 @@ static void on_silence_over(void *arg)
         push(x, PIECE_CUT);
 }
 
+/* For how long the network holds a binding at least. */
+static uint64_t binding_leaves(const struct bh_api_req *r)
+{
+    static const char before[] = "\"target\":{\"kind\":\"Node\",\"name\":\"";
+    const char *at_ = memmem(r->call.body, r->call.body_n, before, strlen(before));
+    char node[16] = "";
+
+    if (at_)
+        (void)sscanf(at_ + strlen(before), "%15[a-z0-9]", node);
+    return plan_binding(r->x->of->host, node);
+}
+
 static void leave(struct bh_api_req *r)
 {
     struct exchange *x = bh_calloc(1, sizeof(*x));
@@ -643,7 +655,7 @@ static void leave(struct bh_api_req *r)
     r->sent = true;
     LIST_INSERT_HEAD(&exchanges, x, link);
     x->listed = true;
-    const uint64_t held = x->binds && !world.peace ? plan_binding(x->of->host) : 0;
+    const uint64_t held = x->binds && !world.peace ? binding_leaves(r) : 0;
     p = bh_malloc(sizeof(*p));
     *p = (struct parcel){x, make_call(r), bh_strdup(r->call.path),
                          r->call.body_n ? bh_memdup(r->call.body, r->call.body_n) : NULL,

@@ -14,6 +14,7 @@
 #define MAX_NODES   12
 #define NAMES       400
 #define LOCAL_DISKS 3
+#define NODE_MILLI  4000u
 #define GROUPS      3
 
 int plan_pods = -1;
@@ -357,8 +358,57 @@ void load_step(void)
         add_pod(some_shape());
 }
 
+/* ---- rivals ---------------------------------------------------------------------------------- */
+
+static char contested[16]; /* a node */
+
+void load_rivals_about(const char *node)
+{
+    snprintf(contested, sizeof(contested), "%s", node);
+}
+
+/* 1/1000 of a cpu that nobody has of the node, as far as the API server knows. */
+static unsigned free_milli(const char *node)
+{
+    static const char before[] = "\"cpu\":\"";
+    unsigned used = 0;
+    struct bh_sim_objs l;
+
+    bh_sim_pods_on_node(server, node, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        const char *cpu = strstr(l.v[i]->json, before);
+        char *end = NULL;
+        const unsigned n = cpu ? (unsigned)strtoul(cpu + strlen(before), &end, 10) : 0;
+        used += cpu && *end != 'm' ? 1000 * n : n;
+    }
+    bh_sim_objs_fini(&l);
+    return used < NODE_MILLI ? NODE_MILLI - used : 0;
+}
+
+/* It fits beside who is bound there, and not beside who is about to be. */
+static void add_rival_on(const char *node)
+{
+    const unsigned milli = free_milli(node);
+    char name[12];
+
+    if (!milli)
+        return;
+    snprintf(name, sizeof(name), "p%u", ++load.serial);
+    int rc = create("", "v1", "pods", "default",
+                    "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'}"
+                    ",'spec':{'containers':[{'name':'c','image':'pause','resources':{'requests':{"
+                    "'cpu':'%um'}}}],'priorityClassName':'high','nodeSelector':{"
+                    "'kubernetes.io/hostname':'%s'},'tolerations':[{'operator':'Exists'}]}}",
+                    name, milli, node);
+    if (rc == 0)
+        keep(load.pod, &load.n_pods, name);
+}
+
 void load_rivals(void)
 {
+    if (*contested)
+        add_rival_on(contested);
+    *contested = '\0';
     for (uint64_t n = 1 + draw(DRAW_BINDING, 4); n; n--)
         add_pod(HIGH);
 }

@@ -65,17 +65,18 @@ static void on_publication_step(int step_)
     world.running->in_publication = false;
 }
 
-/* NULL: nothing is to come any more. */
+/* NULL: nothing is to come any more. What is dear to find out comes last. */
 static const char *unsettled(void)
 {
-    const char *undecided = load_undecided();
+    const char *what = world.now_ns - world.binder_wrote_ns <= QUIET_NS ? "binders write and write"
+                       : world.now_ns <= world.doubt_until_ns  ? "something is still waited for"
+                       : !world.leader || !world.leader->leads ? "nobody leads"
+                       : !api_watches_stand()                  ? "a watch is not open"
+                                                               : load_undecided();
 
-    return undecided                                          ? undecided
-           : !world.leader || !world.leader->leads            ? "nobody leads"
-           : world.now_ns - world.binder_wrote_ns <= QUIET_NS ? "binders write and write"
-           : world.now_ns <= world.doubt_until_ns             ? "something is still waited for"
-           : !api_watches_stand()                             ? "a watch is not open"
-                                                              : load_leaving();
+    if (!what && (what = load_leaving())) /* and then somebody takes its room */
+        world.doubt_until_ns = world.now_ns + QUIET_NS;
+    return what;
 }
 
 static bool settled(void)
@@ -159,7 +160,7 @@ static void run_seed(const struct options *o, struct result *r)
         const char *why = unsettled();
         if (why)
             fail("not settled %d s after peace: %s", (int)((SETTLE_MIN + SETTLE_MAX) / SECOND),
-                 why);
+                 load_undecided() ? load_undecided() : why);
         r->quiet_ns = world.now_ns;
         run_until(world.now_ns + WATCH_NS, NULL);
         end_all();

@@ -291,11 +291,12 @@ static void on_binding_out(void *arg)
         process_kill(find_process(P_BINDER, h, (int)i));
 }
 
-uint64_t plan_binding(struct host *h)
+uint64_t plan_binding(struct host *h, const char *node)
 {
     if (!plan.strike)
         return 0;
     plan.strike = false;
+    load_rivals_about(node);
     at(world.now_ns + draw(DRAW_BINDING, 10 * MS), on_binding_out, h);
     return draw_between(DRAW_BINDING, 200 * MS, LATENCY_MAX);
 }

@@ -239,8 +239,9 @@ struct process *find_process(enum kind kind, struct host *h, int index);
 /* ---- load.c ---------------------------------------------------------------------------------- */
 void load_build(void);
 void load_step(void);
-void load_rivals(void);     /* some pods that go first */
-void load_take_lease(void); /* by somebody who has nothing to do with us */
+void load_rivals_about(const char *node); /* the first of the next rivals wants its room */
+void load_rivals(void);                   /* some pods that go first */
+void load_take_lease(void);               /* by somebody who has nothing to do with us */
 /* A text for what is not decided yet; NULL = everything is. */
 const char *load_undecided(void);
 /* A text for a pod that is being deleted: its room is still to come. NULL = there is none. */
@@ -253,8 +254,8 @@ void plan_peace(void);
 bool plan_binds(void); /* are there strikes behind bindings, and what goes with them? */
 /* A leader's scheduler is stopped: the next one has to decide. */
 void plan_stop_leader(void);
-/* A binding leaves: 0, or for how long the network holds it at least. */
-uint64_t plan_binding(struct host *h);
+/* A binding to the node leaves: 0, or for how long the network holds it at least. */
+uint64_t plan_binding(struct host *h, const char *node);
 uint64_t plan_faults(void);            /* how many there were */
 extern unsigned plan_skip;             /* bits of faults that are left out */
 extern uint64_t plan_first, plan_last; /* of the others only those, by number */
