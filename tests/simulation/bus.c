@@ -27,6 +27,7 @@ TAILQ_HEAD(frames, frame);
 struct line {                       /* one connection */
     struct bh_bus *dealer, *router; /* NULL: closed */
     bool up;
+    bool doomed;      /* breaks with what comes to the dealer next, which is lost */
     uint64_t last[2]; /* arrival of the newest: at the router, at the dealer */
     unsigned on_the_way;
     uint64_t end_ns; /* what arrives later does not; 0 = it is not broken */
@@ -239,6 +240,15 @@ void bus_cut_one(const struct process *p)
         }
 }
 
+void bus_lose_next(const struct process *p)
+{
+    struct sim_bus *b;
+
+    LIST_FOREACH(b, &buses, link)
+        if (b->line && b->of == p)
+            b->line->doomed = true;
+}
+
 /* ---- bus.h ----------------------------------------------------------------------------------- */
 
 int bh_bus_open_among(enum bh_bus_role role, const char *endpoint, const char *identity,
@@ -373,6 +383,8 @@ enum bh_bus_outcome bh_bus_send(struct bh_bus *bus, const struct bh_peer *peer,
         if (!peer)
             f->from = b->name;
         carry(l, !peer, f);
+        if (peer && l->doomed)
+            cut(l, false);
     } else {
         f->from = b->name;
         TAILQ_INSERT_TAIL(&b->out, f, link);

@@ -284,7 +284,7 @@ static void on_binding_out(void *arg)
     if (how == 3)
         kill_for_a_moment(find_process(P_WATCHER, h, 0));
     else if (how == 4)
-        bus_cut_one(scheduler);
+        bus_lose_next(scheduler);
     else
         kill_for_a_moment(scheduler);
     for (unsigned i = 0; how == 0 && i < world.n_binders; i++)

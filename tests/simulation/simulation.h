@@ -205,7 +205,8 @@ void process_hup(struct process *p);               /* as SIGHUP */
 
 /* ---- bus.c, api.c: when a process ends ------------------------------------------------------- */
 void bus_process_gone(struct process *p);
-void bus_cut_one(const struct process *p); /* one connection of its own, or of all: drawn */
+void bus_cut_one(const struct process *p);   /* one connection of its own, or of all: drawn */
+void bus_lose_next(const struct process *p); /* told to it, and the connection with that */
 void api_process_gone(struct process *p);
 void api_host_cut(struct host *h);
 bool api_watches_stand(void); /* as many on each host as there ever were */
