@@ -51,14 +51,18 @@ static void add(struct bh_nm *m, const char *node, const char *type, const char 
     bh_buf_addf(b, " %s/%s=%.17g", type, op, v);
 }
 
+/* *ret stays as it is when v is none. */
 static bool number(const struct bh_json *v, double *ret)
 {
     char *end;
 
     if (!v || (v->type != BH_JSON_NUMBER && v->type != BH_JSON_STRING) || !v->s.n)
         return false;
-    *ret = strtod(v->s.p, &end);
-    return *end == '\0';
+    double d = strtod(v->s.p, &end);
+    if (end != v->s.p + v->s.n) /* a text may hold NUL */
+        return false;
+    *ret = d;
+    return true;
 }
 
 /* ---- load watcher ---------------------------------------------------------------------------- */
