@@ -26,7 +26,7 @@ $(BUILD)/tests/integration/%: tests/integration/%.c $(foreach l,$(COMMON),$(call
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 FUZZ_REPLAY := $(foreach f,$(FUZZ_NAME),$(BUILD)/tests/fuzz/$(f))
-FUZZ_LIBS := $(foreach l,simulator watcher scheduler binder front $(COMMON),$(call libname,$(l)))
+FUZZ_LIBS := $(foreach l,simulator watcher scheduler binder front nodemetrics $(COMMON),$(call libname,$(l)))
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(FUZZ_LIBS) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $(dir $@)
