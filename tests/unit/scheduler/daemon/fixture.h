@@ -70,8 +70,9 @@ struct fixture {
     uint64_t quiet_term, binder_progress;
     struct binder b[2];
     struct bh_arena a, msg;
-    uint64_t lost; /* pods that the test loses on purpose */
-    bool no_beat;  /* the watcher is stopped */
+    uint64_t lost;                     /* pods that the test loses on purpose */
+    bool no_beat;                      /* the watcher is stopped */
+    struct bh_recorder_options record; /* of the scheduler started next */
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -82,7 +83,8 @@ static inline void scheduler_start(struct fixture *f)
                                               .metrics_address = "0",
                                               .config = f->config,
                                               .tie_break = BH_TIE_FIRST,
-                                              .verify = true};
+                                              .verify = true,
+                                              .record = f->record};
     struct bh_err err = {0};
 
     CU_ASSERT_FATAL(bh_sched_daemon_init(&f->d, &o, &f->loop, &err) == 0);
@@ -323,14 +325,13 @@ static inline void watcher_listen(struct fixture *f)
     }
 }
 
-/* The scheduler with this configuration, profiles and what else; a node. */
-static inline void setup_with(struct fixture *f, const char *yaml)
+/* The scheduler anew, with this configuration: profiles and what else. */
+static inline void restart_with(struct fixture *f, const char *yaml)
 {
     struct bh_err err = {0};
     char path[160];
     FILE *file;
 
-    setup(f);
     scheduler_stop(f);
     snprintf(path, sizeof(path), "%s/config.yaml", f->dir);
     file = fopen(path, "w");
@@ -343,6 +344,13 @@ static inline void setup_with(struct fixture *f, const char *yaml)
     CU_ASSERT_FATAL(bh_sched_config_load(path, &f->config, &err) == 0);
     f->config->pod_max_backoff_ns = 0;
     scheduler_start(f);
+}
+
+/* ... and a node. */
+static inline void setup_with(struct fixture *f, const char *yaml)
+{
+    setup(f);
+    restart_with(f, yaml);
     snap_node(f, "n1", "4");
 }
 
