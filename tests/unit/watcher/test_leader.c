@@ -14,6 +14,7 @@
 #include "tests/unit/common/api/raw_server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,6 +51,8 @@ struct env {
     const char *rubbish; /* the body of a 200 to the next get */
     void (*refused)(struct env *e); /* called while a PUT is refused by say or say_writes */
     bool too_late;                  /* no get is due before the end of the lease was told */
+    int say_events;                 /* this code to events; 0 = as it should be */
+    void (*writing)(struct env *e); /* called once, when a write has come */
 
     /* what the elector says and is told */
     bool advancing, is_quiet;
@@ -127,13 +130,18 @@ static void handle(struct raw_server *s, const struct raw_request *r)
                                "/api/v1/namespaces/kube-system/events?fieldManager=kube-scheduler");
         snprintf(e->last_event, sizeof(e->last_event), "%.*s", (int)r->body_n, r->body);
         e->events++;
-        raw_json(r->conn, 201, "{}");
+        raw_json(r->conn, e->say_events ? e->say_events : 201, "{}");
         return;
     }
     CU_ASSERT(strncmp(r->target, path, sizeof(path) - 1) == 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(r->target, "?timeout=5s"));
     e->gets += get;
     CU_ASSERT(!get || !e->too_late || e->until == 0);
+    void (*writing)(struct env *) = e->writing;
+    if (writing && !get) {
+        e->writing = NULL;
+        writing(e);
+    }
     if (e->say || (e->say_writes && !get)) {
         *(bh_streq(r->method, "PUT") ? &e->puts : &e->posts) += !get;
         if (e->refused && bh_streq(r->method, "PUT"))
@@ -632,7 +640,119 @@ static void test_after_the_deadline_it_is_quiet_by_itself(void)
     teardown(&e);
 }
 
+/* The clock stands between two turns of the loop: what the machine takes for them does not count. */
+static void turns(struct env *e, unsigned n, unsigned until_puts)
+{
+    while (n-- && e->puts < until_puts) {
+        at_ns += 10 * MS;
+        uv_run(&e->loop, UV_RUN_ONCE);
+    }
+}
+
+/* A pause that is shorter than the deadline costs nothing. */
+static void test_who_pauses_keeps_it(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    at_ns = test_clock();
+    turns(&e, 100, e.puts + 1);
+    e.advancing = false;
+    unsigned puts = e.puts;
+    at_ns += 6 * S;
+    turns(&e, 50, UINT_MAX);
+    CU_ASSERT(e.puts <= puts + 1 && leads(&e)); /* one may have been out */
+    e.advancing = true;
+    uint64_t until = e.until;
+    turns(&e, 200, e.puts + 2);
+    CU_ASSERT(leads(&e) && e.until > until && e.term == 1 && e.gets == 1);
+    teardown(&e);
+}
+
+static void test_an_event_that_is_refused_does_no_harm(void)
+{
+    struct env e;
+    setup(&e);
+    e.say_events = 403;
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    expect_event(&e, "me became leader");
+    run_puts(&e, 3);
+    CU_ASSERT(leads(&e) && e.term == 1 && e.events == 1);
+    teardown(&e);
+}
+
+static void test_a_name_of_its_own(void)
+{
+    struct env e;
+    char host[96] = "";
+    setup(&e);
+    (void)gethostname(host, sizeof(host) - 1);
+    CU_ASSERT_EQUAL_FATAL(open_leader(&e, NULL, &e.leader), 0);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT(strncmp(e.holder, host, strlen(host)) == 0);
+    CU_ASSERT_EQUAL(strlen(e.holder),
+                    strlen(host) + strlen("_00000000-0000-0000-0000-000000000000"));
+    teardown(&e);
+}
+
 /* ---- stopping -------------------------------------------------------------------------------- */
+
+static void stop_now(struct env *e)
+{
+    at_ns = test_clock(); /* nothing runs out */
+    bh_leader_stop(e->leader, on_stopped, e);
+    bh_leader_stop(e->leader, on_stopped, e); /* told twice */
+}
+
+/* The answer comes when nobody wants it any more: others must not wait for its end. */
+static void test_a_lease_that_comes_during_the_stop_is_given_back(void)
+{
+    struct env e;
+    setup(&e);
+    e.writing = stop_now;
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, has_stopped, &e));
+    CU_ASSERT(e.posts == 1 && e.puts == 1 && e.told == 0 && e.stops == 1);
+    CU_ASSERT_STRING_EQUAL(e.holder, "");
+    CU_ASSERT_EQUAL(e.duration, 1);
+    teardown(&e);
+}
+
+static void test_a_release_that_is_refused_does_not_hold_up_the_stop(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.say_writes = 403;
+    stop_now(&e);
+    CU_ASSERT(run_until(&e.loop, has_stopped, &e));
+    CU_ASSERT_STRING_EQUAL(e.holder, "me"); /* it runs out */
+    CU_ASSERT_EQUAL(e.stops, 1);
+    teardown(&e);
+}
+
+/* Somebody took it after we lost it: there is nothing to release. */
+static void thief_comes(struct env *e)
+{
+    other_holds(e, "thief", 15);
+    stop_now(e);
+}
+
+static void test_what_somebody_else_holds_is_not_released(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.writing = thief_comes;
+    CU_ASSERT(run_until(&e.loop, has_stopped, &e));
+    CU_ASSERT_STRING_EQUAL(e.holder, "thief");
+    CU_ASSERT_EQUAL(e.duration, 15);
+    teardown(&e);
+}
 
 static void test_a_stop_releases(void)
 {
@@ -640,7 +760,7 @@ static void test_a_stop_releases(void)
     setup(&e);
     start(&e);
     CU_ASSERT(run_until(&e.loop, leads, &e));
-    bh_leader_stop(e.leader, on_stopped, &e);
+    stop_now(&e);
     CU_ASSERT(told_no(&e)); /* at once */
     CU_ASSERT(run_until(&e.loop, has_stopped, &e));
     CU_ASSERT(e.holder[0] == 0 && e.duration == 1 && e.transitions == 0 && e.stops == 1);
@@ -812,7 +932,14 @@ BH_TESTS(
      test_who_cannot_schedule_does_not_take_the_lease},
     {"who stops advancing gives it up when it is quiet", test_who_stops_advancing_gives_it_up},
     {"after the deadline it is quiet by itself", test_after_the_deadline_it_is_quiet_by_itself},
-    {"a stop releases", test_a_stop_releases},
+    {"who pauses keeps it", test_who_pauses_keeps_it},
+    {"an event that is refused does no harm", test_an_event_that_is_refused_does_no_harm},
+    {"a name of its own", test_a_name_of_its_own}, {"a stop releases", test_a_stop_releases},
+    {"a lease that comes during the stop is given back",
+     test_a_lease_that_comes_during_the_stop_is_given_back},
+    {"a release that is refused does not hold up the stop",
+     test_a_release_that_is_refused_does_not_hold_up_the_stop},
+    {"what somebody else holds is not released", test_what_somebody_else_holds_is_not_released},
     {"a stop leaves what is not quiet", test_a_stop_leaves_what_is_not_quiet},
     {"a stop of a stand-by host", test_a_stop_of_a_stand_by_host},
     {"freeing at any moment", test_freeing_at_any_moment},
