@@ -310,6 +310,101 @@ static void test_the_configuration_is_told_without_keys(void)
     teardown(&f);
 }
 
+/* ---- groups ------------------------------------------------------------------------------------ */
+
+static void feed_group(struct fixture *f, enum bh_kind kind, const ProtobufCMessageDescriptor *d,
+                       const char *spec)
+{
+    static char ns[] = "ns", name[] = "g";
+    Berth__ObjectChange c = BERTH__OBJECT_CHANGE__INIT;
+    struct bh_buf bytes = {0};
+
+    bh_pb_pack(&bytes, decode(f, d,
+                              bh_arena_printf(&f->a,
+                                              "{\"metadata\":{\"name\":\"g\",\"namespace\":"
+                                              "\"ns\",\"uid\":\"u-g\"},\"spec\":{%s}}",
+                                              spec)));
+    c.has_op = c.has_kind = c.has_log_pos = c.has_object = true;
+    c.op = BERTH__CHANGE_OP__CHANGE_ADDED;
+    c.kind = kind;
+    c.namespace_ = ns;
+    c.name = name;
+    c.log_pos = bh_snap_head(f->snap);
+    c.object = (ProtobufCBinaryData){bytes.n, (uint8_t *)bytes.p};
+    feed_batch(f, &c, false);
+    bh_buf_fini(&bytes);
+}
+
+static void expect_group(struct fixture *f, struct asker *k, bool found, uint32_t min_count)
+{
+    const Berth__QueuePod *p = ask_pod(f, k, "u-m");
+
+    CU_ASSERT_FATAL(p != NULL && p->group != NULL);
+    CU_ASSERT_STRING_EQUAL(p->group->name, "g");
+    CU_ASSERT_EQUAL(p->group->found, found);
+    CU_ASSERT_EQUAL(p->group->min_count, min_count);
+    CU_ASSERT(p->group->members == 1 && p->group->scheduled == 0);
+}
+
+static void test_a_member_of_a_gang_tells_its_group(void)
+{
+    static const struct bh_opt_usage usage = {.program = "prog"};
+    char *argv[] = {(char[]){"prog"},
+                    (char[]){"--feature-gates=GenericWorkload=true,GangScheduling=true"}, NULL};
+    struct bh_kube_flags flags;
+    struct bh_err err = {0};
+    struct fixture f;
+    struct asker k;
+    Berth__ControlRequest q = BERTH__CONTROL_REQUEST__INIT;
+
+    setup(&f);
+    scheduler_stop(&f);
+    CU_ASSERT_EQUAL_FATAL(bh_kube_flags_parse(&flags, NULL, &usage, 2, argv, &err), 0);
+    bh_sched_config_apply_flags(f.config, &flags);
+    scheduler_start(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    asker_open(&f, &k);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
+             pod(&f, "m", "1", "\"schedulingGroup\":{\"podGroupName\":\"g\"},", ""));
+    settle(&f);
+    expect_group(&f, &k, false, 0);
+    feed_group(&f, BH_KIND_PODGROUP, &k8s__pod_group__descriptor,
+               "\"schedulingPolicy\":{\"gang\":{\"minCount\":3}}");
+    settle(&f);
+    expect_group(&f, &k, true, 3);
+    q.what = BERTH__CONTROL_WHAT__CONTROL_CONFIG;
+    const char *gates = ask(&f, &k, &q)->config->feature_gates;
+    CU_ASSERT_PTR_NOT_NULL(strstr(gates, "GenericWorkload=true"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(gates, ",")); /* those that differ, and no others */
+    CU_ASSERT_PTR_NULL(strstr(gates, "SchedulerQueueingHints"));
+    asker_close(&k);
+    teardown(&f);
+    bh_kube_flags_free(&flags);
+}
+
+static void test_a_member_by_label_tells_its_group(void)
+{
+    struct fixture f;
+    struct asker k;
+
+    setup_with(&f,
+               "profiles:\n- plugins: {multiPoint: {enabled: [{name: Coscheduling}]},\n"
+               "    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: \"*\"}]}}\n");
+    go(&f);
+    asker_open(&f, &k);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
+             pod(&f, "m", "1", "", ",\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}"));
+    settle(&f);
+    expect_group(&f, &k, false, 0);
+    feed_group(&f, BH_KIND_COSCHEDULING_PODGROUP, &k8s__coscheduling_pod_group__descriptor,
+               "\"minMember\":2");
+    settle(&f);
+    expect_group(&f, &k, true, 2);
+    asker_close(&k);
+    teardown(&f);
+}
+
 static void write_config(const char *path, const char *more)
 {
     char text[200];
@@ -495,6 +590,8 @@ BH_TESTS("scheduler/control",
          {"status tells what it waits for", test_status_tells_what_it_waits_for},
          {"a pod is followed through its places", test_a_pod_is_followed_through_its_places},
          {"a pod at Permit tells for whom it waits", test_a_pod_at_permit_tells_for_whom_it_waits},
+         {"a member of a gang tells its group", test_a_member_of_a_gang_tells_its_group},
+         {"a member by label tells its group", test_a_member_by_label_tells_its_group},
          {"the queue comes in pages", test_the_queue_comes_in_pages},
          {"the configuration is told without keys", test_the_configuration_is_told_without_keys},
          {"the file is read again", test_the_file_is_read_again},

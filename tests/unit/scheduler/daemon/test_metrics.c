@@ -157,6 +157,33 @@ static void test_quiet_cycles_count_once(void)
     teardown(&f);
 }
 
+/* ---- what is kept of decisions ----------------------------------------------------------------- */
+
+static void test_what_is_recorded_is_counted(void)
+{
+    char path[160];
+    struct fixture f;
+
+    setup(&f);
+    CU_ASSERT_EQUAL(value(&f, "berth_decisions_recorded_total"), -1); /* nothing is kept */
+    scheduler_stop(&f);
+    snprintf(path, sizeof(path), "%s/decisions.db", f.dir);
+    f.record = (struct bh_recorder_options){.mode = BH_RECORD_FULL, .path = path};
+    scheduler_start(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "fits", "1");
+    bind_one(&f);
+    add_pod(&f, "large", "64");
+    SPIN(&f, value(&f, "berth_decisions_attempts") == 2); /* they are in the file */
+    VALUE("berth_decisions_recorded_total", 2);
+    VALUE("berth_decisions_full_total", 2);
+    VALUE("berth_decisions_dropped_total", 0);
+    CU_ASSERT(value(&f, "berth_decisions_bytes") > 0);
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/daemon/metrics", {"series that exist from the start", test_from_the_start},
          {"a scheduled and a rejected pod", test_scheduled_and_rejected},
+         {"what is recorded is counted", test_what_is_recorded_is_counted},
          {"quiet cycles count once", test_quiet_cycles_count_once})
