@@ -47,7 +47,7 @@ LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench nodemetr
 SUBDIRS_scheduler := engine engine/fast queue daemon decisions framework native wasm config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
 SUBDIRS_bench     := perf scale
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
-PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth berth-metrics
+PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth berth-metrics berth-plugin-host
 MAIN_berth-watcher   := watcher/main.c
 MAIN_berth-scheduler := scheduler/main.c
 MAIN_berth-binder    := binder/main.c
@@ -56,6 +56,7 @@ MAIN_berth-simulator := simulator/main.c
 MAIN_berth-bench     := bench/main.c
 MAIN_berth           := cli/main.c
 MAIN_berth-metrics   := nodemetrics/main.c
+MAIN_berth-plugin-host := pluginhost/main.c
 LIBS_watcher   := watcher $(COMMON)
 LIBS_scheduler := scheduler $(COMMON)
 LIBS_binder    := binder $(COMMON)
@@ -64,6 +65,7 @@ LIBS_simulator := simulator $(LIBS_scheduler)
 LIBS_cli       := cli $(LIBS_simulator)
 LIBS_bench     := bench $(LIBS_cli)
 LIBS_nodemetrics := nodemetrics $(COMMON)
+LIBS_pluginhost := $(LIBS_scheduler)
 
 # ---- flags ---------------------------------------------------------------------------------------
 PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls sqlite3 \
@@ -218,7 +220,7 @@ $(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(BUILD)/obj/$(1:.c=.o) $(BUIL
 endef
 $(foreach t,$(UNIT_SRC),$(eval $(call UNIT_RULE,$(t))))
 
-unit-tests: $(UNIT_BIN) $(PLUGINS) $(GUESTS) $(BUILD)/tests/plugins/strange.so $(BUILD)/tests/plugins/crashes.so ## build the unit tests
+unit-tests: $(UNIT_BIN) $(PLUGINS) $(GUESTS) $(BUILD)/tests/plugins/strange.so $(BUILD)/tests/plugins/crashes.so $(BUILD)/tests/plugins/apart.so ## build the unit tests
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tests -name '*.d' 2>/dev/null)
 include tools/targets.mk

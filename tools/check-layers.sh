@@ -30,6 +30,7 @@ watcher: common proto
 binder: common proto
 front: common proto
 nodemetrics: common
+pluginhost: common scheduler/native
 scheduler/cache: common proto
 scheduler/config: common
 scheduler/extender: common proto scheduler/config

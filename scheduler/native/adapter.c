@@ -49,7 +49,7 @@ bool bh_native_is_text(struct berth_str s)
 static const struct berth_plugin *enter(struct bh_native *in, struct bh_call *c,
                                         enum bh_native_hook hook, uint32_t may)
 {
-    if (bh_native_mark) {
+    if (bh_native_mark && !in->of->process) {
         bh_native_mark->plugin = in->of->index;
         bh_native_mark->calls++;
         bh_native_mark->hook = hook; /* last: from now on an end of the process is the plugin's */

@@ -48,7 +48,7 @@ static struct {
     struct bh_json *inventory;
 } guard;
 
-static const char *hook_name(uint32_t hook)
+const char *bh_native_hook_name(uint32_t hook)
 {
     static const char *const names[BH_HOOKS] = {
         "",         "create",     "PreEnqueue", "hint",  "PreFilter",      "AddPod or RemovePod",
@@ -104,7 +104,7 @@ static bool take_crash(const struct bh_native_mark *m)
         return false;
     snprintf(c.sha256, sizeof c.sha256, "%.64s", m->of[m->plugin].sha256);
     snprintf(c.name, sizeof c.name, "%.63s", m->of[m->plugin].name);
-    snprintf(c.hook, sizeof c.hook, "%s", hook_name(m->hook));
+    snprintf(c.hook, sizeof c.hook, "%s", bh_native_hook_name(m->hook));
     add_crash(&c);
     bh_log_error("The scheduler before this one ended in a plugin's code",
                  bh_kv_s("plugin", c.name), bh_kv_s("at", c.hook));
@@ -178,7 +178,7 @@ static void *watch(void *arg BH_UNUSED)
             continue;
         bh_log_error("A plugin's callback does not return: the scheduler ends, and starts again",
                      bh_kv_s("plugin", bh_native_mark->of[bh_native_mark->plugin].name),
-                     bh_kv_s("at", hook_name(hook)));
+                     bh_kv_s("at", bh_native_hook_name(hook)));
         abort();
     }
     return NULL;
@@ -248,6 +248,34 @@ void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_nati
     }
     write_inventory(f, p, crashes);
     start_watch();
+}
+
+int64_t bh_native_limit_ns(void)
+{
+    return guard.limit_ns ? guard.limit_ns : INT64_C(10000000000);
+}
+
+void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *f, uint32_t hook)
+{
+    struct crash c = {.at_s = bh_wall_ns() / 1000000000};
+    bool aside;
+
+    snprintf(c.sha256, sizeof c.sha256, "%.64s", f->sha256);
+    snprintf(c.name, sizeof c.name, "%.63s", p->d.name);
+    snprintf(c.hook, sizeof c.hook, "%s", bh_native_hook_name(hook));
+    add_crash(&c);
+    if (guard.dir) {
+        BH_CLEANUP(bh_freep) char *crashes = bh_asprintf("%s/plugin.crashes", guard.dir);
+        (void)write_crashes(crashes);
+    }
+    (void)crashes_of(p->d.name, f->sha256, &aside);
+    if (!aside || p->aside)
+        return;
+    p->skips = p->on_crash_skips;
+    p->aside = "it is put aside: it ended its process three times within ten minutes";
+    bh_log_error("A plugin is put aside: it ended its process three times within ten minutes",
+                 bh_kv_s("plugin", p->d.name), bh_kv_s("file", f->file),
+                 bh_kv_s("itsPods", p->skips ? "are scheduled without it" : "get errors"));
 }
 
 void bh_native_each(void (*fn)(void *arg, const char *plugin, const char *aside, bool skips),

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "common/data/yaml.h"
-#include "scheduler/native/native_int.h"
+#include "scheduler/native/process.h"
 
 #define FILES_MAX    256u
 #define KEYS_MAX     64u
@@ -44,7 +44,8 @@ struct module {
     struct bh_native_plugin *plugin[PER_FILE_MAX];
     uint32_t n_plugins;
     bool loaded, told;
-    bool skip; /* onCrash */
+    bool skip;    /* onCrash */
+    bool process; /* mode */
 };
 static struct {
     pthread_mutex_t lock;
@@ -170,9 +171,9 @@ static int check_entry(const char *path, const struct bh_json *e, struct bh_err 
             err, -EINVAL,
             "%s line %u: field sha256: 64 small hexadecimal digits in quotes are needed", path,
             e->line);
-    if (bh_json_get(e, "mode") && (!mode || !bh_streq(mode, "inProcess")))
-        return bh_err_set(err, -EINVAL, "%s line %u: field mode: only inProcess is known", path,
-                          e->line);
+    if (bh_json_get(e, "mode") && (!mode || bh_word_at("inProcess process", mode) < 0))
+        return bh_err_set(err, -EINVAL, "%s line %u: field mode: inProcess or process is needed",
+                          path, e->line);
     if (bh_json_get(e, "onCrash") && (!crash || bh_word_at("fail skip", crash) < 0))
         return bh_err_set(err, -EINVAL, "%s line %u: field onCrash: fail or skip is needed", path,
                           e->line);
@@ -196,6 +197,7 @@ static void add_entry(const char *path, const char *dir, const struct bh_json *e
         module_new(*file == '/' ? file : bh_arena_printf(&all.arena, "%s/%s", dir, file),
                    bh_json_get_text(e, "name"), bh_json_get_str(e, "sha256"));
     m->skip = bh_streq(bh_json_get_text(e, "onCrash"), "skip");
+    m->process = bh_streq(bh_json_get_text(e, "mode"), "process");
     add(m);
 }
 
@@ -277,6 +279,16 @@ static void scan(void)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
+static int check_names(const struct module *m, struct bh_err *err)
+{
+    for (uint32_t i = 0; i < m->n_plugins; i++)
+        if (bh_word_at(m->f.names, m->plugin[i]->d.name) < 0)
+            return bh_err_set(err, -EINVAL,
+                              "%s has a plugin \"%s\", its note names \"%s\" only: they must agree",
+                              m->f.file, m->plugin[i]->d.name, m->f.names);
+    return 0;
+}
+
 static int adopt_all(struct module *m, const struct berth_entry *e, struct bh_err *err)
 {
     if (!e->n || e->n > PER_FILE_MAX || !e->plugins)
@@ -288,13 +300,9 @@ static int adopt_all(struct module *m, const struct berth_entry *e, struct bh_er
             return bh_err_set(err, -EINVAL, "%s: its plugin %u is NULL", m->f.file, i);
         if (bh_native_adopt(e->plugins[i], &np, err) < 0)
             return bh_err_prefix(err, -EINVAL, "%s", m->f.file);
-        if (bh_word_at(m->f.names, np->d.name) < 0)
-            return bh_err_set(err, -EINVAL,
-                              "%s has a plugin \"%s\", its note names \"%s\" only: they must agree",
-                              m->f.file, np->d.name, m->f.names);
         m->plugin[m->n_plugins++] = np;
     }
-    return 0;
+    return check_names(m, err);
 }
 
 /* Runs code of the file. */
@@ -316,6 +324,16 @@ static int load_here(struct module *m, struct bh_err *err)
         return bh_err_set(err, -EINVAL, "%s refuses to work here: its " ENTRY " returned %d",
                           m->f.file, rc);
     return adopt_all(m, &e, err);
+}
+
+/* In a process of its own, which is the child that tries as well. */
+static int load_there(struct module *m, struct bh_err *err)
+{
+    int rc = bh_px_open(&m->f, m->fd, m->plugin, &m->n_plugins, err);
+
+    for (uint32_t i = 0; rc >= 0 && i < m->n_plugins; i++)
+        m->plugin[i]->on_crash_skips = m->skip;
+    return rc < 0 ? rc : check_names(m, err);
 }
 
 /* Waits for the child that tries, and says what became of it. */
@@ -387,7 +405,8 @@ static int load(struct module *m)
             &err, -EPERM,
             "%s has no sha256 in the plugin configuration, which the policy \"pinned\" demands",
             m->f.file);
-    else if (try_in_child(m, &err) == 0 && load_here(m, &err) == 0)
+    else if (m->process ? load_there(m, &err) == 0
+                        : try_in_child(m, &err) == 0 && load_here(m, &err) == 0)
         m->loaded = true;
     for (uint32_t i = 0; m->loaded && i < m->n_plugins; i++)
         bh_native_guarded(&m->f, m->skip, m->plugin[i]);

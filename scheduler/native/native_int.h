@@ -51,6 +51,9 @@ struct bh_native_plugin {
     _Atomic int64_t measured_ns; /* what it published last; 0: it never said */
     _Atomic uint64_t measured_nodes;
     struct bh_native_metrics *metrics;
+    struct bh_px *process; /* that its code runs in (process.h); NULL: in this one */
+    uint32_t in_file;      /* which of the file's plugins it is */
+    bool on_crash_skips;   /* what its entry says */
 };
 /* A descriptor for it, for the life of the process; -EINVAL: what is wrong with it. */
 int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
@@ -149,6 +152,11 @@ struct bh_native_mark {
 extern struct bh_native_mark *bh_native_mark; /* NULL: nothing is written down */
 /* A plugin that was loaded just now. */
 void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_native_plugin *p);
+/* Its own process was ended in this callback (enum bh_native_hook): counted as a crash of ours is. The
+ * third within ten minutes puts it aside, without changing its callbacks: they look. */
+void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *f, uint32_t hook);
+int64_t bh_native_limit_ns(void); /* for a callback */
+const char *bh_native_hook_name(uint32_t hook);
 /* Any thread: what the plugin's user columns say was measured then, of so many nodes. */
 void bh_native_measured(struct bh_native_plugin *p, int64_t at_ns, uint64_t n_nodes);
 /* ---- aside.c ---- From now on no code of the plugin runs. */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/native/process_int.h - what the files of the scheduler's side of process.h share
+ */
+#ifndef BH_NATIVE_PROCESS_INT_H
+#define BH_NATIVE_PROCESS_INT_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "scheduler/native/process.h"
+
+#define BH_PX_INTERN_MAX 65536u /* symbols that an instance may add */
+
+struct bh_px_instance {
+    struct bh_px *x;
+    struct bh_native *in;
+    uint32_t id, plugin; /* index in the file */
+    char *args;          /* JSON; NULL: none */
+    uint64_t generation; /* of the process that has it; 0: none */
+    struct bh_px_fed fed;
+    const struct bh_node_info *given; /* of the call: the node that came with it */
+    uint32_t n_interned;
+    bool failed; /* ... the process ended in this pod's attempt: it is not started again for that */
+    uint64_t failed_at;
+    char failure[512], broke[256];
+    struct bh_px_instance *next;
+};
+struct bh_px {
+    pthread_mutex_t lock; /* a call */
+    const struct bh_native_file *f;
+    int fd;
+    struct bh_native_plugin *plugin[BH_PX_PLUGINS];
+    uint32_t n_plugins;
+    /* ---- the process ---- */
+    pid_t pid; /* 0: there is none */
+    pid_t parent;
+    int down_fd, up_fd, sock;
+    struct bh_px_area *down, *up;
+    uint32_t seen; /* up->seq that was heard last */
+    uint64_t generation, calls;
+    pthread_t reader;
+    struct bh_buf heard; /* a copy of what was said */
+    /* ---- instances ---- */
+    pthread_mutex_t list; /* the reader's thread looks, too */
+    struct bh_px_instance *first;
+    uint32_t last_id;
+};
+
+/* Starts the process and says hello; what it answered is in x->heard. 0, -errno, -EINVAL. */
+int bh_px_start(struct bh_px *x, struct bh_px_in *ret, struct bh_err *err);
+/* Ends it. text: how it ended, of a process that was to go on; rc: why it is ended. */
+void bh_px_end(struct bh_px *x, int rc, char *text, size_t n);
+/* Says what is in o and waits; upcalls are for i (NULL: there are none). *ret: the answer, behind *r. */
+int bh_px_transact(struct bh_px *x, struct bh_px_instance *i, const struct bh_px_out *o,
+                   uint64_t deadline_ns, struct bh_px_reply *r, struct bh_px_in *ret);
+/* Answers an upcall. false: it is none that there is. */
+bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o);
+/* A frame from the socket. */
+void bh_px_told(struct bh_px *x, const struct bh_px_frame *f, const char *text);
+
+/* ---- process_calls.c: callbacks that cross ---------------------------------------------------- */
+/* A plugin of the file, as its process describes it; -EINVAL: what is wrong. */
+int bh_px_adopt(struct bh_px *x, struct bh_px_in *m, struct bh_native_plugin **ret,
+                struct bh_err *err);
+#endif

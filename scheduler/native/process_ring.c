@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/native/process_ring.c - messages in shared memory, and passing the word
+ *
+ * Runs in: both sides of process.h.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/native/process.h"
+
+#define LOOK_NS 10000000 /* while asleep: is the other side still there? */
+
+static size_t padded(size_t n)
+{
+    return (n + 7) & ~(size_t)7;
+}
+
+void *bh_px_room(struct bh_px_out *o, size_t n)
+{
+    if (o->full || n > o->cap || padded(n) > o->cap - o->n) {
+        o->full = true;
+        return NULL;
+    }
+    void *p = o->p + o->n;
+    o->n += padded(n);
+    return p;
+}
+
+void bh_px_put(struct bh_px_out *o, const void *p, size_t n)
+{
+    void *to = bh_px_room(o, n);
+
+    if (to && n)
+        memcpy(to, p, n);
+}
+
+void bh_px_put_u64(struct bh_px_out *o, uint64_t v)
+{
+    bh_px_put(o, &v, sizeof v);
+}
+
+void bh_px_put_str(struct bh_px_out *o, const char *p, uint64_t n)
+{
+    bh_px_put_u64(o, n);
+    bh_px_put(o, p, n);
+}
+
+const void *bh_px_get(struct bh_px_in *in, size_t n)
+{
+    const size_t left = (size_t)(in->end - in->p);
+
+    if (in->bad || n > left || padded(n) > left) {
+        in->bad = true;
+        return NULL;
+    }
+    const void *p = in->p;
+    in->p += padded(n);
+    return p;
+}
+
+uint64_t bh_px_get_u64(struct bh_px_in *in)
+{
+    const void *p = bh_px_get(in, sizeof(uint64_t));
+    uint64_t v = 0;
+
+    if (p)
+        memcpy(&v, p, sizeof v);
+    return v;
+}
+
+struct berth_str bh_px_get_str(struct bh_px_in *in)
+{
+    const uint64_t n = bh_px_get_u64(in);
+    const char *p = bh_px_get(in, n);
+
+    return p ? (struct berth_str){p, n} : (struct berth_str){"", 0};
+}
+
+/* ---- the word -------------------------------------------------------------------------------- */
+
+static void sleep_on(const _Atomic uint32_t *seq, uint32_t seen)
+{
+    const struct timespec ts = {0, LOOK_NS};
+
+    (void)syscall(SYS_futex, (const uint32_t *)(const void *)seq, FUTEX_WAIT, seen, &ts, NULL, 0);
+}
+
+static bool spin(const _Atomic uint32_t *seq, uint32_t seen)
+{
+    const uint64_t until = bh_mono_ns() + BH_PX_SPIN_NS;
+
+    do {
+        for (unsigned i = 0; i < 64; i++)
+            if (atomic_load_explicit(seq, memory_order_acquire) != seen)
+                return true;
+    } while (bh_mono_ns() < until);
+    return false;
+}
+
+int bh_px_listen(struct bh_px_area *mine, const struct bh_px_area *other, uint32_t seen,
+                 uint64_t deadline_ns, bool (*gone)(void *arg), void *arg)
+{
+    int rc = 0;
+
+    if (spin(&other->seq, seen))
+        return 0;
+    atomic_store(&mine->sleeps, 1);
+    while (rc == 0 && atomic_load(&other->seq) == seen) {
+        if (gone && gone(arg))
+            rc = -EPIPE;
+        else if (deadline_ns && bh_mono_ns() >= deadline_ns)
+            rc = -ETIMEDOUT;
+        else
+            sleep_on(&other->seq, seen);
+    }
+    atomic_store(&mine->sleeps, 0);
+    return atomic_load(&other->seq) != seen ? 0 : rc;
+}
+
+struct bh_px_out bh_px_main(struct bh_px_area *mine)
+{
+    return (struct bh_px_out){.p = mine->data, .cap = BH_PX_MAIN_BYTES};
+}
+
+struct bh_px_out bh_px_side(struct bh_px_area *mine)
+{
+    return (struct bh_px_out){.p = mine->data + BH_PX_MAIN_BYTES, .cap = BH_PX_SIDE_BYTES};
+}
+
+struct bh_px_in bh_px_heard(const struct bh_px_area *other, bool aside)
+{
+    const uint64_t n = *(const volatile uint64_t *)&other->bytes;
+    const char *p = aside ? other->data + BH_PX_MAIN_BYTES : other->data;
+    const bool bad = n > (aside ? BH_PX_SIDE_BYTES : BH_PX_MAIN_BYTES);
+
+    return (struct bh_px_in){.p = p, .end = bad ? p : p + n, .bad = bad};
+}
+
+void bh_px_say(struct bh_px_area *mine, const struct bh_px_area *other, size_t bytes, bool aside)
+{
+    mine->bytes = bytes;
+    mine->aside = aside;
+    atomic_fetch_add(&mine->seq, 1);
+    if (atomic_load(&other->sleeps))
+        (void)syscall(SYS_futex, (uint32_t *)(void *)&mine->seq, FUTEX_WAKE, 1, NULL, NULL, 0);
+}

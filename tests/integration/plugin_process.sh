@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Plugins in a process of their own: the same decisions as in the scheduler's; what crashes, hangs or ends there costs that pod's attempt.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+export BERTH_PLUGIN_CONFIG=$work/plugins.d
+build=$(realpath "$(dirname "$BERTH_BIN")")
+config() { # the profile's plugins, pluginConfig
+    printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: %s\n  pluginConfig: [%s]\n' "$1" "${2-}"
+}
+mode() { # mode, then name=file
+    local m=$1
+    shift
+    rm -rf "$work/plugins.d" && mkdir "$work/plugins.d"
+    for p in "$@"; do printf 'name: %s\nfile: %s\nmode: %s\n' "${p%=*}" "${p#*=}" "$m" >"$work/plugins.d/${p%=*}.yaml"; done
+}
+node() { # name labels
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s, labels: {%s}}\nstatus: {allocatable: {cpu: "4", memory: 16Gi, pods: "110"}}\n' "$@"
+}
+pod() { # name labels priority cpu
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {%s}}\nspec: {priority: %s, containers: [{name: c, image: i, resources: {requests: {cpu: %s}}}]}\n' "$@"
+}
+for i in {1..30}; do node "n$i" "rank: \"$((i * 7 % 10))\""; done >"$work/nodes.yaml"
+for i in {1..150}; do pod "p$i" "app: a$((i % 5)), least: \"$((i % 9))\"" $((i % 3)) $(((i * 37 % 15 + 1) * 100))m; done >"$work/pods.yaml"
+s() { "$BERTH_BIN/berth" simulate --tie-break first -f "$work/nodes.yaml" -o wide "$@"; }
+any() { "$@" || true; }
+apart=Apart=$build/tests/plugins/apart.so
+every='{multiPoint: {enabled: [{name: Apart, weight: 3}]}, bind: {enabled: [{name: Apart}, {name: DefaultBinder}], disabled: [{name: "*"}]}}'
+
+# ---- the same decisions
+config "$every" >"$work/apart.yaml"
+decide() { any s -f "$work/pods.yaml" --config "$work/apart.yaml" "$@"; }
+mode inProcess "$apart"
+decide >"$work/here" 2>&1
+expect "some are placed, some are not" '^[0-9]+ placed, [1-9][0-9]* unschedulable' cat "$work/here"
+mode process "$apart"
+decide >"$work/there" 2>&1
+check "a plugin at every point decides the same in both modes" cmp "$work/here" "$work/there"
+decide --verify >"$work/verified" 2>&1
+check "both paths agree" cmp "$work/here" "$work/verified"
+both() { # what plugins pluginConfig name=file...
+    local what=$1
+    config "$2" "$3" >"$work/both.yaml"
+    shift 3
+    mode inProcess "$@"
+    any s -f "$work/pods.yaml" --config "$work/both.yaml" --explain >"$work/here" 2>&1
+    mode process "$@"
+    any s -f "$work/pods.yaml" --config "$work/both.yaml" --explain >"$work/there" 2>&1
+    expect "$what decides" ' placed, ' cat "$work/here"
+    check "the same in both modes, with the same numbers" cmp "$work/here" "$work/there"
+}
+both NodeMetadata '{score: {enabled: [{name: NodeMetadata, weight: 10}]}}' \
+    '{name: NodeMetadata, args: {metadataKey: rank, metadataSource: Label, metadataType: Number, scoringStrategy: Highest}}' NodeMetadata="$build/plugins/nodemetadata.so"
+both NodeResourcesAllocatable '{score: {enabled: [{name: NodeResourcesAllocatable, weight: 10}]}}' '' NodeResourcesAllocatable="$build/plugins/noderesourcesallocatable.so"
+both NodeNumberRows '{score: {enabled: [{name: NodeNumberRows, weight: 10}]}}' '' NodeNumberRows="$build/plugins/nodenumber.so"
+both LabelGang '{multiPoint: {enabled: [{name: LabelGang}]}}' '{name: LabelGang, args: {groupLabel: app, sizeLabel: least}}' LabelGang="$build/plugins/labelgang.so"
+
+# ---- arguments
+mode process NodeMetadata="$build/plugins/nodemetadata.so"
+config '{score: {enabled: [{name: NodeMetadata}]}}' '{name: NodeMetadata, args: {metadataSource: Label, metadataType: Number, scoringStrategy: Best}}' >"$work/bad.yaml"
+bad() { "$BERTH_BIN/berth" config check "$work/bad.yaml"; }
+check "wrong arguments fail" status 1 bad
+expect "each with its path" 'bad.yaml:[0-9]+: profiles\[0\].pluginConfig\[0\].args.metadataKey: metadataKey cannot be empty' any bad
+expect "and value" 'args.scoringStrategy: scoringStrategy must be one of' any bad
+
+# ---- what cannot be
+mode process AtQueueSort="$build/tests/plugins/crashes.so"
+config '{queueSort: {enabled: [{name: AtQueueSort}], disabled: [{name: "*"}]}}' >"$work/sort.yaml"
+expect "one that sorts the queue is refused by name" 'crashes.so: plugin "AtQueueSort" sorts the queue \(less\), which .mode: process. cannot' \
+    any s -f "$work/pods.yaml" --config "$work/sort.yaml"
+mode other "$apart"
+expect "a mode that is none" 'Apart.yaml line 1: field mode: inProcess or process is needed' any s -f "$work/pods.yaml" --config "$work/apart.yaml"
+mode process "$apart"
+expect "no program to run it" 'apart.so: its process could not be started: .*nowhere: No such file' \
+    any env BERTH_PLUGIN_HOST="$work/nowhere" "$BERTH_BIN/berth" simulate -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/apart.yaml"
+check "which is for the scheduler only" status 2 "$BERTH_BIN/berth-plugin-host"
+
+# ---- what happens there
+{
+    pod good1 'app: a' 0 100m
+    pod crashes 'at: Filter, do: segv' 0 100m
+    pod good2 'app: a' 0 100m
+    pod ends 'at: Score, do: exit' 0 100m
+    pod good3 'app: a' 0 100m
+    pod looks 'at: PreFilter, do: look' 0 100m
+} >"$work/strange.yaml"
+s -f "$work/strange.yaml" --config "$work/apart.yaml" >"$work/strange" 2>&1
+for p in good1 good2 good3; do expect "others are placed: $p" "default +$p +Scheduled +n" cat "$work/strange"; done
+expect "a signal" 'its process crashed: Segmentation fault, at Filter$' cat "$work/strange"
+expect "an end" 'its process ended with status 3, at Score$' cat "$work/strange"
+expect "which the log tells" "A plugin's process is ended, and starts again\" plugin=\"Apart\" at=\"Score\" why=\"ended with status 3\"" cat "$work/strange"
+expect "the sandbox: EPERM for everything but threads" 'open 1 socket 1 exec 1 fork 1 kill 1 code 1 down 1 thread 0 environment 0' cat "$work/strange"
+{ pod a 'at: Filter, do: memory' 0 100m; pod b 'app: a' 0 100m; } >"$work/memory.yaml"
+s -f "$work/memory.yaml" --config "$work/apart.yaml" >"$work/memory" 2>&1
+expect "its memory ends" 'its process crashed: Segmentation fault, at Filter' cat "$work/memory"
+expect "and the next pod is placed" 'default +b +Scheduled' cat "$work/memory"
+for i in 1 2 3; do pod "bad$i" 'at: PreScore, do: segv' 0 100m; done >"$work/thrice.yaml"
+pod after 'app: a' 0 100m >>"$work/thrice.yaml"
+s -f "$work/thrice.yaml" --config "$work/apart.yaml" >"$work/thrice" 2>&1
+expect "three times put it aside" 'default +after +Error .*running .* plugin "Apart": it is put aside: it ended its process three times within ten minutes' cat "$work/thrice"
+printf 'onCrash: skip\n' >>"$work/plugins.d/Apart.yaml"
+s -f "$work/thrice.yaml" --config "$work/apart.yaml" >"$work/thrice" 2>&1
+expect "or it is done without" 'default +after +Scheduled' cat "$work/thrice"

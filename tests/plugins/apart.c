@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plugin at every extension point, for `mode: process`: what a callback does to its process, for a pod
+ * with the label at: CALLBACK, stands in its label do: segv, hang, exit, memory, or look: what the sandbox
+ * lets it do becomes its reason. Other pods go to nodes with a rank of at least that of their label
+ * `least`, and to the highest; pod and node are seen through as many accessors as there are.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "berth/plugin.h"
+
+static const struct berth_host *host;
+
+struct instance {
+    struct berth_home *home;
+    berth_sym at, does, rank, least, cpu, pods;
+    uint32_t decided; /* a metric */
+};
+
+static int32_t create(struct berth_home *home, const struct berth_value *args, void **ret,
+                      struct berth_why *why)
+{
+    struct instance *in = calloc(1, sizeof *in);
+
+    (void)args, (void)why;
+    in->home = home;
+    in->at = host->base->intern(home, BERTH_STR("at"));
+    in->does = host->base->intern(home, BERTH_STR("do"));
+    in->rank = host->base->intern(home, BERTH_STR("rank"));
+    in->least = host->base->intern(home, BERTH_STR("least"));
+    in->cpu = host->base->intern(home, BERTH_STR("cpu"));
+    in->pods = host->base->intern(home, BERTH_STR("pods"));
+    in->decided = host->metrics->define(home, BERTH_COUNTER, BERTH_STR("decided_total"),
+                                        BERTH_STR("Pods that Reserve saw"), NULL, 0);
+    *ret = in;
+    return BERTH_SUCCESS;
+}
+
+static long number(struct instance *in, berth_sym s)
+{
+    struct berth_str t = {"0", 1};
+    char text[32];
+
+    if (s != BERTH_SYM_ABSENT)
+        t = host->base->text(in->home, s);
+    snprintf(text, sizeof text, "%.*s", (int)t.n, t.p);
+    return strtol(text, NULL, 10);
+}
+
+static int is(struct instance *in, berth_sym s, const char *text)
+{
+    struct berth_str t = {"", 0};
+
+    if (s != BERTH_SYM_ABSENT)
+        t = host->base->text(in->home, s);
+    return t.n == strlen(text) && memcmp(t.p, text, t.n) == 0;
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+/* Each is what it came to: 0, or an errno. */
+static const char *look(void)
+{
+    static char text[256];
+    char *const argv[] = {(char *)(size_t) "/bin/true", NULL};
+    pthread_t t;
+    int at = 0;
+
+    errno = 0;
+    int fd = open("/etc/passwd", O_RDONLY);
+    at += snprintf(text + at, sizeof text - (size_t)at, "open %d", fd < 0 ? errno : 0);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    at += snprintf(text + at, sizeof text - (size_t)at, " socket %d", fd < 0 ? errno : 0);
+    int rc = execv("/bin/true", argv);
+    at += snprintf(text + at, sizeof text - (size_t)at, " exec %d", rc < 0 ? errno : 0);
+    rc = fork();
+    if (rc == 0)
+        _exit(0);
+    at += snprintf(text + at, sizeof text - (size_t)at, " fork %d", rc < 0 ? errno : 0);
+    rc = kill(getppid(), 0);
+    at += snprintf(text + at, sizeof text - (size_t)at, " kill %d", rc < 0 ? errno : 0);
+    void *p =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    at += snprintf(text + at, sizeof text - (size_t)at, " code %d", p == MAP_FAILED ? errno : 0);
+    p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, 4, 0);
+    at += snprintf(text + at, sizeof text - (size_t)at, " down %d", p == MAP_FAILED ? errno : 0);
+    rc = pthread_create(&t, NULL, nothing, NULL);
+    if (rc == 0)
+        pthread_join(t, NULL);
+    at += snprintf(text + at, sizeof text - (size_t)at, " thread %d environment %d", rc,
+                   getenv("PATH") != NULL);
+    return text;
+}
+
+static const char *meets(struct instance *in, struct berth_call *c, const char *callback)
+{
+    const struct berth_pod *pod = host->pods->current(c);
+
+    if (!pod || !is(in, host->pods->label(c, pod, in->at), callback))
+        return NULL;
+    const berth_sym what = host->pods->label(c, pod, in->does);
+    if (is(in, what, "segv"))
+        raise(SIGSEGV);
+    while (is(in, what, "hang"))
+        pause();
+    if (is(in, what, "exit"))
+        _exit(3);
+    while (is(in, what, "memory")) {
+        char *p = malloc((size_t)64 << 20);
+        memset(p, 1, 4096);
+    }
+    return is(in, what, "look") ? look() : NULL;
+}
+
+static int32_t pre_enqueue(void *self, struct berth_call *c, struct berth_why *why)
+{
+    (void)why;
+    meets(self, c, "PreEnqueue");
+    return BERTH_SUCCESS;
+}
+static uint64_t epoch(void *self, struct berth_call *c)
+{
+    meets(self, c, "epoch");
+    return 1;
+}
+static int32_t idle(void *self, struct berth_call *c)
+{
+    meets(self, c, "idle");
+    return 0;
+}
+static int32_t hint(void *self, struct berth_call *c, const struct berth_change *ch)
+{
+    (void)ch;
+    meets(self, c, "hint");
+    return 1;
+}
+
+struct state {
+    long least;
+    long pods; /* that were added to or taken from nodes */
+};
+
+static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **names,
+                          uint64_t *n_names, struct berth_why *why)
+{
+    struct instance *in = self;
+    const char *seen = meets(in, c, "PreFilter");
+    struct state *s = host->base->alloc(c, sizeof *s);
+
+    (void)names, (void)n_names;
+    if (seen) {
+        why->reason = (struct berth_str){seen, strlen(seen)};
+        return BERTH_UNSCHEDULABLE;
+    }
+    s->least = number(in, host->pods->label(c, host->pods->current(c), in->least));
+    *host->base->filter_state(c) = s;
+    return BERTH_SUCCESS;
+}
+static int32_t change_pod(void *self, struct berth_call *c, const struct berth_pod *pod,
+                          const struct berth_node *node, int32_t by, struct berth_why *why)
+{
+    struct state *s = *host->base->filter_state(c);
+
+    (void)pod, (void)node, (void)why;
+    meets(self, c, "AddPod");
+    s->pods += by;
+    return BERTH_SUCCESS;
+}
+static void *clone_state(void *self, struct berth_call *c, const void *state)
+{
+    struct state *s = host->base->alloc(c, sizeof *s);
+
+    (void)self;
+    memcpy(s, state, sizeof *s);
+    return s;
+}
+
+/* At most 40 pods' worth of labels, so that pods are looked at. */
+static long labels_there(struct berth_call *c, const struct berth_node *node)
+{
+    long n = 0;
+
+    for (uint32_t i = 0; i < host->nodes->n_pods(c, node); i++)
+        n += host->pods->n_labels(c, host->nodes->pod_at(c, node, i));
+    return n;
+}
+
+static int32_t filter(void *self, struct berth_call *c, const struct berth_node *node,
+                      struct berth_why *why)
+{
+    struct instance *in = self;
+    const struct state *s = *host->base->filter_state(c);
+
+    meets(in, c, "Filter");
+    if (labels_there(c, node) + s->pods > 40) {
+        why->reason = BERTH_STR("too many labels");
+        return BERTH_UNSCHEDULABLE;
+    }
+    if (number(in, host->nodes->label(c, node, in->rank)) < s->least) {
+        why->reason = BERTH_STR("too low a rank");
+        return BERTH_UNRESOLVABLE;
+    }
+    return BERTH_SUCCESS;
+}
+static int32_t post_filter(void *self, struct berth_call *c, struct berth_post_filter *ret,
+                           struct berth_why *why)
+{
+    (void)ret, (void)why;
+    meets(self, c, "PostFilter");
+    return BERTH_UNSCHEDULABLE;
+}
+static int32_t pre_score(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                         struct berth_why *why)
+{
+    (void)rows, (void)n, (void)why;
+    meets(self, c, "PreScore");
+    return BERTH_SUCCESS;
+}
+static int32_t score(void *self, struct berth_call *c, const struct berth_node *node, int64_t *ret,
+                     struct berth_why *why)
+{
+    struct instance *in = self;
+
+    (void)why;
+    meets(in, c, "Score");
+    *ret = 10 * number(in, host->nodes->label(c, node, in->rank)) +
+           host->nodes->requested(c, node, in->cpu) / 100 -
+           host->nodes->requested(c, node, in->pods);
+    return BERTH_SUCCESS;
+}
+static int32_t normalize(void *self, struct berth_call *c, int64_t *scores, uint64_t n,
+                         struct berth_why *why)
+{
+    int64_t least = n ? scores[0] : 0, most = least;
+
+    (void)why;
+    meets(self, c, "NormalizeScore");
+    for (uint64_t i = 0; i < n; i++) {
+        least = scores[i] < least ? scores[i] : least;
+        most = scores[i] > most ? scores[i] : most;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        scores[i] = most > least ? 100 * (scores[i] - least) / (most - least) : 0;
+    return BERTH_SUCCESS;
+}
+static int32_t reserve(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
+{
+    struct instance *in = self;
+
+    (void)node, (void)why;
+    meets(in, c, "Reserve");
+    host->metrics->add(in->home, in->decided, 1);
+    return BERTH_SUCCESS;
+}
+static void unreserve(void *self, struct berth_call *c, berth_sym node)
+{
+    (void)node;
+    meets(self, c, "Unreserve");
+}
+static int32_t permit(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                      struct berth_why *why)
+{
+    struct instance *in = self;
+
+    (void)node;
+    meets(in, c, "Permit");
+    if (is(in, host->pods->label(c, host->pods->current(c), in->at), "Unreserve")) {
+        why->reason = BERTH_STR("not permitted");
+        return BERTH_UNSCHEDULABLE;
+    }
+    *wait_ns = 0;
+    return BERTH_SUCCESS;
+}
+static int32_t pre_bind(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
+{
+    (void)node, (void)why;
+    meets(self, c, "PreBind");
+    return BERTH_SUCCESS;
+}
+static int32_t bind_(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
+{
+    (void)node, (void)why;
+    meets(self, c, "Bind");
+    return BERTH_SKIP;
+}
+static void post_bind(void *self, struct berth_call *c, berth_sym node)
+{
+    struct instance *in = self;
+
+    (void)node;
+    meets(in, c, "PostBind");
+    host->events->emit(c, host->pods->current(c), BERTH_EVENT_NORMAL, BERTH_STR("SeenApart"),
+                       BERTH_STR("PostBind ran"));
+    host->base->log(in->home, BERTH_LOG_INFO, BERTH_STR("one more is bound"));
+}
+
+static const struct berth_event events[] = {{BERTH_ON_NODE, BERTH_ALL},
+                                            {BERTH_ON_POD, BERTH_DELETE}};
+static const struct berth_plugin plugin = {
+    .size = sizeof plugin,
+    .name = {"Apart", 5},
+    .reads = BERTH_READS_NODE | BERTH_READS_SUMS | BERTH_READS_PODS,
+    .events = events,
+    .n_events = 2,
+    .create = create,
+    .destroy = free,
+    .epoch = epoch,
+    .pre_enqueue = pre_enqueue,
+    .hint = hint,
+    .pre_filter = pre_filter,
+    .change_pod = change_pod,
+    .clone_state = clone_state,
+    .filter = filter,
+    .post_filter = post_filter,
+    .pre_score = pre_score,
+    .score = score,
+    .normalize = normalize,
+    .reserve = reserve,
+    .unreserve = unreserve,
+    .permit = permit,
+    .idle = idle,
+    .pre_bind = pre_bind,
+    .bind = bind_,
+    .post_bind = post_bind,
+};
+
+BERTH_NOTE("Apart", "0", "Apache-2.0");
+
+int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
+{
+    static const struct berth_plugin *const all[] = {&plugin};
+
+    host = h;
+    ret->plugins = all;
+    ret->n = 1;
+    return 0;
+}
