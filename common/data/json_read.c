@@ -221,13 +221,13 @@ static int parse_word(struct reader *r, struct bh_json **ret)
 
 static int parse_member(struct reader *r, struct bh_json **ret)
 {
-    struct bh_str key;
+    struct bh_str key = {0};
     skip_space(r);
     if (*r->p != '"')
         return fail(r, "expected a string as member name");
     r->p++;
     int rc = parse_string(r, &key);
-    if (rc)
+    if (rc < 0)
         return rc;
     if (memchr(key.p, 0, key.n)) /* names are C strings to all users of the tree */
         return fail_at(r, key.p, -EINVAL, "NUL in member name");
@@ -263,9 +263,9 @@ parse_children(struct reader *r, struct bh_json *parent, const bool is_object)
     bool maybe_dup = false;
     skip_space(r);
     for (char c = *r->p == end ? *r->p++ : ','; c != end;) {
-        struct bh_json *v;
+        struct bh_json *v = NULL;
         int rc = is_object ? parse_member(r, &v) : parse_value(r, &v);
-        if (rc)
+        if (rc < 0)
             return rc;
         if (parent->c.last)
             parent->c.last->next = v;
@@ -326,7 +326,7 @@ static int parse_value(struct reader *r, struct bh_json **ret)
 int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
                   struct bh_json **ret_v, struct bh_err *err)
 {
-    struct bh_json *v;
+    struct bh_json *v = NULL;
     char *base = n < SIZE_MAX - 2 ? bh_arena_alloc(a, n + 2) : NULL;
     if (!base)
         return bh_err_set(err, -E2BIG, "line 1, column 1: object is too large");
@@ -343,7 +343,7 @@ int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
         memcpy(r.text, p, n);
     r.text[n] = 0;
     int rc = parse_value(&r, &v);
-    if (rc)
+    if (rc < 0)
         return rc;
     skip_space(&r);
     if (r.p != r.end && !(flags & BH_JSON_FIRST))
