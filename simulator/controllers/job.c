@@ -168,7 +168,7 @@ static void read_pod(struct job *j, struct job_pod *p)
     j->terminating += ends;
     if (j->indexed && p->active)
         p->surplus = p->index < 0 || j->index[p->index] & BH_JOB_BUSY;
-    if (p->index >= 0 && (p->active || (ends && j->replace_failed_only)))
+    if (j->index && p->index >= 0 && (p->active || (ends && j->replace_failed_only)))
         j->index[p->index] |= BH_JOB_BUSY;
     if (!p->tracked || p->listed || (j->indexed && p->index < 0))
         return;
@@ -469,7 +469,8 @@ static void delete_pod(struct job *j, const struct bh_sim_obj *pod)
 /* Pods that are too many: those that have no index of their own first. They do not count as failed. */
 static void delete_some(struct job *j, int64_t n)
 {
-    struct bh_sim_objs rest = {.v = bh_arena_array(&j->c->arena, j->n_pods + 1, sizeof(*rest.v))};
+    struct bh_sim_objs rest = {
+        .v = bh_arena_array(&j->c->arena, j->n_pods + 1, sizeof(struct bh_sim_obj *))};
 
     for (size_t i = 0; i < j->n_pods; i++) {
         struct bh_sim_obj *o = j->pod[i].obj;

@@ -55,7 +55,7 @@ static void claim(struct stateful *s, const struct bh_json *template, const char
 /* Each claim template gives the pod a claim of its own and the volume of that name. */
 static void volumes(struct stateful *s, struct bh_arena *a, struct bh_json *spec, const char *pod)
 {
-    struct bh_json *list = bh_tree_arr(spec, "volumes");
+    struct bh_json *list;
 
     bh_json_each(t, bh_tree_arr(s->tree, "spec.volumeClaimTemplates")) {
         const char *name = bh_tree_str(t, "metadata.name"), *claim_name;
