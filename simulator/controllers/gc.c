@@ -94,6 +94,26 @@ static bool blocks(struct bh_sim_controllers *c, const struct bh_sim_obj *o, con
     return false;
 }
 
+/* An edit: the object stands in no owner's way. */
+static bool unblock(void *arg BH_UNUSED, struct bh_arena *a, struct bh_json *o)
+{
+    bh_json_each(r, bh_tree_arr(o, "metadata.ownerReferences"))
+        if (bh_tree_has(r, "blockOwnerDeletion"))
+            bh_json_set_bool(a, r, "blockOwnerDeletion", false);
+    return true;
+}
+
+/* A dependent of the object waits for its own dependents: there may be a circle. */
+static bool in_circle(struct bh_sim_controllers *c, const struct bh_sim_obj *o)
+{
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_sim_owned(c->sim, o->uid, NULL);
+
+    for (size_t i = 0; i < l.n; i++)
+        if (bh_map_get(&c->waiting, l.v[i]->uid, strlen(l.v[i]->uid)))
+            return true;
+    return false;
+}
+
 /* True when no dependent stands in the way any more. */
 static bool foreground_done(struct bh_sim_controllers *c, const char *uid)
 {
@@ -107,6 +127,8 @@ static bool foreground_done(struct bh_sim_controllers *c, const char *uid)
         if (o->deleting)
             continue;
         budget--;
+        if (in_circle(c, o))
+            bh_ctl_edit(c, o, BH_SIM_MAIN, unblock, NULL);
         bh_sim_delete(c->sim, o->type, o->ns, o->name, &d, NULL);
     }
     if (!budget) {

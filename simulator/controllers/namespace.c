@@ -2,11 +2,11 @@
  *
  * simulator/controllers/namespace.c - what every namespace has, and a dying one's end
  *
- * A namespace that is being deleted is emptied, BH_CTL_BATCH objects at a time; each object that
- * goes queues it again, and when nothing is left its finalizer is taken away, which ends it.
+ * A namespace that is being deleted is emptied, BH_CTL_BATCH objects at a time, pods before everything
+ * else; each object that goes queues it again, and when nothing is left its finalizer is taken away,
+ * which ends it. What remains, and which finalizers hold it, its conditions say.
  * Upstream: pkg/controller/namespace/deletion, pkg/controller/serviceaccount,
- * pkg/controller/certificates/rootcacertpublisher (v1.36); difference: no conditions about what
- * remains.
+ * pkg/controller/certificates/rootcacertpublisher (v1.36).
  */
 #include "simulator/controllers/controllers.h"
 
@@ -44,10 +44,39 @@ static bool finalize(void *arg BH_UNUSED, struct bh_arena *a BH_UNUSED, struct b
     return false;
 }
 
+/* ---- emptying -------------------------------------------------------------------------------- */
+
+/* What is left in a dying namespace; texts in the arena of the sync. */
+struct remains {
+    struct bh_sim_controllers *c;
+    const char **kinds; /* "pods. has 1 resource instances" */
+    size_t n_kinds, cap_kinds;
+    struct bh_json *finalizers; /* finalizer: how many objects have it */
+};
+
+static void count_finalizers(struct remains *r, const struct bh_sim_objs *l)
+{
+    struct bh_arena *a = &r->c->arena;
+
+    for (size_t i = 0; i < l->n; i++) {
+        if (!l->v[i]->has_finalizers)
+            continue;
+        bh_json_each(f, bh_tree_arr(bh_sim_obj_tree(a, l->v[i]), "metadata.finalizers")) {
+            const char *name = bh_json_cstr(f);
+            int64_t n = 0;
+            if (!name)
+                continue;
+            (void)bh_json_i64(bh_json_get(r->finalizers, name), &n);
+            bh_json_set_i64(a, r->finalizers, name, n + 1);
+        }
+    }
+}
+
 /* Deletes up to *budget objects; true when objects of the type are left. */
-static bool empty_type(struct bh_sim_controllers *c, const struct bh_sim_type *t, const char *ns,
+static bool empty_type(struct remains *r, const struct bh_sim_type *t, const char *ns,
                        size_t *budget)
 {
+    struct bh_sim_controllers *c = r->c;
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs before = bh_sim_listed(c->sim, t, ns);
 
     for (size_t i = 0; i < before.n && *budget; i++) {
@@ -59,13 +88,90 @@ static bool empty_type(struct bh_sim_controllers *c, const struct bh_sim_type *t
     if (!before.n)
         return false;
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs after = bh_sim_listed(c->sim, t, ns);
-    return after.n > 0;
+    if (!after.n)
+        return false;
+    if (r->n_kinds < r->cap_kinds)
+        r->kinds[r->n_kinds++] = bh_arena_printf(&c->arena, "%s.%s has %zu resource instances",
+                                                 t->plural, t->group, after.n);
+    count_finalizers(r, &after);
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* "a, b", sorted. */
+static const char *joined(struct bh_arena *a, const char **v, size_t n)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+
+    qsort(v, n, sizeof(const char *), by_text);
+    for (size_t i = 0; i < n; i++)
+        bh_buf_addf(&b, "%s%s", i ? ", " : "", v[i]);
+    return bh_arena_strdup(a, b.n ? bh_buf_str(&b) : "");
+}
+
+static void condition(struct remains *r, struct bh_arena *a, struct bh_json *ns, const char *type,
+                      const char *reason, const char *message)
+{
+    bool remains = strncmp(reason, "Some", 4) == 0;
+
+    bh_tree_set_condition(a, ns, type, remains ? "True" : "False", reason, message,
+                          bh_ctl_now(r->c, a));
+}
+
+static bool tell_remains(void *arg, struct bh_arena *a, struct bh_json *ns)
+{
+    struct remains *r = arg;
+    size_t n = bh_tree_len(r->finalizers), i = 0;
+    const char **by = bh_arena_array(a, n + 1, sizeof(const char *));
+
+    bh_json_each(f, r->finalizers) {
+        int64_t count = 0;
+        (void)bh_json_i64(f, &count);
+        by[i++] = bh_arena_printf(a, "%s in %lld resource instances", f->key.p, (long long)count);
+    }
+    condition(r, a, ns, "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered",
+              "All resources successfully discovered");
+    condition(r, a, ns, "NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions",
+              "All legacy kube types successfully parsed");
+    condition(r, a, ns, "NamespaceDeletionContentFailure", "ContentDeleted",
+              "All content successfully deleted, may be waiting on finalization");
+    condition(
+        r, a, ns, "NamespaceContentRemaining", "SomeResourcesRemain",
+        bh_arena_printf(a, "Some resources are remaining: %s", joined(a, r->kinds, r->n_kinds)));
+    if (n)
+        condition(r, a, ns, "NamespaceFinalizersRemaining", "SomeFinalizersRemain",
+                  bh_arena_printf(a, "Some content in the namespace has finalizers remaining: %s",
+                                  joined(a, by, n)));
+    else
+        condition(r, a, ns, "NamespaceFinalizersRemaining", "ContentHasNoFinalizers",
+                  "All content-preserving finalizers finished");
+    return true;
+}
+
+/* True when something is left. */
+static bool empty(struct remains *r, const char *ns, size_t *budget)
+{
+    struct bh_sim_controllers *c = r->c;
+    bool left = false;
+
+    if (empty_type(r, c->t.pods, ns, budget))
+        return true;
+    for (size_t i = 0; i < bh_sim_type_count(c->sim) && *budget; i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
+        if (t && (t->flags & BH_SIM_NAMESPACED) && bh_sim_type_stores(t) && bh_sim_count(c->sim, t))
+            left = empty_type(r, t, ns, budget) || left;
+    }
+    return left;
 }
 
 void bh_ctl_sync_namespace(struct bh_sim_controllers *c, struct bh_sim_obj *o)
 {
+    struct remains r = {.c = c, .finalizers = bh_json_new(&c->arena, BH_JSON_OBJECT)};
     size_t budget = BH_CTL_BATCH;
-    bool left = false;
 
     if (!o->deleting) {
         make(c, c->t.serviceaccounts, o->name, "default");
@@ -75,14 +181,14 @@ void bh_ctl_sync_namespace(struct bh_sim_controllers *c, struct bh_sim_obj *o)
             bh_ctl_edit(c, ca, BH_SIM_WHOLE, set_root_ca, c->sim);
         return;
     }
-    for (size_t i = 0; i < bh_sim_type_count(c->sim) && budget; i++) {
-        const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
-        if (t && (t->flags & BH_SIM_NAMESPACED) && bh_sim_type_stores(t) && bh_sim_count(c->sim, t))
-            left = empty_type(c, t, o->name, &budget) || left;
-    }
+    r.cap_kinds = bh_sim_type_count(c->sim);
+    r.kinds = bh_arena_array(&c->arena, r.cap_kinds + 1, sizeof(const char *));
+    bool left = empty(&r, o->name, &budget);
     if (!budget)
         bh_ctl_again(c, BH_CTL_NAMESPACE, o, 0);
-    else if (!left)
+    else if (left)
+        bh_ctl_edit(c, o, BH_SIM_WHOLE, tell_remains, &r);
+    else
         bh_ctl_edit(c, o, BH_SIM_WHOLE, finalize, NULL);
 }
 

@@ -120,6 +120,64 @@ static void test_many(void)
     world_fini(&w);
 }
 
+/* a -> c -> b -> a: who is asked to go in the foreground would wait for itself. */
+static void test_circle(void)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct bh_sim_delete_options o = {.grace_s = -1, .propagation = "Foreground"};
+    struct world w;
+    char text[300];
+
+    start(&w);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(text, sizeof(text),
+                 "metadata: {name: %s}\nspec: {containers: [{name: c, image: i}]}", names[i]);
+        make(&w.f, "Pod", "default", text);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        const char *of = names[(i + 2) % 3];
+        snprintf(text, sizeof(text),
+                 "[{apiVersion: v1, kind: Pod, name: %s, uid: %s, controller: true, "
+                 "blockOwnerDeletion: true}]",
+                 of, get(&w.f, "pods", "default", of)->uid);
+        CU_ASSERT_EQUAL(
+            change(&w.f, "Pod", "default", names[i], BH_SIM_MAIN, "metadata.ownerReferences", text),
+            0);
+    }
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "a", &o, NULL);
+    UNTIL(&w, !get(&w.f, "pods", "default", "a") && !get(&w.f, "pods", "default", "b") &&
+                  !get(&w.f, "pods", "default", "c"));
+    world_fini(&w);
+}
+
+/* Pods go before what they use. */
+static void test_namespace_in_order(void)
+{
+    struct world w;
+
+    world_init(&w, NULL);
+    make(&w.f, "Node", "", NODE("n1"));
+    make(&w.f, "Namespace", "", "metadata: {name: t2}");
+    make(&w.f, "ConfigMap", "t2", "metadata: {name: m}");
+    make(
+        &w.f, "Pod", "t2",
+        "metadata: {name: p, finalizers: [x.com/hold]}\nspec: {containers: [{name: c, image: i}]}");
+    UNTIL(&w, bh_streq(get(&w.f, "pods", "t2", "p")->phase, "Running"));
+    bh_sim_delete(w.f.s, type_of("namespaces"), "", "t2", NULL, NULL);
+    UNTIL(&w,
+          NULL != strstr(get(&w.f, "namespaces", "", "t2")->json,
+                         "Some content in the namespace has finalizers remaining: x.com/hold in 1 "
+                         "resource instances"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&w.f, "namespaces", "", "t2")->json,
+                                  "Some resources are remaining: pods. has 1 resource instances"));
+    CU_ASSERT_PTR_NOT_NULL(get(&w.f, "configmaps", "t2", "m"));
+    CU_ASSERT(get(&w.f, "pods", "t2", "p")->deleting);
+    CU_ASSERT_EQUAL(change(&w.f, "Pod", "t2", "p", BH_SIM_MAIN, "metadata.finalizers", "[]"), 0);
+    UNTIL(&w, !get(&w.f, "namespaces", "", "t2"));
+    CU_ASSERT_PTR_NULL(get(&w.f, "configmaps", "t2", "m"));
+    world_fini(&w);
+}
+
 static void test_namespace(void)
 {
     struct world w;
@@ -171,4 +229,6 @@ BH_TESTS("simulator/controllers/gc", {"background: dependents go after the owner
          {"an owner that never was is no reason to go", test_unknown_owner},
          {"hundreds of dependents go", test_many},
          {"a namespace goes when it is empty", test_namespace},
-         {"a stop in the middle leaks nothing", test_stop_in_the_middle})
+         {"a stop in the middle leaks nothing", test_stop_in_the_middle},
+         {"a circle of owners goes", test_circle},
+         {"a namespace's pods go first", test_namespace_in_order})
