@@ -118,6 +118,26 @@ static void usage_of(struct usage *u, const struct bh_sim_type *t, const struct 
 
 /* ---- which objects a quota is about ---------------------------------------------------------- */
 
+/* A term of pod affinity or anti-affinity that names namespaces. */
+static bool crosses_namespaces(const struct bh_json *pod)
+{
+    static const char *const lists[] = {
+        "podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        "podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        "podAffinity.preferredDuringSchedulingIgnoredDuringExecution",
+        "podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
+        bh_json_each(e, bh_tree_arr(bh_tree_obj(pod, "spec.affinity"), lists[i])) {
+            const struct bh_json *term = i < 2 ? e : bh_tree_obj(e, "podAffinityTerm");
+            if (bh_tree_len(bh_tree_arr(term, "namespaces")) ||
+                bh_tree_obj(term, "namespaceSelector"))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool in_scope(const char *scope, const char *op, const struct bh_json *values,
                      const struct bh_json *pod)
 {
@@ -133,6 +153,8 @@ static bool in_scope(const char *scope, const char *op, const struct bh_json *va
         return ends;
     if (bh_streq(scope, "NotTerminating"))
         return !ends;
+    if (bh_streq(scope, "CrossNamespacePodAffinity"))
+        return crosses_namespaces(pod);
     if (!bh_streq(scope, "PriorityClass"))
         return false;
     if (bh_streq(op, "Exists"))

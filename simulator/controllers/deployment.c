@@ -7,12 +7,12 @@
  * limit, and writes the status. Each step changes what the next sync sees, and every change of a
  * replica set queues its deployment, so that a roll-out runs by itself.
  * Upstream: pkg/controller/deployment (sync.go, rolling.go, recreate.go, util/deployment_util.go)
- * (v1.36); differences: a change of spec.replicas during a roll-out goes to the new replica set
- * instead of being spread in proportion.
+ * (v1.36).
  */
 #include "simulator/controllers/controllers.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #define COMPONENT    "deployment-controller"
 #define HASH_LABEL   "pod-template-hash"
@@ -325,6 +325,114 @@ static void shrink_old(struct dep *d)
     }
 }
 
+/* ---- another number of replicas -------------------------------------------------------------- */
+
+static int64_t number_in(const struct set *s, const char *annotation)
+{
+    const char *v = bh_tree_annotation(s->tree, annotation);
+    int64_t n = v ? strtoll(v, NULL, 10) : -1;
+
+    return n > INT32_MAX ? -1 : n;
+}
+
+/* Some active set was made for another number. */
+static bool is_scaling(const struct dep *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        int64_t desired = number_in(&d->sets[i], DESIRED);
+        if (d->sets[i].replicas > 0 && desired >= 0 && desired != d->want)
+            return true;
+    }
+    return false;
+}
+
+/* The set's annotations, too, say the new number. */
+static void resize(struct dep *d, struct set *s, int64_t replicas)
+{
+    struct scale same = {d, replicas};
+
+    if (s->replicas == replicas)
+        bh_ctl_edit(d->c, s->obj, BH_SIM_MAIN, write_scale, &same);
+    else
+        scale(d, s, replicas);
+}
+
+/* What the set's part of all replicas changes by, were the part to stay the same. */
+static int64_t share(const struct dep *d, const struct set *s, int64_t left)
+{
+    int64_t before = number_in(s, MAX_REPLICAS), change;
+
+    if (before <= 0)
+        before = bh_tree_i64(d->tree, "status.replicas", 0);
+    if (!d->want)
+        change = -s->replicas;
+    else if (before <= 0)
+        change = 0;
+    else
+        change =
+            llround((double)(s->replicas * (d->want + d->surge)) / (double)before) - s->replicas;
+    return left > 0 ? BH_MIN(change, left) : BH_MAX(change, left);
+}
+
+static int by_size(const void *pa, const void *pb, void *newer_first)
+{
+    const struct set *a = *(struct set *const *)pa, *b = *(struct set *const *)pb;
+    int cmp = BH_CMP(b->replicas, a->replicas);
+
+    return cmp ? cmp : *(bool *)newer_first ? BH_CMP(b, a) : BH_CMP(a, b); /* oldest stand first */
+}
+
+/* All active sets grow or shrink in proportion; what is left over goes to the largest. */
+static void spread(struct dep *d, struct set **active, size_t n)
+{
+    int64_t left = d->want ? d->want + d->surge : 0, *size;
+    bool grows;
+
+    size = bh_arena_array(&d->c->arena, n, sizeof(*size));
+    for (size_t i = 0; i < n; i++)
+        left -= active[i]->replicas;
+    grows = left > 0;
+    qsort_r(active, n, sizeof(struct set *), by_size, &grows);
+    for (size_t i = 0; i < n; i++) {
+        int64_t change = left ? share(d, active[i], left) : 0;
+        size[i] = active[i]->replicas + change;
+        left -= change;
+    }
+    size[0] = BH_MAX(size[0] + left, 0);
+    for (size_t i = 0; i < n; i++)
+        resize(d, active[i], size[i]);
+}
+
+static bool is_saturated(const struct dep *d)
+{
+    const struct set *p = d->present;
+
+    return p && p->replicas == d->want && p->available == d->want &&
+           number_in(p, DESIRED) == d->want;
+}
+
+/* Paused or not: the number of replicas is followed, the template is not rolled out. */
+static void follow_replicas(struct dep *d)
+{
+    struct set **active = bh_arena_array(&d->c->arena, d->n + 1, sizeof(struct set *));
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        if (d->sets[i].replicas > 0)
+            active[n++] = &d->sets[i];
+    if (n == 0 && d->n)
+        active[n++] = d->present ? d->present : &d->sets[d->n - 1];
+    if (n == 1) {
+        resize(d, active[0], d->want);
+    } else if (is_saturated(d)) {
+        for (size_t i = 0; i < n; i++)
+            if (active[i] != d->present)
+                resize(d, active[i], 0);
+    } else if (n && bh_tree_is(d->tree, "spec.strategy.type", "RollingUpdate")) {
+        spread(d, active, n);
+    }
+}
+
 static void recreate(struct dep *d)
 {
     bool old_pods = false;
@@ -485,40 +593,35 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     return true;
 }
 
+static void roll(struct dep *d)
+{
+    struct set *p = d->present;
+
+    if (!p)
+        return;
+    int64_t room = d->want + d->surge - numbers_of(d).replicas;
+    if (p->replicas > d->want)
+        scale(d, p, d->want);
+    else if (p->replicas < d->want && room > 0)
+        scale(d, p, p->replicas + BH_MIN(room, d->want - p->replicas));
+    shrink_old(d);
+}
+
 void bh_ctl_sync_deployment(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
     struct dep d;
 
     read_all(&d, c, obj);
     if (!obj->deleting && d.template) {
-        if (bh_tree_bool(d.tree, "spec.paused", false)) {
+        bool recreates = bh_tree_is(d.tree, "spec.strategy.type", "Recreate");
+        if (bh_tree_bool(d.tree, "spec.paused", false) || (!recreates && is_scaling(&d))) {
             find_present(&d, false);
-            /* Paused: the template is not rolled out, but the number of replicas is followed. */
-            struct set *active = NULL;
-            size_t n_active = 0;
-            for (size_t i = 0; i < d.n; i++) {
-                if (d.sets[i].replicas > 0) {
-                    active = &d.sets[i];
-                    n_active++;
-                }
-            }
-            if (n_active == 0)
-                active = d.present ? d.present : d.n ? &d.sets[d.n - 1] : NULL;
-            if (active && n_active <= 1)
-                scale(&d, active, d.want);
-        } else if (bh_tree_is(d.tree, "spec.strategy.type", "Recreate")) {
+            follow_replicas(&d);
+        } else if (recreates) {
             recreate(&d);
         } else {
             find_present(&d, true);
-            if (d.present) {
-                struct set *p = d.present;
-                int64_t room = d.want + d.surge - numbers_of(&d).replicas;
-                if (p->replicas > d.want)
-                    scale(&d, p, d.want);
-                else if (p->replicas < d.want && room > 0)
-                    scale(&d, p, p->replicas + BH_MIN(room, d.want - p->replicas));
-                shrink_old(&d);
-            }
+            roll(&d);
         }
     }
     bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &d);

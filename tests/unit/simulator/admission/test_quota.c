@@ -69,6 +69,11 @@ static void test_limit_range(void)
     fixture_fini(&f);
 }
 
+#define APART(name, more)                                                                          \
+    "metadata: {name: " name "}\nspec: {containers: [{name: c, image: i, resources: {requests: "   \
+    "{cpu: 1}}}], affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "  \
+    "[{weight: 1, podAffinityTerm: {topologyKey: zone, labelSelector: {}" more "}}]}}}"
+
 static void test_scopes(void)
 {
     struct fixture f;
@@ -80,6 +85,13 @@ static void test_scopes(void)
     CU_ASSERT_PTR_NOT_NULL(make(&f, "Pod", "default", SIZED("a", "1")));
     CU_ASSERT_PTR_NULL(make(&f, "Pod", "default", POD("")));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.e.message, "exceeded quota: q"));
+    CU_ASSERT_PTR_NOT_NULL(
+        make(&f, "ResourceQuota", "default",
+             "metadata: {name: x}\nspec: {hard: {pods: 0}, scopeSelector: {matchExpressions: "
+             "[{scopeName: CrossNamespacePodAffinity, operator: Exists}]}}"));
+    CU_ASSERT_PTR_NOT_NULL(make(&f, "Pod", "default", APART("b", "")));
+    CU_ASSERT_PTR_NULL(make(&f, "Pod", "default", APART("c", ", namespaceSelector: {}")));
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.e.message, "exceeded quota: x"));
     fixture_fini(&f);
 }
 

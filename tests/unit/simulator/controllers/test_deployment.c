@@ -371,6 +371,48 @@ static void test_rank(void)
     fixture_fini(&f);
 }
 
+static int64_t replicas_of(struct world *w, const char *image)
+{
+    struct bh_sim_objs l;
+    int64_t n = -1;
+
+    bh_sim_list(w->f.s, type_of("replicasets"), "default", &l);
+    for (size_t i = 0; i < l.n; i++)
+        if (strstr(l.v[i]->json, image))
+            n = bh_tree_i64(bh_sim_obj_tree(&w->f.a, l.v[i]), "spec.replicas", -1);
+    bh_sim_objs_fini(&l);
+    return n;
+}
+
+/* While a roll-out is stuck all sets grow and shrink by their parts. */
+static void test_proportional_scaling(void)
+{
+    struct world w;
+
+    world_init(&w, NULL);
+    make(&w.f, "Node", "", NODE("n1"));
+    make(&w.f, "Deployment", "default",
+         "metadata: {name: d}\nspec:\n  replicas: 10\n  strategy: {type: RollingUpdate, "
+         "rollingUpdate: {maxSurge: 3, maxUnavailable: 2}}\n" TEMPLATE);
+    UNTIL(&w, num(&w, "deployments", "d", "status.availableReplicas") == 10);
+    w.bind = false; /* new pods stay pending */
+    change(&w.f, "Deployment", "default", "d", BH_SIM_MAIN, "spec.template.spec.containers",
+           "[{name: c, image: other}]");
+    UNTIL(&w, replicas_of(&w, "\"image\":\"other\"") == 5 &&
+                  num(&w, "deployments", "d", "status.availableReplicas") == 8);
+    settle(&w);
+    change(&w.f, "Deployment", "default", "d", BH_SIM_MAIN, "spec.replicas", "30");
+    UNTIL(&w, replicas_of(&w, "\"image\":\"i\"") == 20);
+    settle(&w);
+    CU_ASSERT_EQUAL(replicas_of(&w, "\"image\":\"other\""), 13);
+    CU_ASSERT_EQUAL(replicas_of(&w, "\"image\":\"i\""), 20);
+    w.bind = true;
+    UNTIL(&w, num(&w, "deployments", "d", "status.updatedReplicas") == 30 &&
+                  num(&w, "deployments", "d", "status.replicas") == 30 &&
+                  num(&w, "deployments", "d", "status.availableReplicas") == 30);
+    world_fini(&w);
+}
+
 BH_TESTS("simulator/controllers/deployment",
          {"a deployment makes a set, pods, and becomes available", test_comes_up},
          {"a finished deployment writes nothing", test_quiet},
@@ -384,4 +426,5 @@ BH_TESTS("simulator/controllers/deployment",
          {"recreate never mixes pods", test_recreate}, {"a pause holds the template", test_paused},
          {"availability waits for minReadySeconds", test_min_ready},
          {"refused pods are reported and tried again", test_refused_pods},
-         {"pods to delete are ranked", test_rank})
+         {"pods to delete are ranked", test_rank},
+         {"a stuck roll-out scales in proportion", test_proportional_scaling})
