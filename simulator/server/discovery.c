@@ -11,6 +11,7 @@
 #include "simulator/server/req.h"
 #include "simulator/server/tree.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 
 #define JSON_TYPE "application/json"
@@ -173,6 +174,24 @@ static void legacy_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
                 g->group, g->version, g->version);
 }
 
+/* Clients that migrate storage compare it: it changes with what objects are stored as. */
+static void add_storage_hash(struct bh_buf *b, const struct bh_sim_type *t)
+{
+    const struct bh_sim_type *stored = bh_sim_type_stored(t);
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    char text[1024];
+
+    if (!bh_sim_type_stores(stored))
+        return;
+    int n = snprintf(text, sizeof(text), "%s/%s/%s", stored->group, stored->version, stored->kind);
+    if (n < 0 || (size_t)n >= sizeof(text) ||
+        !EVP_Digest(text, (size_t)n, hash, NULL, EVP_sha256(), NULL))
+        return;
+    bh_buf_adds(b, ",\"storageVersionHash\":\"");
+    bh_tree_add_base64(b, hash, 8);
+    bh_buf_addc(b, '"');
+}
+
 static void legacy_type(struct bh_buf *b, const struct bh_sim_type *t)
 {
     struct sub subs[8];
@@ -183,6 +202,7 @@ static void legacy_type(struct bh_buf *b, const struct bh_sim_type *t)
     add_verbs(b, t->verbs);
     add_words(b, "shortNames", t->short_names);
     add_words(b, "categories", t->categories);
+    add_storage_hash(b, t);
     bh_buf_addc(b, '}');
     for (size_t i = 0; i < n; i++) {
         bh_buf_addf(b, ",{\"name\":\"%s/%s\",\"singularName\":\"\",\"namespaced\":%s,", t->plural,

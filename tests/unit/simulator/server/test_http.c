@@ -885,6 +885,8 @@ static void test_discovery(void)
     expect(&f, &c, 200);
     CU_ASSERT_PTR_NOT_NULL(strstr(c.data.p, "\"name\":\"pods/eviction\",\"singularName\":\"\","
                                             "\"namespaced\":true,\"group\":\"policy\""));
+    /* As kube-apiserver publishes it for config maps. */
+    CU_ASSERT_PTR_NOT_NULL(strstr(c.data.p, "\"storageVersionHash\":\"qFsyl6wFWjQ=\""));
     call_fini(&c);
     c = (struct call){.path = "/apis"};
     expect(&f, &c, 200);
