@@ -7,7 +7,7 @@
  * requests and limits, claims with their sizes, services by type, and any kind by
  * count/RESOURCE.GROUP.
  * Upstream: apiserver/pkg/admission/plugin/resourcequota, pkg/quota/v1/evaluator/core; differences:
- * updates (a resize) are counted afterwards, never refused; devices of claims are not counted.
+ * a resize is counted afterwards, never refused; devices of claims are not counted.
  */
 #include "simulator/admission/admission.h"
 
@@ -337,6 +337,7 @@ static bool take_status(void *arg, struct bh_arena *a, struct bh_json *obj)
     return true;
 }
 
+/* A creation, or an update, which is charged to quotas that were not about the object before. */
 int bh_sim_charge(struct bh_sim_write *w, bool dry_run)
 {
     const struct bh_sim_type *t = BH_SIM_TYPE("", "v1", "resourcequotas");
@@ -352,7 +353,7 @@ int bh_sim_charge(struct bh_sim_write *w, bool dry_run)
     bh_sim_list(w->sim, t, ns, &l);
     for (size_t i = 0; i < l.n && !w->error->code && n < BH_ARRAY_LEN(charged); i++) {
         struct bh_json *q = bh_sim_obj_tree(w->arena, l.v[i]);
-        if (!is_about(q, w->type, w->obj))
+        if (!is_about(q, w->type, w->obj) || (w->old && is_about(q, w->type, w->old)))
             continue;
         if (!*w->type->group && bh_streq(w->type->plural, "pods") &&
             must_specify(w, l.v[i]->name, bh_tree_obj(q, "spec.hard")))

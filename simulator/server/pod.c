@@ -262,6 +262,29 @@ void bh_sim_delete_options_read(const struct bh_json *v, struct bh_sim_delete_op
     o->resource_version = bh_json_get_str(bh_json_get(v, "preconditions"), "resourceVersion");
 }
 
+/* Jobs' failure policies and people see by it that the pod did not fail by itself. */
+static bool tell_eviction(void *now, struct bh_arena *a, struct bh_json *pod)
+{
+    return bh_tree_set_condition(a, pod, "DisruptionTarget", "True", "EvictionByEvictionAPI",
+                                 "Eviction API: evicting", now);
+}
+
+/* What the deletion's preconditions refuse is left as it is. */
+static int mark_evicted(struct bh_sim *s, const struct bh_sim_obj *pod,
+                        struct bh_sim_delete_options *o, struct bh_sim_error *e)
+{
+    char now[32], rv[32];
+
+    snprintf(rv, sizeof(rv), "%llu", (unsigned long long)pod->rv);
+    if ((o->uid && !bh_streq(o->uid, pod->uid)) ||
+        (o->resource_version && !bh_streq(o->resource_version, rv)))
+        return 0;
+    o->resource_version = NULL; /* the pod changes, by us */
+    bh_time_format_ns(now, bh_sim_now_ns(s));
+    return bh_sim_edit(s, pods_type(), pod->ns, pod->name, pod->uid, BH_SIM_STATUS, tell_eviction,
+                       now, NULL, e);
+}
+
 int bh_sim_pod_evict(struct bh_sim *s, const char *ns, const char *name,
                      const struct bh_json *eviction, bool dry_run, struct bh_sim_error *e)
 {
@@ -272,6 +295,8 @@ int bh_sim_pod_evict(struct bh_sim *s, const char *ns, const char *name,
     bh_sim_delete_options_read(bh_json_get(eviction, "deleteOptions"), &o);
     bh_sim_obj_ref(pod);
     int rc = check_budgets(s, pod, dry_run, e);
+    if (!rc && !dry_run)
+        rc = mark_evicted(s, pod, &o, e);
     if (!rc)
         rc = bh_sim_do_delete(s, pods_type(), ns, name, &o, dry_run, NULL, NULL, e);
     bh_sim_obj_unref(pod);

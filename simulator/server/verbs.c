@@ -40,12 +40,13 @@ static struct bh_sim_wopt options_of(struct bh_sim_req *r, const struct bh_json 
 {
     const char *manager = bh_http_query(r->http, "fieldManager");
     bool recorded = (manager && *manager) || bh_json_path(old, "metadata.managedFields");
-    return (struct bh_sim_wopt){.dry_run = bh_sim_dry_run(r),
-                                .track = recorded && !r->type->stored_as ? op_of(r) : NULL,
-                                .warnings = &r->warnings,
-                                .old = old,
-                                .as = r->type,
-                                .user = r->user};
+    return (struct bh_sim_wopt){
+        .dry_run = bh_sim_dry_run(r),
+        .track = recorded && (!r->type->stored_as || r->type->custom) ? op_of(r) : NULL,
+        .warnings = &r->warnings,
+        .old = old,
+        .as = r->type,
+        .user = r->user};
 }
 
 static void finish(struct bh_sim_req *r, int code, struct bh_sim_obj *o)

@@ -322,6 +322,8 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
         bh_sim_validate(&wr);
     if (bh_sim_error_close(e, t, name))
         return e->code;
+    if (sub == BH_SIM_MAIN && (t->flags & BH_SIM_GRACEFUL) && bh_sim_charge(&wr, w->dry_run))
+        return e->code;
     if (w->reordered)
         bh_sim_meta_reorder(a, obj, old);
     bool same_spec;

@@ -92,6 +92,17 @@ static void test_scopes(void)
     CU_ASSERT_PTR_NOT_NULL(make(&f, "Pod", "default", APART("b", "")));
     CU_ASSERT_PTR_NULL(make(&f, "Pod", "default", APART("c", ", namespaceSelector: {}")));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.e.message, "exceeded quota: x"));
+    CU_ASSERT_PTR_NOT_NULL(make(&f, "ResourceQuota", "default",
+                                "metadata: {name: t}\nspec: {hard: {pods: 1}, scopes: "
+                                "[Terminating]}"));
+    /* A pod that comes into a scope by an update is charged there and then. */
+    CU_ASSERT_EQUAL(
+        change(&f, "Pod", "default", "a", BH_SIM_MAIN, "spec.activeDeadlineSeconds", "100"), 0);
+    CU_ASSERT_EQUAL(
+        change(&f, "Pod", "default", "a", BH_SIM_MAIN, "spec.activeDeadlineSeconds", "50"), 0);
+    CU_ASSERT_EQUAL(
+        change(&f, "Pod", "default", "b", BH_SIM_MAIN, "spec.activeDeadlineSeconds", "100"), 403);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.e.message, "exceeded quota: t"));
     fixture_fini(&f);
 }
 

@@ -574,6 +574,8 @@ static void test_eviction(void)
     f.e = (struct bh_sim_error){0};
     CU_ASSERT_EQUAL(bh_sim_pod_evict(f.s, "default", "p", NULL, false, &f.e), 0);
     CU_ASSERT(get(&f, "pods", "default", "p")->deleting);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(get(&f, "pods", "default", "p")->json, "\"reason\":\"EvictionByEvictionAPI\""));
     struct bh_sim_obj *b = get(&f, "poddisruptionbudgets", "default", "b");
     CU_ASSERT_STRING_EQUAL(field(&f, b, "status.disruptionsAllowed"), "0");
     CU_ASSERT_NOT_EQUAL(strlen(field(&f, b, "status.disruptedPods.p")), 0);
