@@ -85,9 +85,11 @@ static void workload_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
         free(bh_map_put(&c->owners, obj->uid, strlen(obj->uid), bh_ctl_known_new(obj, ctl)));
     else if (change == BH_SIM_DELETED)
         free(bh_map_del(&c->owners, obj->uid, strlen(obj->uid)));
-    /* A status of our own making is no reason to look again. */
-    if (change != BH_SIM_DELETED && (!old || old->generation != obj->generation ||
-                                     old->deleting != obj->deleting || ctl == BH_CTL_DEPLOYMENT))
+    /* A status of our own making is no reason to look again, and who else would write one? Upstream's
+     * suite does, of a replication controller. */
+    if (change != BH_SIM_DELETED &&
+        (!old || old->generation != obj->generation || old->deleting != obj->deleting ||
+         ctl == BH_CTL_DEPLOYMENT || ctl == BH_CTL_REPLICATIONCONTROLLER))
         bh_ctl_again(c, ctl, obj, 0);
     if (obj->type->flags & BH_SIM_HAS_SCALE)
         enqueue_all(c, BH_CTL_HPA, obj->ns);

@@ -8,6 +8,16 @@
 #include "simulator/admission/admission.h"
 #include "simulator/controllers/controllers.h"
 
+/* Somebody wrote a status that is not about the spec. */
+static bool is_off(const struct bh_sim_obj *quota)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    const struct bh_json *q = bh_sim_obj_tree(&a, quota);
+    const struct bh_json *spec = bh_tree_obj(q, "spec.hard"), *st = bh_tree_obj(q, "status.hard");
+
+    return spec && !(st && bh_json_equal(spec, st));
+}
+
 void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj)
 {
@@ -16,7 +26,7 @@ void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change
     if (!bh_sim_count(c->sim, c->t.quotas) || !*obj->ns)
         return;
     /* A quota counts itself, too, which it could not when it was made. */
-    if (obj->type == c->t.quotas ? change != BH_SIM_MODIFIED
+    if (obj->type == c->t.quotas ? change != BH_SIM_MODIFIED || is_off(obj)
                                  : change == BH_SIM_DELETED || resized ||
                                        (obj->type == c->t.pods && bh_ctl_pod_finished(obj) &&
                                         !(old && bh_ctl_pod_finished(old))))

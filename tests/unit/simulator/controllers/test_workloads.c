@@ -423,6 +423,30 @@ static void test_adoption(void)
     world_fini(&w);
 }
 
+/* What somebody else writes about a replication controller or a quota does not stay. */
+static void test_foreign_status(void)
+{
+    struct world w;
+
+    start(&w, 1);
+    make(&w.f, "ReplicationController", "default",
+         "metadata: {name: r}\nspec: {replicas: 1, selector: {app: x}, template: {metadata: "
+         "{labels: "
+         "{app: x}}, spec: {containers: [{name: c, image: i}]}}}");
+    make(&w.f, "ResourceQuota", "default", "metadata: {name: q}\nspec: {hard: {pods: 9}}");
+    UNTIL(&w, num(&w, "replicationcontrollers", "r", "status.availableReplicas") == 1);
+    CU_ASSERT_EQUAL(change(&w.f, "ReplicationController", "default", "r", BH_SIM_STATUS,
+                           "status.availableReplicas", "0"),
+                    0);
+    CU_ASSERT_EQUAL(
+        change(&w.f, "ResourceQuota", "default", "q", BH_SIM_STATUS, "status.hard", "{pods: '2'}"),
+        0);
+    CU_ASSERT(says(&w, "resourcequotas", "q", "\"pods\":\"2\""));
+    UNTIL(&w, num(&w, "replicationcontrollers", "r", "status.availableReplicas") == 1 &&
+                  !says(&w, "resourcequotas", "q", "\"pods\":\"2\""));
+    world_fini(&w);
+}
+
 BH_TESTS("simulator/controllers/workloads", {"a job runs as many pods as it needs", test_job},
          {"an indexed job runs each index once", test_job_indexed},
          {"a suspended job waits", test_job_suspended},
@@ -437,4 +461,5 @@ BH_TESTS("simulator/controllers/workloads", {"a job runs as many pods as it need
          {"below the partition the old pod comes again", test_stateful_canary},
          {"a stateful set's numbers start elsewhere", test_stateful_start},
          {"claims go with their set, or with its pods", test_stateful_claims},
-         {"a stateful set waits for pods to be available", test_stateful_min_ready})
+         {"a stateful set waits for pods to be available", test_stateful_min_ready},
+         {"a status of somebody else's does not stay", test_foreign_status})
