@@ -274,6 +274,10 @@ static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
     struct bh_err err = {{0}};
     if (bh_sim_body_text(r, true, &config) || bh_sim_check_schema(r, config))
         return;
+    /* What this path does not write it does not own either. */
+    bool keeps = !(r->type->flags & BH_SIM_HAS_STATUS) || r->type->flags & BH_SIM_KEEP_STATUS;
+    if (!keeps && (!*r->sub || bh_streq(r->sub, "status")))
+        bh_json_unset(config, *r->sub ? "spec" : "status");
     if (cur) {
         old = bh_sim_obj_tree(r->a, cur);
         live = bh_json_clone(r->a, old);

@@ -592,6 +592,38 @@ static void test_apply(void)
     fixture_fini(&f);
 }
 
+/* Status is neither written nor owned where a pod itself is applied. */
+static void test_apply_status(void)
+{
+    static const char pod[] = "/api/v1/namespaces/default/pods/a?fieldManager=one";
+    static const char status[] = "/api/v1/namespaces/default/pods/a/status?fieldManager=one";
+    static const char body[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nstatus: "
+                               "{conditions: [{type: Mine, status: 'True'}]}\n";
+    const char *type = "application/apply-patch+yaml";
+    struct fixture f;
+
+    fixture_init(&f, NULL, true);
+    just(&f,
+         (struct call){.method = "PATCH",
+                       .path = pod,
+                       .content_type = type,
+                       .body = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+                               "spec: {containers: [{name: c, image: i}]}\n"},
+         201);
+    struct call c = {.method = "PATCH",
+                     .path = "/api/v1/namespaces/default/pods/a?fieldManager=two",
+                     .content_type = type,
+                     .body = body};
+    expect(&f, &c, 200);
+    CU_ASSERT_PTR_NULL(strstr(c.data.p, "Mine"));
+    call_fini(&c);
+    c = (struct call){.method = "PATCH", .path = status, .content_type = type, .body = body};
+    expect(&f, &c, 200);
+    CU_ASSERT_PTR_NOT_NULL(strstr(c.data.p, "\"type\":\"Mine\""));
+    call_fini(&c);
+    fixture_fini(&f);
+}
+
 static void test_yaml_body(void)
 {
     struct fixture f;
@@ -1143,6 +1175,7 @@ BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"protobuf bodies are understood", test_protobuf_bodies},
          {"patches of three kinds", test_patches},
          {"server-side apply owns, conflicts, forces and removes", test_apply},
+         {"apply does not own a status that it does not write", test_apply_status},
          {"YAML bodies are understood", test_yaml_body},
          {"answers come as YAML, mistakes with their line", test_yaml_answers},
          {"unknown and repeated fields are refused, or warned of", test_field_validation},
