@@ -96,7 +96,10 @@ static void put_object(const struct bh_oas_type *t, struct bh_buf *out)
 {
     bool any = false;
     put_words(out, t->words);
-    bh_buf_adds(out, "\"type\":\"object\",\"properties\":{");
+    bh_buf_adds(out, "\"type\":\"object\"");
+    if (!t->n)
+        return; /* readers drop an empty member when they write it again */
+    bh_buf_adds(out, ",\"properties\":{");
     for (size_t i = 0; i < t->n; i++) {
         bh_buf_addf(out, "%s\"%s\":{", i ? "," : "", t->fields[i].name);
         put_words(out, t->fields[i].words);
