@@ -516,6 +516,9 @@ custom() {
     else
         skip "explain of it, its unknown fields"
     fi
+    sed 's/self.replicas != 7/"self.cronSpec.matches(self.cronSpec)"/' "$tmp/crd.yaml" >"$tmp/crd-dear.yaml"
+    check "a rule that may cost too much is refused" 1 'rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x' \
+        k apply -f "$tmp/crd-dear.yaml"
     check "delete of the definition" 0 'deleted' k delete crd crontabs.stable.example.com --timeout=20s
     check "its objects and its kind are gone" 1 '' k get ct
 }
