@@ -13,7 +13,7 @@ esac
 name=berth-$version-linux-$arch.tar.gz
 rm -rf "$out"
 mkdir -p "$out/pack/bin"
-cp "$build"/bin/berth "$build"/bin/berth-{bench,binder,front,scheduler,simulator,watcher} "$out/pack/bin/"
+cp "$build"/bin/berth "$build"/bin/berth-{bench,binder,front,metrics,scheduler,simulator,watcher} "$out/pack/bin/"
 cp -r "$build/share" LICENSE "$out/pack/"
 strip "$out"/pack/bin/*
 tar -C "$out/pack" --sort=name --owner=0 --group=0 --mtime=@0 -c . | gzip -n >"$out/$name"
@@ -33,7 +33,7 @@ spec:
     capacity and drain previews, and a built-in API server to try things out.
   caveats: |
     Needs the libraries libzmq5, libprotobuf-c1, libcurl4, libyaml-0-2,
-    libmicrohttpd12, libsqlite3-0, libuv1 and libxxhash0 of the system.
+    libmicrohttpd12, libsqlite3-0 and libuv1 of the system.
     Begin with: kubectl berth help
   platforms:
   - selector:

@@ -45,6 +45,18 @@ commands() { awk '/^Commands:$/ {on = 1; next} /^$/ {on = 0} on'; }
         page 1 "berth-$name-$inner" "$about" "$bin/berth" "$name" "$inner"
     done
 done
+# Pages name the one above them, and those below.
+for f in "$out"/berth*.[18]; do
+    name=$(basename "${f%.*}")
+    above=${name%-*} see=()
+    for other in "$out"/berth*.[18]; do
+        page=$(basename "${other%.*}")
+        if [ "$page" = "$above" ] && [ "$page" != "$name" ] || [ "${page%-*}" = "$name" ] && [ "$page" != "$name" ]; then
+            see+=(".BR $page (${other##*.})")
+        fi
+    done
+    { echo '.SH "SEE ALSO"'; printf '%s\n' "${see[@]}" | sed 's/-/\\-/g; $!s/$/,/'; } >>"$f"
+done
 echo ".so man1/berth.1" >"$out/kubectl-berth.1" # the same program under the name kubectl looks for
 
 # The public header, as it is: its first comment, then the declarations.

@@ -24,4 +24,4 @@ _berth() {
     mapfile -t COMPREPLY < <(compgen -W "$said" -- "$cur")
     [ -n "$said" ] || mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 }
-complete -o filenames -F _berth berth berth-watcher berth-scheduler berth-binder berth-front berth-simulator
+complete -o filenames -F _berth berth berth-watcher berth-scheduler berth-binder berth-front berth-metrics berth-simulator

@@ -24,6 +24,6 @@ function __berth_complete
         __fish_complete_path $cur
     end
 end
-for program in berth berth-watcher berth-scheduler berth-binder berth-front berth-simulator
+for program in berth berth-watcher berth-scheduler berth-binder berth-front berth-metrics berth-simulator
     complete -c $program -f -a '(__berth_complete)'
 end

@@ -1,4 +1,4 @@
-#compdef berth berth-watcher berth-scheduler berth-binder berth-front berth-simulator
+#compdef berth berth-watcher berth-scheduler berth-binder berth-front berth-metrics berth-simulator
 # zsh completion for berth(1) and its daemons: what may follow comes from --help=words, so it is always that of the
 # installed version.
 _berth() {

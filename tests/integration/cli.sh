@@ -66,11 +66,26 @@ expect "too few" 'filter takes 1 arguments, there are 0' said_by b wasm run "$wo
 expect "no such function" 'no function score is exported' said_by b wasm run "$work/guest.wasm" score
 check "a call needs a function" status 2 b wasm run "$work/guest.wasm"
 
+# ---- manual pages: one for each command of a command, of which groff has nothing to say
+if command -v help2man >/dev/null && command -v groff >/dev/null; then
+    man=$(cd "$here/../.." && pwd)/tools/man.sh
+    check "manual pages are made" bash "$man" "$BERTH_BIN" "$work/man"
+    expect "also of a command's command" '^\.TH BERTH-SCENARIO-RUN' cat "$work/man/berth-scenario-run.1"
+    expect "a page names those below it" '^\.BR berth.-scenario.-run' cat "$work/man/berth-scenario.1"
+    rm "$work/man/kubectl-berth.1" # says where it will be installed
+    check "they are well-formed" test -z "$(groff -man -ww -Tutf8 -z "$work"/man/* 2>&1)"
+else
+    skip "manual pages" "no help2man or groff"
+fi
+
 mkdir "$work/plain" # a pack for kubectl krew is what is built, with its digest
 repo=$(cd "$here/../.." && pwd)
 expect "an archive and a manifest for kubectl krew" 'berth.yaml$' bash -c 'cd "$1" && bash tools/krew.sh "$2" "$3" https://example.org/x/' _ "$repo" "$(dirname "$BERTH_BIN")" "$work/krew"
 tar -C "$work/plain" -xf "$work"/krew/*.tar.gz
 expect "what the archive holds runs" '^berth [0-9]' "$work/plain/$(sed -n 's/^    bin: //p' "$work/krew/berth.yaml")" version
+# shellcheck disable=SC2016  # bash -c expands it
+check "it has every program that berth starts" bash -c 'cd "$1" && for p in $(grep -oh "\"berth-[a-z]*\"" "$2"/cli/up*.c "$2"/cli/bench.c | sort -u | tr -d "\""); do
+    test -x "$p" || { echo "no $p"; exit 1; }; done' _ "$work/plain/bin" "$repo"
 check "the digest is the archive's" test "$(sed -n 's/^    sha256: //p' "$work/krew/berth.yaml")" = "$(sha256sum "$work"/krew/*.tar.gz | cut -d' ' -f1)"
 
 # ---- which Berth: others may run on this machine, so it is about these two
