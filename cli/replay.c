@@ -207,7 +207,7 @@ static int parse(struct replay *r, struct arguments *a, int argc, char **argv, s
          "bind pods as recorded; no scheduler decides about them"},
         {"no-wait", 0, BH_OPT_BOOL, &a->no_wait, NULL, "do not wait for the end"},
         {"compare", 0, BH_OPT_BOOL, &a->compare, NULL, "list the pods that got another node"},
-        {"", 0, BH_OPT_SECTION, NULL, NULL, "A replay that runs:"},
+        {"", 0, BH_OPT_SECTION, NULL, NULL, "A replay that runs"},
         {"status", 0, BH_OPT_BOOL, &a->status, NULL, "show where it is"},
         {"pause", 0, BH_OPT_BOOL, &a->pause, NULL, "stop its clock"},
         {"resume", 0, BH_OPT_BOOL, &a->resume, NULL, "let it go on"},
