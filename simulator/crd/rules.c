@@ -173,37 +173,81 @@ static struct bh_cel_program *compile(struct compiler *c, const struct bh_json *
     return cel;
 }
 
+static const char *trimmed(struct bh_arena *a, const char *text)
+{
+    size_t n;
+
+    text += strspn(text, " \t\r\n");
+    n = strlen(text);
+    while (n && strchr(" \t\r\n", text[n - 1]))
+        n--;
+    return bh_arena_strndup(a, text, n);
+}
+
+/* Of a member of the rule at `at`, with its value unless something is required of it. */
+static void wrong(struct compiler *c, const struct bh_json *v, const char *at, const char *member,
+                  const char *kind, const char *text)
+{
+    struct bh_arena *a = &c->r->arena;
+    const struct bh_json *of = *kind == 'R' ? NULL : bh_json_get(v, member);
+    BH_CLEANUP(bh_buf_fini) struct bh_buf value = {0};
+
+    if (of)
+        bh_json_write(&value, of);
+    bh_sim_field_error(c->e, bh_arena_printf(a, "%s.%s", at, member), kind,
+                       of ? bh_arena_printf(a, "%.102s", bh_buf_str(&value)) : NULL, "%s", text);
+}
+
+static void check_texts(struct compiler *c, const struct bh_json *v, const char *at)
+{
+    static const char blank[] = "must be non-empty if specified",
+                      lines[] = "must not contain line breaks";
+    struct bh_arena *a = &c->r->arena;
+    const char *message = bh_json_get_text(v, "message"), *path = bh_json_get_text(v, "fieldPath");
+    const char *expression = bh_json_get_text(v, "messageExpression");
+    const char *rule = trimmed(a, bh_json_get_text(v, "rule")), *said = trimmed(a, message);
+
+    if (!*rule)
+        wrong(c, v, at, "rule", "Required value", "rule is not specified");
+    else if (*message && !*said)
+        wrong(c, v, at, "message", "Invalid value", blank);
+    else if (said[strcspn(said, "\r\n")])
+        wrong(c, v, at, "message", "Invalid value", lines);
+    else if (rule[strcspn(rule, "\r\n")] && !*said)
+        wrong(c, v, at, "message", "Required value",
+              "message must be specified if rule contains line breaks");
+    if (*expression && !*trimmed(a, expression))
+        wrong(c, v, at, "messageExpression", "Required value",
+              "messageExpression must be non-empty if specified");
+    if (*path && !*trimmed(a, path))
+        wrong(c, v, at, "fieldPath", "Invalid value", blank);
+    if (path[strcspn(path, "\r\n")])
+        wrong(c, v, at, "fieldPath", "Invalid value", lines);
+}
+
 /* What of a rule is no expression. */
 static void check_rule(struct compiler *c, const struct bh_json *v, const struct rule *rule,
                        const char *at)
 {
     struct bh_arena *a = &c->r->arena;
-    const char *reason = bh_json_get_str(v, "reason"), *message = bh_json_get_text(v, "message");
-    const char *text = bh_json_get_text(v, "rule");
+    const char *reason = bh_json_get_str(v, "reason");
 
-    if (!text[strspn(text, " \t\r\n")])
-        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.rule", at), "Required value", NULL, "%s",
-                           "rule is not specified");
-    if (strchr(message, '\n'))
-        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.message", at), "Invalid value", NULL, "%s",
-                           "message must not contain line breaks");
+    check_texts(c, v, at);
     if (reason && bh_word_at("FieldValueRequired FieldValueInvalid FieldValueForbidden "
                              "FieldValueDuplicate",
                              reason) < 0)
-        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.reason", at), "Unsupported value",
-                           bh_arena_printf(a, "\"%.40s\"", reason), "%s",
-                           "supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", "
-                           "\"FieldValueInvalid\", \"FieldValueRequired\"");
+        wrong(c, v, at, "reason", "Unsupported value",
+              "supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", "
+              "\"FieldValueInvalid\", \"FieldValueRequired\"");
     if (rule->cel && bh_cel_uses_old_self(rule->cel) && c->uncorrelated)
-        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.rule", at), "Invalid value",
-                           bh_arena_printf(a, "\"%.100s\"", text),
-                           "oldSelf cannot be used on the uncorrelatable portion of the schema "
-                           "within %s",
-                           c->uncorrelated);
+        wrong(c, v, at, "rule", "Invalid value",
+              bh_arena_printf(a,
+                              "oldSelf cannot be used on the uncorrelatable portion of the schema "
+                              "within %s",
+                              c->uncorrelated));
     if (rule->cel && !bh_cel_uses_old_self(rule->cel) && bh_json_get(v, "optionalOldSelf"))
-        bh_sim_field_error(c->e, bh_arena_printf(a, "%s.optionalOldSelf", at), "Invalid value",
-                           bh_json_get_bool(v, "optionalOldSelf", false) ? "true" : "false", "%s",
-                           "may not be set if oldSelf is not used in rule");
+        wrong(c, v, at, "optionalOldSelf", "Invalid value",
+              "may not be set if oldSelf is not used in rule");
 }
 
 /* fieldPath: .a.b or ['a'] along properties, without the first dot in *ret. */
@@ -252,10 +296,7 @@ static void compile_rules(struct compiler *c, struct node *n, const struct bh_js
             continue;
         check_rule(c, v, rule, here);
         if (!field_path(a, schema, bh_json_get_text(v, "fieldPath"), &path))
-            bh_sim_field_error(c->e, bh_arena_printf(a, "%s.fieldPath", here), "Invalid value",
-                               bh_arena_printf(a, "\"%.100s\"", bh_json_get_text(v, "fieldPath")),
-                               "%s",
-                               "fieldPath must be a valid path: does not refer to a valid field");
+            wrong(c, v, here, "fieldPath", "Invalid value", "must be a valid path");
     }
 }
 
@@ -365,17 +406,6 @@ static void say(struct asking *q, const struct place *p, const struct bh_json *s
     bh_sim_field_error(q->e, *p->path ? p->path : "<nil>", "Invalid value",
                        bh_arena_printf(q->a, "\"%s\"", bh_json_get_text(schema, "type")), "%s",
                        text);
-}
-
-static const char *trimmed(struct bh_arena *a, const char *text)
-{
-    size_t n;
-
-    text += strspn(text, " \t\r\n");
-    n = strlen(text);
-    while (n && strchr(" \t\r\n", text[n - 1]))
-        n--;
-    return bh_arena_strndup(a, text, n);
 }
 
 static bool take_cost(struct asking *q, const struct place *p, const struct bh_json *schema,

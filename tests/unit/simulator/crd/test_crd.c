@@ -289,6 +289,9 @@ static void test_rules(void)
               RULE("rule: self.x < self.w, messageExpression: \"'x is %d'.format([self.x])\", "
                    "fieldPath: .x, reason: FieldValueRequired")),
          "{spec: {x: 6, w: 1}}", NULL, "spec.x: Required value: x is 6"},
+        /* a line that only ends in a break is one line */
+        {SPEC("x: {type: integer}", RULE("rule: \"self.x <= 5\\n\", message: \"at most 5\\n\"")),
+         "{spec: {x: 6}}", NULL, "spec: Invalid value: at most 5"},
         {SPEC("x: {type: integer}", RULE("rule: has(self.x)")), "{spec: {}}", NULL,
          "spec: " FAILED("has(self.x)")},
         {SPEC("x: {type: integer}", RULE("rule: self.x > 0")), "{spec: {}}", NULL,
@@ -387,7 +390,17 @@ static void test_rules_that_cannot_be(void)
         {SPEC("x: {type: integer}", RULE("rule: 'true', reason: Bad")),
          "reason: Unsupported value"},
         {SPEC("x: {type: integer}", RULE("rule: 'true', fieldPath: .z")),
-         "does not refer to a valid field"},
+         "fieldPath: Invalid value: \".z\": must be a valid path"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', message: \"a\\nb\"")),
+         "message: Invalid value: \"a\\nb\": must not contain line breaks"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', message: ' '")),
+         "message: Invalid value: \" \": must be non-empty if specified"},
+        {SPEC("x: {type: integer}", RULE("rule: \"true\\n|| false\"")),
+         "message: Required value: message must be specified if rule contains line breaks"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', messageExpression: ' '")),
+         "messageExpression: Required value: messageExpression must be non-empty if specified"},
+        {SPEC("x: {type: integer}", RULE("rule: 'true', fieldPath: ' '")),
+         "fieldPath: Invalid value: \" \": must be non-empty if specified"},
         {SPEC("x: {type: integer}", RULE("rule: 'true', optionalOldSelf: true")),
          "may not be set if oldSelf is not used in rule"}};
     struct fixture f;
