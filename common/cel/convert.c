@@ -11,6 +11,8 @@
 #include "common/cel/cel_int.h"
 #include <time.h>
 
+#define NS_PER_S INT64_C(1000000000)
+
 struct cel_value bh_cel_size_fn(struct cel_eval *e, const struct cel_value *arg)
 {
     if (arg->kind == CEL_STRING)
@@ -56,6 +58,10 @@ struct cel_value bh_cel_int(struct cel_eval *e, const struct cel_value *arg)
         if (!(arg->d > -0x1p63 && arg->d < 0x1p63))
             return bh_cel_error(e, "integer overflow");
         return cel_int((int64_t)arg->d);
+    case CEL_TIMESTAMP: /* whole seconds */
+        return cel_int(arg->i / NS_PER_S - (arg->i % NS_PER_S < 0));
+    case CEL_DURATION: /* nanoseconds */
+        return cel_int(arg->i);
     default:
         bh_cel_work(e, arg->n / 10);
         if (!parse_int(arg, &neg, &v) || v > (uint64_t)INT64_MAX + neg)
@@ -195,6 +201,15 @@ struct cel_value bh_cel_type(struct cel_eval *e BH_UNUSED, const struct cel_valu
 struct cel_value bh_cel_time(struct cel_eval *e, const struct cel_value *arg)
 {
     struct cel_value r = {.kind = (uint32_t)e->how};
+
+    if (arg->kind == r.kind)
+        return *arg;
+    if (arg->kind == CEL_INT && r.kind == CEL_DURATION) /* declared upstream, but not made */
+        return bh_cel_error(e, "type conversion error from 'int' to 'google.protobuf.Duration'");
+    if (arg->kind == CEL_INT)
+        return __builtin_mul_overflow(arg->i, NS_PER_S, &r.i)
+                   ? bh_cel_error(e, "timestamp overflow")
+                   : r;
     const char *text = bh_arena_strndup(e->arena, arg->s, arg->n);
 
     if (r.kind == CEL_DURATION ? bh_parse_duration_ns(text, &r.i) < 0

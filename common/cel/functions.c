@@ -32,7 +32,13 @@ const struct cel_func bh_cel_funcs[] = {
     {"type", false, "*", 't', '1', bh_cel_type, 0},
 
     {"timestamp", false, "s", 'k', '1', bh_cel_time, CEL_TIMESTAMP},
+    {"timestamp", false, "i", 'k', '1', bh_cel_time, CEL_TIMESTAMP},
+    {"timestamp", false, "k", 'k', '1', bh_cel_time, CEL_TIMESTAMP},
     {"duration", false, "s", 'a', '1', bh_cel_time, CEL_DURATION},
+    {"duration", false, "i", 'a', '1', bh_cel_time, CEL_DURATION},
+    {"duration", false, "a", 'a', '1', bh_cel_time, CEL_DURATION},
+    {"int", false, "k", 'i', '1', bh_cel_int, 0},
+    {"int", false, "a", 'i', '1', bh_cel_int, 0},
     {"string", false, "k", 's', '1', bh_cel_string, 0},
     {"string", false, "a", 's', '1', bh_cel_string, 0},
     {"getFullYear", true, "k", 'i', '1', bh_cel_time_part, 4},

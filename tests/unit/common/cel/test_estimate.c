@@ -477,6 +477,7 @@ static const struct recorded recorded[] = {
     {18, "self % 2 == 0", 3},
     {18, "double(self) < 1.5", 3},
     {18, "type(self) == int", 3},
+    {18, "timestamp(self) > timestamp(0)", 4},
     {18, "self != oldSelf", 2},
     {18, "lists.range(self).size() == 2", UINT64_C(18446744073709551615)},
     {18, "quantity('1').add(self).asInteger() > 2", 5},
