@@ -55,7 +55,7 @@ struct compiler {
     struct bh_crd_rules *r;
     struct bh_sim_error *e; /* NULL: the definition has been judged before */
     const char
-        *uncorrelated; /* the nearest list above whose elements are not found again; NULL: none */
+        *uncorrelated; /* the highest list above whose elements are not found again; NULL: none */
     bool unchanged;    /* was taken like this before: an expression may cost what it costs */
     bool unpriced;     /* below allOf */
     uint64_t often;    /* how many values there can be of this place; 0: no bound says it */
@@ -320,7 +320,7 @@ static struct node *compile_node(struct compiler *c, const struct bh_json *rules
     const struct bh_json *items = bh_json_get(schema, "items");
     const struct bh_json *more = bh_json_get(schema, "additionalProperties");
     const char *above = c->uncorrelated;
-    if (!bh_streq(bh_json_get_text(schema, "x-kubernetes-list-type"), "map"))
+    if (!above && !bh_streq(bh_json_get_text(schema, "x-kubernetes-list-type"), "map"))
         c->uncorrelated = at;
     uint64_t often = c->often;
     c->often = often_below(often, schema);

@@ -424,6 +424,13 @@ static void test_rules_that_cannot_be(void)
        "schema.properties[spec].properties[l].items.properties[v].x-kubernetes-validations[0]."
        "rule: Invalid value: \"self >= oldSelf\": oldSelf cannot be used on the uncorrelatable "
        "portion of the schema within schema.properties[spec].properties[l]");
+    said = ruled(&f,
+                 SPEC("l: {type: array, items: {type: array, items: {type: integer" RULE(
+                          "rule: self >= oldSelf") "}}}",
+                      ""),
+                 "{}", NULL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "within schema.properties[spec].properties[l]"));
+    CU_ASSERT_PTR_NULL(strstr(said, "within schema.properties[spec].properties[l].items"));
     fixture_fini(&f);
 }
 
