@@ -388,7 +388,6 @@ struct cel_sized { /* a place of a schema */
 /* False: there is no such place. */
 bool bh_cel_sized_step(struct cel_sized *v, const struct cel_step *step);
 int64_t bh_cel_max_elements(const struct cel_sized *v); /* as size() counts, text in bytes */
-int64_t bh_cel_min_bytes(const struct bh_json *schema, bool root); /* of JSON; 0: has no type */
 /* Of an unfolded program, whose self is as the schema says. */
 uint64_t bh_cel_estimate(const struct bh_cel_program *p, const struct bh_json *schema);
 

@@ -58,9 +58,11 @@ static bool bound(const struct bh_json *schema, const char *name, int64_t *ret)
 
 /* ---- the smallest ---- */
 
+static int64_t min_bytes(const struct bh_json *schema, bool root);
+
 static int64_t min_of(const struct bh_json *schema)
 {
-    return bh_cel_min_bytes(schema, is_flag(schema, "x-kubernetes-embedded-resource"));
+    return min_bytes(schema, is_flag(schema, "x-kubernetes-embedded-resource"));
 }
 
 static bool is_required(const struct bh_json *schema, const char *name)
@@ -102,7 +104,8 @@ static int64_t object_min(const struct bh_json *schema, bool root)
     return sum;
 }
 
-int64_t bh_cel_min_bytes(const struct bh_json *schema, bool root)
+/* 0: it has no type. */
+static int64_t min_bytes(const struct bh_json *schema, bool root)
 {
     const char *type = bh_json_get_text(schema, "type");
 
@@ -123,7 +126,7 @@ int64_t bh_cel_min_bytes(const struct bh_json *schema, bool root)
 
 uint64_t bh_cel_max_cardinality(const struct bh_json *schema, bool root)
 {
-    return REQUEST_MAX / (uint64_t)(bh_cel_min_bytes(schema, root) + 1);
+    return REQUEST_MAX / (uint64_t)(min_bytes(schema, root) + 1);
 }
 
 /* ---- the largest ---- */
