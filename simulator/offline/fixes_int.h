@@ -54,7 +54,8 @@ const struct bh_node_rec *bh_fixes_rec(struct bh_fixes *f, const char *name);
 /* The engine's object, NULL: there is none. */
 struct bh_json *bh_fixes_object(struct bh_fixes *f, enum bh_kind kind, const char *ns,
                                 const char *name);
-/* A new node like that one, without taints, that the pod's node selector finds. */
+/* A new node like that one, without taints, that the pod's node selector finds. Its name is that, or
+ * when a node has it, that with a number. */
 struct bh_json *bh_fixes_new_node(struct bh_fixes *f, const char *like, const char *name);
 const char *bh_fixes_largest(struct bh_fixes *f); /* node, NULL: there is none */
 #endif

@@ -97,10 +97,21 @@ struct bh_json *bh_fixes_node(struct bh_fixes *f, const char *name)
     return o;
 }
 
+/* One that no node has: an earlier advice may have been taken. */
+static const char *unused_name(struct bh_fixes *f, const char *name)
+{
+    const char *one = name;
+
+    for (unsigned i = 2; bh_fixes_rec(f, one); i++)
+        one = bh_arena_printf(f->a, "%s-%u", name, i);
+    return one;
+}
+
 struct bh_json *bh_fixes_new_node(struct bh_fixes *f, const char *like, const char *name)
 {
     struct bh_json *o = bh_fixes_node(f, like), *labels = bh_json_path(o, "metadata.labels");
 
+    name = unused_name(f, name);
     bh_json_clear(bh_json_get(o, "spec"));
     bh_json_add(f->a, o, "metadata: {name: %s}", name);
     bh_json_set_str(f->a, labels, "kubernetes.io/hostname", name);

@@ -348,6 +348,41 @@ static void test_fixes_leave_no_trace(void)
     fixture_fini(&f);
 }
 
+/* Who took the advice and asks again gets another node, and keeps the one there is. */
+static void test_fixes_name_new_nodes(void)
+{
+    static const char text[] = POD("p", "3", "", "phase: Pending");
+    struct bh_offline_options o = plain;
+    struct bh_offline_object x;
+    struct bh_json *pod;
+    struct fixture f;
+    unsigned n = 0;
+
+    o.no_queue = true;
+    fixture_init(&f, &o);
+    CU_ASSERT_EQUAL(put(&f, NODE("one-more-node")), 0);
+    CU_ASSERT_EQUAL(put(&f, POD("there", "2", ", nodeName: one-more-node", "")), 0);
+    CU_ASSERT_FATAL(bh_yaml_parse(&f.a, text, strlen(text), 0, &pod, &f.err) == 0);
+    CU_ASSERT_FATAL(bh_offline_read(f.w.engine, &f.a, &bh_kinds[BH_KIND_POD], pod, &x, &f.err) ==
+                    0);
+    const struct bh_pending p = {.pod = x.pod, .shape = bh_engine_shape(f.w.engine, x.shape)};
+    struct bh_json *before = bh_offline_explain(&f.w, &p, &f.a);
+    struct bh_json *fixes = bh_offline_fixes(&f.w, &f.a, pod, before);
+    bh_json_each(fix, bh_json_get_list(fixes, "fixes")) {
+        bh_json_each(node, bh_json_get_list(fix, "create")) {
+            const char *name = bh_json_get_text(bh_json_get(node, "metadata"), "name");
+            n += bh_streq(name, "one-more-node-2");
+            CU_ASSERT_STRING_NOT_EQUAL(name, "one-more-node");
+            CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+        }
+    }
+    CU_ASSERT_EQUAL(n, 1);
+    CU_ASSERT_EQUAL(bh_engine_node_count(f.w.engine), 1);
+    CU_ASSERT_TRUE(bh_json_equal(before, bh_offline_explain(&f.w, &p, &f.a)));
+    bh_engine_shape_unref(f.w.engine, p.shape);
+    fixture_fini(&f);
+}
+
 /* A pod of app on n; made by a controller of that kind, "" = by none. */
 static void put_app(struct fixture *f, const char *name, const char *app, const char *owner,
                     const char *spec)
@@ -889,6 +924,7 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"an assumed pod that goes gives back its room", test_assumed},
          {"an owner's hooks are asked instead of the engine", test_hooks},
          {"what would make a pod fit is tried, and taken back", test_fixes_leave_no_trace},
+         {"a node that would make a pod fit has a name of its own", test_fixes_name_new_nodes},
          {"rebalancing leaves what drain would leave, and says why", test_rebalance_keeps},
          {"room is made by moving pods that can be moved", test_make_room},
          {"a gang goes together, or stays", test_gang},
