@@ -144,16 +144,17 @@ static int check(const struct bh_wasm_module *m, const struct bh_wasm_compiled *
     return 0;
 }
 
-/* Takes the descriptor. */
-static int load_locked(int fd, const char *path, const struct loaded **ret, struct bh_err *err)
+/* Takes the descriptor. NULL: err. */
+static const struct loaded *load_locked(int fd, const char *path, struct bh_err *err)
 {
     char name[32];
     struct loaded *l = all.first;
     struct stat st;
 
     if (fstat(fd, &st) < 0) {
+        bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
         close(fd);
-        return bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
+        return NULL;
     }
     while (l && (l->dev != st.st_dev || l->ino != st.st_ino))
         l = l->next;
@@ -163,21 +164,20 @@ static int load_locked(int fd, const char *path, const struct loaded **ret, stru
         snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
         void *lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (!lib) {
+            bh_err_set(err, -EINVAL, "%s could not be loaded: %s", path, dlerror());
             close(fd);
-            return bh_err_set(err, -EINVAL, "%s could not be loaded: %s", path, dlerror());
+            return NULL;
         }
         l = bh_calloc(1, sizeof *l);
         *l = (struct loaded){all.first, st.st_dev, st.st_ino, dlsym(lib, BH_WASM_COMPILED_SYMBOL)};
         all.first = l;
     }
-    *ret = l;
-    return 0;
+    return l;
 }
 
 int bh_wasm_use_compiled(struct bh_wasm_module *m, const char *sha256, struct bh_err *err)
 {
     BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s.so", bh_wasm_cache_dir(), sha256);
-    const struct loaded *l = NULL;
 
     bh_assert(!m->compiled);
     if (access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
@@ -186,10 +186,9 @@ int bh_wasm_use_compiled(struct bh_wasm_module *m, const char *sha256, struct bh
     if (fd < 0)
         return fd;
     pthread_mutex_lock(&all.lock);
-    int rc = load_locked(fd, path, &l, err);
+    const struct loaded *l = load_locked(fd, path, err);
     pthread_mutex_unlock(&all.lock);
-    if (rc == 0)
-        rc = check(m, l->c, path, sha256, err);
+    int rc = l ? check(m, l->c, path, sha256, err) : -EINVAL;
     if (rc < 0)
         return rc;
     m->compiled = l->c;
