@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/base/symtab.h"
+#include "common/wasm/store.h"
 #include "scheduler/framework/plugin.h"
 #include "scheduler/native/native.h"
 #include "scheduler/wasm/guest.h"
@@ -41,6 +42,7 @@ static const struct bh_bench_form forms[] = {
     {"native, batch", "NodeNumberRows", false, BH_BENCH_NO_GUEST},
     {"guest, interpreted", "NodeNumberGuest", false, BH_BENCH_GUEST},
     {"guest, nodeLocal", "NodeNumberLocal", false, BH_BENCH_GUEST_LOCAL},
+    {"guest, compiled", "NodeNumberFast", false, BH_BENCH_GUEST_COMPILED},
     {"HTTP extender", NULL, false, BH_BENCH_NO_GUEST},
     {"none of them", "", false, BH_BENCH_NO_GUEST}};
 #define FORMS BH_ARRAY_LEN(forms)
@@ -94,6 +96,30 @@ static bool guest_file(char out[static PATH_MAX])
     return realpath(path, out) && access(out, R_OK) == 0;
 }
 
+/* The form's guest is to be looked up there: a name's guest is loaded once. */
+static void choose_code(const struct bh_bench_form *f, const char *cache)
+{
+    setenv("BERTH_WASM_CACHE", f->guest == BH_BENCH_GUEST_COMPILED ? cache : "/none", 1);
+}
+
+static int compile_guest(const char *file, const char *cache, char **ret, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *bytes = NULL;
+    struct bh_wasm_module *m = NULL;
+    char sha256[65];
+    size_t n = 0;
+    int rc = bh_read_file(file, BH_WASM_BYTES_MAX, &bytes, &n);
+
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s: %s", file, strerror(-rc));
+    bh_wasm_digest(bytes, n, sha256);
+    rc = bh_wasm_load(bytes, n, &m, err);
+    if (rc == 0)
+        rc = bh_wasm_build(m, sha256, cache, "cc", ret, err);
+    bh_wasm_unload(m);
+    return rc;
+}
+
 /* It says for each pod what it says. */
 static bool answers_each(const struct bh_bench_form *f)
 {
@@ -105,7 +131,7 @@ struct bh_json *bh_bench_form_config(struct bh_arena *a, const struct bh_bench_f
 {
     struct bh_json *c = bh_json_make(a, "apiVersion: kubescheduler.config.k8s.io/v1, kind: "
                                         "KubeSchedulerConfiguration");
-    const bool local = f->guest == BH_BENCH_GUEST_LOCAL;
+    const bool local = f->guest != BH_BENCH_GUEST;
     char file[PATH_MAX];
 
     if (f->guest && guest_file(file))
@@ -358,22 +384,58 @@ static void print_row(const struct measured (*m)[FORMS], size_t f, uint32_t node
     fflush(stdout);
 }
 
+/* Guests by what there is: a file of one, a compiled one. */
+struct guests {
+    bool interpreted;
+    char cache[32]; /* folder of the compiled one */
+    char *compiled; /* its file; NULL: there is none */
+};
+
+static bool is_there(const struct guests *g, const struct bh_bench_form *f)
+{
+    return f->guest == BH_BENCH_GUEST_COMPILED ? g->compiled != NULL : g->interpreted || !f->guest;
+}
+
+static struct guests find_guests(void)
+{
+    struct guests g = {.cache = "/tmp/berth-guests-XXXXXX"};
+    char file[PATH_MAX];
+    struct bh_err err = {0};
+
+    g.interpreted = guest_file(file);
+    if (!g.interpreted)
+        fprintf(stderr, WHO ": no guest is measured: there is no " GUEST " in --plugin-dir\n");
+    else if (!mkdtemp(g.cache) || compile_guest(file, g.cache, &g.compiled, &err) < 0)
+        fprintf(stderr, WHO ": no compiled guest is measured: %s\n", err.msg);
+    return g;
+}
+
+static void forget_guests(struct guests *g)
+{
+    if (g->compiled)
+        (void)unlink(g->compiled);
+    free(g->compiled);
+    if (g->interpreted)
+        (void)rmdir(g->cache);
+}
+
 static int one_size(uint32_t nodes, bool pipeline, const struct bh_bench_extender *x,
-                    struct bh_err *err)
+                    const struct guests *g, struct bh_err *err)
 {
     static struct measured m[ROUNDS][FORMS];
-    char file[PATH_MAX];
-    const bool guests = guest_file(file);
     int rc = 0;
 
     for (unsigned i = 0; i < ROUNDS; i++)
         for (size_t f = 0; f < FORMS && rc == 0; f++)
-            if (i < ROUNDS_OF(&forms[f]) && (guests || !forms[f].guest))
+            if (i < ROUNDS_OF(&forms[f]) && is_there(g, &forms[f])) {
+                choose_code(&forms[f], g->cache);
                 rc = measure(&forms[f], x, nodes, &m[i][f], err);
+            }
     for (size_t f = 0; f < FORMS && rc == 0; f++) {
         double per_s = 0;
-        if (!guests && forms[f].guest)
+        if (!is_there(g, &forms[f]))
             continue;
+        choose_code(&forms[f], g->cache);
         if (pipeline && !forms[f].here)
             rc = bh_bench_form_pipeline(&forms[f], x, nodes, &per_s, err);
         if (rc == 0)
@@ -441,13 +503,13 @@ int bh_bench_plugins(int argc, char **argv)
     bh_guest_start();
     find_native = bh_plugin_find_more;
     bh_plugin_find_more = find;
-    if (!guest_file((char[PATH_MAX]){0}))
-        fprintf(stderr, WHO ": no guest is measured: there is no " GUEST " in --plugin-dir\n");
+    struct guests g = find_guests();
     if (rc == 0)
         printf("%6s  %-18s %9s %6s %12s %7s %8s\n", "NODES", "FORM", "NS/NODE", "RATIO",
                "DECISIONS/S", "FAST", "PODS/S");
     for (size_t i = 0; i < (nodes ? 1 : BH_ARRAY_LEN(sizes)) && rc == 0; i++)
-        rc = one_size(nodes ? (uint32_t)nodes : sizes[i], pipeline, &x, &err);
+        rc = one_size(nodes ? (uint32_t)nodes : sizes[i], pipeline, &x, &g, &err);
+    forget_guests(&g);
     bh_bench_extender_stop(&x);
     return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
 }

@@ -17,8 +17,13 @@ struct bh_bench_form { /* a row of the table */
     const char *form;
     const char *plugin; /* NULL: the extender; "": none of them */
     bool here;          /* berth-scheduler does not have it */
-    /* A WebAssembly guest; with nodeLocal: what it says is kept. */
-    enum bh_bench_guest { BH_BENCH_NO_GUEST, BH_BENCH_GUEST, BH_BENCH_GUEST_LOCAL } guest;
+    /* A WebAssembly guest; with nodeLocal: what it says is kept; such a one, compiled. */
+    enum bh_bench_guest {
+        BH_BENCH_NO_GUEST,
+        BH_BENCH_GUEST,
+        BH_BENCH_GUEST_LOCAL,
+        BH_BENCH_GUEST_COMPILED
+    } guest;
 };
 
 /* ---- plugins_extender.c ---------------------------------------------------------------------- */

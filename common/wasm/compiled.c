@@ -29,14 +29,6 @@ static bool look(struct bh_wasm_view *x, int64_t *steps)
     return bh_wasm_more_time(of(x), steps);
 }
 
-static bool host(struct bh_wasm_view *x, uint32_t func, uint64_t *v)
-{
-    struct bh_wasm *w = of(x);
-
-    w->host_func = func;
-    return w->hosts[func]->call(w, w->user, v);
-}
-
 static uint32_t memory_grow(struct bh_wasm_view *x, uint32_t pages)
 {
     return bh_wasm_memory_grow(of(x), pages);
@@ -71,8 +63,8 @@ static uint32_t table_grow(struct bh_wasm_view *x, uint32_t table, uint32_t n, u
     return bh_wasm_table_grow(of(x), table, n, ref);
 }
 
-static const struct bh_wasm_help help = {look,       host,       memory_grow, memory_init,
-                                         table_init, table_copy, table_fill,  table_grow};
+const struct bh_wasm_help bh_wasm_help = {look,       memory_grow, memory_init, table_init,
+                                          table_copy, table_fill,  table_grow};
 
 /* ---- a call ------------------------------------------------------------------------------------ */
 
@@ -84,7 +76,7 @@ static const char *stack_low(void)
     void *at = NULL;
     size_t n = 0;
 
-    if (low || pthread_getattr_np(pthread_self(), &attr) != 0)
+    if (bh_likely(low != NULL) || pthread_getattr_np(pthread_self(), &attr) != 0)
         return low;
     (void)pthread_attr_getstack(&attr, &at, &n);
     (void)pthread_attr_destroy(&attr);
@@ -92,18 +84,17 @@ static const char *stack_low(void)
     return low;
 }
 
-enum bh_wasm_trap bh_wasm_run_compiled(struct bh_wasm *w, uint32_t func)
+enum bh_wasm_trap bh_wasm_run_compiled(struct bh_wasm *w, uint32_t func, uint64_t *v)
 {
     struct bh_wasm_view *x = &w->x;
 
-    x->help = &help;
+    if (!w->limits.depth || w->limits.slots < w->m->funcs[func].slots)
+        return BH_WASM_DEPTH;
     x->steps = STEPS_A_LOOK;
     x->slots = w->limits.slots;
     x->stack_low = stack_low();
-    if (!w->limits.depth)
-        return BH_WASM_DEPTH;
     x->depth = w->limits.depth - 1;
-    return (enum bh_wasm_trap)w->compiled[func - w->m->n_imported_funcs](x, w->stack);
+    return (enum bh_wasm_trap)w->compiled[func - w->m->n_imported_funcs](x, v);
 }
 
 /* ---- the cache --------------------------------------------------------------------------------- */

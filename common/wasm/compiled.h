@@ -32,11 +32,12 @@ struct live_table {
     uint32_t n, max;
 };
 
+struct bh_wasm;
 struct bh_wasm_view;
+typedef bool bh_wasm_host_call(struct bh_wasm *w, void *user, uint64_t *v);
 /* What takes more than a few instructions. */
 struct bh_wasm_help {
     bool (*look)(struct bh_wasm_view *w, int64_t *steps); /* false: the time is over */
-    bool (*host)(struct bh_wasm_view *w, uint32_t func, uint64_t *v);
     uint32_t (*memory_grow)(struct bh_wasm_view *w, uint32_t pages);
     bool (*memory_init)(struct bh_wasm_view *w, uint32_t data, uint32_t to, uint32_t from,
                         uint32_t n);
@@ -57,11 +58,14 @@ struct bh_wasm_view {
     struct live_table *tables;
     bool *gone_elems, *gone_datas; /* dropped segments */
     const struct bh_wasm_help *help;
+    bh_wasm_host_call **host; /* by function */
+    void *user;
     /* ---- of the call that runs ---- */
     int64_t steps;         /* until the next look at the clock */
     uint64_t slots;        /* of the stack, from the running function's frame on */
     const char *stack_low; /* the thread's own stack has no room below */
     uint32_t depth;        /* calls within calls that may still be */
+    uint32_t host_func;    /* the last one that was called */
     uint32_t n_frames;     /* of its trap, the innermost first; those beyond are not kept */
     uint32_t frames[FRAMES_KEPT];
 };
@@ -238,7 +242,8 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
 #define HOST(func, v)                                                                              \
     do {                                                                                           \
         steps -= HOST_STEPS;                                                                       \
-        CHECK(w->help->host(w, func, v), BH_WASM_HOST);                                            \
+        w->host_func = (func);                                                                     \
+        CHECK(w->host[func]((struct bh_wasm *)w, w->user, v), BH_WASM_HOST);                       \
         GO_ON();                                                                                   \
     } while (0)
 static __attribute__((cold, noinline, unused)) unsigned left(view *w, uint32_t func, unsigned trap)

@@ -256,7 +256,7 @@ void bh_wasm_add_trap(const struct bh_wasm *w, struct bh_buf *b)
         bh_buf_addf(b, "wasm error: %s", texts[w->trap]);
     bh_buf_adds(b, "\nwasm stack trace:");
     if (w->trap == BH_WASM_HOST) {
-        add_frame(w->m, b, w->host_func);
+        add_frame(w->m, b, w->x.host_func);
         frames++;
     }
     for (uint32_t i = 0; i < w->x.n_frames; i++) {

@@ -105,6 +105,7 @@ static int link_import(struct bh_wasm *w, const struct bh_wasm_item *item,
             found = &hosts[i];
             if (bh_streq(found->type, type)) {
                 w->hosts[item->index] = found;
+                w->x.host[item->index] = found->call;
                 return 0;
             }
         }
@@ -179,6 +180,8 @@ static int set_up(struct bh_wasm *w, const struct bh_wasm_host *hosts, size_t n_
     int rc = 0;
 
     w->hosts = bh_calloc(m->n_imported_funcs + 1, sizeof *w->hosts);
+    w->x.host = bh_calloc(m->n_imported_funcs + 1, sizeof *w->x.host);
+    w->x.help = &bh_wasm_help;
     for (uint32_t i = 0; i < m->n_imports && rc == 0; i++)
         rc = link_import(w, &m->imports[i], hosts, n_hosts, err);
     if (rc < 0 || (rc = make_memory(w, err)) < 0 || (rc = make_tables(w, err)) < 0)
@@ -208,7 +211,7 @@ int bh_wasm_new(const struct bh_wasm_module *m, const struct bh_wasm_host *hosts
     int rc;
 
     w->m = m;
-    w->user = user;
+    w->x.user = user;
     w->limits = *limits;
     w->compiled = m->compiled ? m->compiled->entries : NULL;
     rc = set_up(w, hosts, n_hosts, err);
@@ -234,16 +237,45 @@ void bh_wasm_free(struct bh_wasm *w)
     free(w->x.gone_elems);
     free(w->x.gone_datas);
     free(w->hosts);
+    free(w->x.host);
     free(w->returns);
+    bh_wasm_twin_free(w->twin);
     bh_buf_fini(&w->why);
     free(w);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------- */
-enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
+static void put_arguments(struct bh_wasm *w, const struct func_type *t, const uint64_t *v)
+{
+    for (uint32_t i = 0; i < t->params; i++)
+        w->stack[i] = t->v[i] == I32 || t->v[i] == F32 ? (uint32_t)v[i] : v[i];
+}
+
+/* A host function, or what is interpreted. */
+static enum bh_wasm_trap run(struct bh_wasm *w, uint32_t func, const struct func_type *t,
+                             uint64_t *v)
+{
+    size_t more = BH_MAX(t->params, t->results);
+
+    w->returned = w->returns;
+    if (w->limits.slots < more || w->limits.slots < w->m->funcs[func].slots)
+        return BH_WASM_DEPTH;
+    put_arguments(w, t, v);
+    if (func >= w->m->n_imported_funcs) {
+        w->trap =
+            w->compiled ? bh_wasm_run_compiled(w, func, w->stack) : bh_wasm_run(w, func, NULL);
+    } else {
+        w->x.host_func = func;
+        w->trap = w->x.host[func](w, w->x.user, w->stack) ? BH_WASM_DONE : BH_WASM_HOST;
+    }
+    for (uint32_t i = 0; w->trap == BH_WASM_DONE && i < t->results; i++)
+        v[i] = w->stack[i];
+    return w->trap;
+}
+
+enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *v)
 {
     const struct func_type *t = &w->m->types[w->m->funcs[func].type];
-    size_t more = BH_MAX(t->params, t->results);
 
     bh_assert(!w->running);
     w->running = true;
@@ -251,25 +283,20 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
     w->steps = w->limits.steps;
     w->at = NULL;
     w->x.n_frames = 0;
-    bh_buf_reset(&w->why);
-    if (w->limits.slots < more || w->limits.slots < w->m->funcs[func].slots) {
-        w->trap = BH_WASM_DEPTH;
-        w->returned = w->returns;
-    } else {
-        for (uint32_t i = 0; i < t->params; i++)
-            w->stack[i] = t->v[i] == I32 || t->v[i] == F32 ? (uint32_t)v[i] : v[i];
-        if (func < w->m->n_imported_funcs) {
-            w->returned = w->returns;
-            w->host_func = func;
-            w->trap = w->hosts[func]->call(w, w->user, w->stack) ? BH_WASM_DONE : BH_WASM_HOST;
-        } else {
-            w->trap = w->compiled ? bh_wasm_run_compiled(w, func) : bh_wasm_run(w, func, NULL);
-        }
-        for (uint32_t i = 0; w->trap == BH_WASM_DONE && i < t->results; i++)
-            v[i] = w->stack[i];
-    }
+    if (w->why.n)
+        bh_buf_reset(&w->why);
+    if (w->compiled && !t->params && func >= w->m->n_imported_funcs)
+        w->trap = bh_wasm_run_compiled(w, func, v); /* straight to where the results belong */
+    else
+        w->trap = run(w, func, t, v);
     w->running = false;
     return w->trap;
+}
+
+enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
+{
+    return bh_unlikely(w->twin != NULL) ? bh_wasm_call_twice(w, func, v)
+                                        : bh_wasm_call_once(w, func, v);
 }
 
 enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w)
@@ -291,7 +318,11 @@ bool bh_wasm_fail(struct bh_wasm *w, const char *fmt, ...)
 
 void *bh_wasm_memory(struct bh_wasm *w, uint32_t at, uint32_t n)
 {
-    return w->x.memory && (uint64_t)at + n <= w->x.memory_n ? w->x.memory + at : NULL;
+    if (!w->x.memory || (uint64_t)at + n > w->x.memory_n)
+        return NULL;
+    if (bh_unlikely(w->noted))
+        bh_wasm_note(w, at, n);
+    return w->x.memory + at;
 }
 
 uint32_t bh_wasm_pages(const struct bh_wasm *w)

@@ -170,8 +170,8 @@ L_CALL_INDIRECT : {
     CHECK(m->types[f->type].id == ip->k, BH_WASM_BAD_CALL);
     if (ref <= m->n_imported_funcs) {
         steps -= HOST_STEPS;
-        w->host_func = ref - 1;
-        CHECK(w->hosts[ref - 1]->call(w, w->user, fp + ip->d), BH_WASM_HOST);
+        w->x.host_func = ref - 1;
+        CHECK(w->x.host[ref - 1](w, w->x.user, fp + ip->d), BH_WASM_HOST);
         ip += 2;
         GO_ON();
     }
@@ -181,8 +181,8 @@ L_CALL_INDIRECT : {
 }
 L_CALL_HOST:
     steps -= HOST_STEPS;
-    w->host_func = ip->k;
-    CHECK(w->hosts[ip->k]->call(w, w->user, fp + ip->d), BH_WASM_HOST);
+    w->x.host_func = ip->k;
+    CHECK(w->x.host[ip->k](w, w->x.user, fp + ip->d), BH_WASM_HOST);
     ip++;
     GO_ON();
 

@@ -116,6 +116,11 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v);
  * with the names of the module's name section, at most 30 frames. */
 void bh_wasm_add_trap(const struct bh_wasm *w, struct bh_buf *b);
 
+/* From now on, before its first call: an interpreted instance does each call of a compiled one, too,
+ * and is told by host functions what they told the compiled one. */
+int bh_wasm_verify(struct bh_wasm *w, struct bh_err *err);
+/* What the two did not do alike; NULL: nothing so far. As long as the instance. */
+const char *bh_wasm_differs(const struct bh_wasm *w);
 /* For host functions: false, with the text of the trap. */
 bool bh_wasm_fail(struct bh_wasm *w, const char *fmt, ...) BH_PRINTF(2, 3);
 /* n bytes of memory from `at` on; NULL when that is not all memory. Good until the guest runs. */

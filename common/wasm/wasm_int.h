@@ -151,7 +151,8 @@ struct bh_wasm {
     uint64_t memory_cap;               /* address space that is kept for the memory */
     uint32_t n_elements;               /* of all tables */
     const struct bh_wasm_host **hosts; /* by function */
-    void *user;
+    struct bh_wasm_twin *twin;         /* NULL: it runs alone */
+    bool noted; /* what a host function takes of the memory is written down, for the twin */
     struct bh_wasm_limits limits;
     uint64_t *stack;
     const struct ins **returns; /* limits.depth of them */
@@ -162,7 +163,6 @@ struct bh_wasm {
     enum bh_wasm_trap trap;
     const struct ins *at;        /* where it trapped */
     const struct ins **returned; /* end of the returns at that time */
-    uint32_t host_func;          /* the last one that was called */
     struct bh_buf why;           /* what it said of its failure */
 };
 /* Looks at the clock, and gives steps until the next look. false: the time is over. */
@@ -182,8 +182,16 @@ uint32_t bh_wasm_memory_grow(struct bh_wasm *w, uint32_t pages);
 /* ---- compiled ahead of time -------------------------------------------------------------------- */
 /* The digest of everything that a compiled guest and the program that runs it have to agree in. */
 void bh_wasm_made_with(char out[static 65]);
-/* As bh_wasm_run(), of an instance that is compiled. */
-enum bh_wasm_trap bh_wasm_run_compiled(struct bh_wasm *w, uint32_t func);
+extern const struct bh_wasm_help bh_wasm_help;
+/* As bh_wasm_run(), of an instance that is compiled. v: arguments, and then results; untouched by a
+ * trap. */
+enum bh_wasm_trap bh_wasm_run_compiled(struct bh_wasm *w, uint32_t func, uint64_t *v);
+
+/* ---- twin.c: compiled and interpreted side by side ------------------------------------------- */
+enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *v);
+enum bh_wasm_trap bh_wasm_call_twice(struct bh_wasm *w, uint32_t func, uint64_t *v);
+void bh_wasm_note(struct bh_wasm *w, uint32_t at, uint32_t n);
+void bh_wasm_twin_free(struct bh_wasm_twin *t); /* NULL allowed */
 
 /* ---- operations ------------------------------------------------------------------------------ */
 /* Numeric ones, loads and stores have the number of their opcode; saturating truncations follow

@@ -105,6 +105,9 @@ int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_er
 /* Its fields of what the hook may ask for are set, and are cleared. NULL: it returned; else the text
  * of the trap, in a, and r is gone. */
 const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a);
+/* Score of many nodes, about each as bh_guest_call(). false: one of them is not to be scored, or a
+ * trap; score of each alone tells which. */
+bool bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret);
 /* From now on it is that pod's alone. */
 void bh_guest_keep(struct bh_guest_run *r, const struct bh_call *c);
 void bh_guest_release(struct bh_guest *g, struct bh_str uid);

@@ -84,6 +84,8 @@ int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_er
     int rc =
         bh_wasm_new(g->of->m, hosts, bh_guest_n_host + bh_guest_n_wasi, r, &limits, &r->w, err);
     g->of->instances += rc == 0;
+    if (rc == 0 && g->env.verify && bh_wasm_is_compiled(g->of->m))
+        rc = bh_wasm_verify(r->w, err);
     if (rc == 0)
         rc = begin(r, err);
     if (rc < 0) {
@@ -203,21 +205,38 @@ struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_
 
 /* ---- one hook -------------------------------------------------------------------------------- */
 
-const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a)
+/* What an earlier hook answered is gone. */
+static void ready(struct bh_guest_run *r)
 {
     struct bh_buf *answers[] = {&r->out, &r->reason, &r->node_names, &r->nominated, &r->events};
-    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
 
     for (unsigned i = 0; i < BH_ARRAY_LEN(answers); i++)
         bh_buf_reset(answers[i]);
     bh_arena_reset(&r->arena);
     r->normalized = NULL;
     r->value = 0;
+}
+
+/* Under --verify: what is compiled does what is interpreted. */
+static void check_alike(const struct bh_guest_run *r, enum bh_guest_hook hook)
+{
+    const char *what = bh_wasm_differs(r->w);
+
+    if (bh_likely(!what))
+        return;
+    fprintf(stderr, "verify: guest %s, %s: compiled code differs from interpreted\n%s\n",
+            r->g->of->name, bh_guest_exports[hook].name, what);
+    abort();
+}
+
+/* What the hook was about is gone. NULL, or the text of the trap: then r is gone, too. */
+static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh_wasm_trap trap,
+                        struct bh_arena *a)
+{
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_guest_plugin *p = r->g->of;
-    uint64_t began = bh_mono_ns();
-    enum bh_wasm_trap trap = bh_wasm_call(r->w, p->func[hook], &r->value);
-    p->ns[hook] += bh_mono_ns() - began;
-    p->calls[hook]++;
+
+    check_alike(r, hook);
     p->traps[hook] += trap != BH_WASM_DONE;
     p->pages = BH_MAX(p->pages, bh_wasm_pages(r->w));
     r->c = NULL;
@@ -234,4 +253,39 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     snprintf(p->last_trap, sizeof p->last_trap, "%s", bh_buf_str(&text));
     forget(r);
     return bh_arena_strndup(a, bh_buf_str(&text), text.n);
+}
+
+const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a)
+{
+    struct bh_guest_plugin *p = r->g->of;
+
+    ready(r);
+    uint64_t began = bh_mono_ns();
+    enum bh_wasm_trap trap = bh_wasm_call(r->w, p->func[hook], &r->value);
+    p->ns[hook] += bh_mono_ns() - began;
+    p->calls[hook]++;
+    return done(r, hook, trap, a);
+}
+
+bool bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    struct bh_guest_plugin *p = r->g->of;
+    const struct bh_call *c = r->c;
+    enum bh_wasm_trap trap = BH_WASM_DONE;
+    uint32_t i = 0, calls = 0;
+    const uint64_t began = bh_mono_ns();
+
+    for (; i < n; i++) {
+        if (!i || r->out.n || r->reason.n)
+            ready(r);
+        r->node = c->cache->rows[rows[i]]->name;
+        trap = bh_wasm_call(r->w, p->func[BH_GUEST_SCORE], &r->value);
+        calls++;
+        if (trap != BH_WASM_DONE || (int32_t)r->value != 0)
+            break;
+        ret[i] = (int32_t)(r->value >> 32);
+    }
+    p->ns[BH_GUEST_SCORE] += bh_mono_ns() - began;
+    p->calls[BH_GUEST_SCORE] += calls;
+    return !done(r, BH_GUEST_SCORE, trap, c->arena) && i == n;
 }

@@ -202,6 +202,15 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     return verdict(c, r, (int32_t)r->value);
 }
 
+static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    const struct bh_status *s = NULL;
+    struct bh_guest_run *r = ready(c, false, BH_SYM_NONE, &s);
+
+    if (!r || !bh_guest_score_rows(r, rows, n, ret))
+        c->cycle->score_failed = true; /* score() is asked, and says it */
+}
+
 /* NULL: they are in place. */
 static const char *normalized(struct bh_call *c, int64_t *scores, uint32_t n)
 {
@@ -360,6 +369,8 @@ void bh_guest_describe(struct bh_guest_plugin *p, bool node_local,
         .post_filter = HAS(POSTFILTER) ? post_filter : NULL,
         .pre_score = HAS(SCORE) && (HAS(PRESCORE) || HAS(NORMALIZESCORE)) ? pre_score : NULL,
         .score = HAS(SCORE) ? score : NULL,
+        .score_rows = HAS(SCORE) && !HAS(NORMALIZESCORE) ? score_rows : NULL,
+        .scores_alone = true,
         .normalize = HAS(SCORE) && HAS(NORMALIZESCORE) ? normalize : NULL,
         .reserve = late ? reserve : NULL,
         .unreserve = late ? unreserve : NULL,

@@ -122,6 +122,10 @@ expect "and an extender, which is asked for each pod" 'HTTP extender +[0-9.]+ +[
 guests=0
 if [ -e "$build/plugins/wasm/nodenumber.wasm" ]; then # where there is a compiler for it
     guests=2
+    if command -v cc >/dev/null; then
+        guests=3
+        expect "and that one, compiled" 'guest, compiled +[0-9.]+ +[0-9.]+ +[0-9]+ +100.0% ' cat "$work/measured"
+    fi
     expect "a guest, which is asked for each pod" 'guest, interpreted +[0-9.]+ +[0-9.]+ +[0-9]+ +0.0% ' cat "$work/measured"
     expect "and one whose answers are kept" 'guest, nodeLocal +[0-9.]+ +[0-9.]+ +[0-9]+ +100.0% ' cat "$work/measured"
 fi

@@ -441,6 +441,120 @@ static void test_damaged_modules(void)
     bh_buf_fini(&b);
 }
 
+/* ---- compiled ---------------------------------------------------------------------------------- */
+/* An instance of the module, compiled after `what` in its C was replaced, that is compared with an
+ * interpreted one. The type of the replacement has the same length. */
+static struct bh_wasm *compiled_of(struct bh_wasm_module *m, const char *what, const char *by,
+                                   const struct bh_wasm_host *hosts, size_t n)
+{
+    static unsigned number;
+    BH_CLEANUP(bh_freep) char *dir = bh_asprintf("%s/c%u", bh_test_tmpdir(), number++);
+    BH_CLEANUP(bh_freep) char *c = bh_asprintf("%s.c", dir);
+    char sha256[65];
+    BH_CLEANUP(bh_freep) char *command = NULL;
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_err err = {""};
+
+    snprintf(sha256, sizeof sha256, "%064u", number);
+    CU_ASSERT_FATAL(bh_wasm_add_c(m, sha256, &b, &err) == 0);
+    char *at = what ? strstr(b.p, what) : NULL;
+    if (what) {
+        CU_ASSERT_FATAL(at != NULL);
+        memcpy(at, by, strlen(by));
+    }
+    CU_ASSERT_FATAL(bh_write_file(c, b.p, b.n, 0600) == 0);
+    command =
+        bh_asprintf("mkdir -p '%s' && cc -O1 -w -fPIC -shared -o '%s/%s.so' '%s' -lm && chmod "
+                    "644 '%s/%s.so'",
+                    dir, dir, sha256, c, dir, sha256);
+    CU_ASSERT_FATAL(system(command) == 0);
+    setenv("BERTH_WASM_CACHE", dir, 1);
+    CU_ASSERT_FATAL(bh_wasm_use_compiled(m, sha256, &err) == 1);
+    struct bh_wasm *w = instance_of(m, hosts, n, NULL, &usual);
+    CU_ASSERT_FATAL(bh_wasm_verify(w, &err) == 0);
+    return w;
+}
+
+static bool no_compiler(void)
+{
+    bool none = system("command -v cc >/dev/null") != 0;
+
+    if (none)
+        bh_test_skip("there is no C compiler cc");
+    return none;
+}
+
+/* Says another number each time, and writes it where it is told. */
+static bool count(struct bh_wasm *w, void *user, uint64_t *v)
+{
+    static uint32_t n;
+    void *to = bh_wasm_memory(w, (uint32_t)v[0], 4);
+
+    (void)user;
+    n++;
+    if (!to)
+        return bh_wasm_fail(w, "no memory at %u", (uint32_t)v[0]);
+    memcpy(to, &n, 4);
+    v[0] = n;
+    return true;
+}
+
+static void test_compiled_does_what_interpreted_does(void)
+{
+    static const struct bh_wasm_host host = {"h", "count", "i:i", count};
+    /* (func (param i32) (result i32) (i32.add (call $count (local.get 0)) (i32.load (local.get 0)))) */
+    struct bh_wasm_module *m;
+    uint64_t v[1] = {8};
+
+    if (no_compiler())
+        return;
+    m = module_of("01(01 60 01 7f 01 7f) 02(01 'h' 'count' 00 00) 03(01 00) 05(01 0001)"
+                  "07(01 'f' 00 01) 0a(01(00 2000 1000 2000 280200 6a 0b))");
+    struct bh_wasm *w = compiled_of(m, NULL, NULL, &host, 1);
+    CU_ASSERT(bh_wasm_call(w, 1, v) == BH_WASM_DONE && v[0] == 2);
+    v[0] = 8;
+    CU_ASSERT(bh_wasm_call(w, 1, v) == BH_WASM_DONE && v[0] == 4);
+    v[0] = 65533;
+    CU_ASSERT(bh_wasm_call(w, 1, v) == BH_WASM_HOST && v[0] == 65533);
+    CU_ASSERT(
+        trap_is(w, "no memory at 65533\nwasm stack trace:\n\th.count(i32) i32\n\t.$1(i32) i32"));
+    CU_ASSERT(!bh_wasm_differs(w));
+    bh_wasm_free(w);
+    bh_wasm_unload(m);
+}
+
+static void test_a_difference_is_found(void)
+{
+    static const struct {
+        const char *sections, *what, *by, *text;
+    } t[] = {
+        {ONE("02 7f7f 01 7f", "00 2000 2001 6a 0b"), "= o_0x6a(", "= o_0x6b(",
+         "result 0 is 0x1 compiled, 0x9 interpreted"},
+        {ONE("02 7f7f 01 7f", "00 2000 2001 6d 0b"), "= o_0x6d(", "= o_0x6a(",
+         "compiled: wasm error: none"},
+        {"01(01 60 02 7f7f 01 7f) 03(01 00) 05(01 0001) 07(01 'f' 00 00)"
+         "0a(01(00 2000 2001 360200 4107 0b))",
+         "\no_0x36(", "\no_0x3a(", "its memory is another one"},
+    };
+
+    if (no_compiler())
+        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(t); i++) {
+        struct bh_wasm_module *m = module_of(t[i].sections);
+        struct bh_wasm *w = compiled_of(m, t[i].what, t[i].by, NULL, 0);
+        uint64_t v[2] = {5, i == 1 ? 0 : 4};
+        if (i == 2)
+            v[1] = 0x12345;
+        (void)bh_wasm_call(w, 0, v);
+        const char *found = bh_wasm_differs(w);
+        CU_ASSERT(found && strstr(found, t[i].text));
+        if (!found || !strstr(found, t[i].text))
+            printf("# %zu: %s\n", i, found ? found : "nothing");
+        bh_wasm_free(w);
+        bh_wasm_unload(m);
+    }
+}
+
 BH_TESTS("common/wasm/wasm",
          {"a function is found and called", test_a_function_is_found_and_called},
          {"what is refused says what and where", test_what_is_refused_says_what_and_where},
@@ -450,4 +564,6 @@ BH_TESTS("common/wasm/wasm",
          {"every kind of loop ends", test_every_kind_of_loop_ends},
          {"host functions", test_host_functions},
          {"a module is described", test_a_module_is_described}, {"broken names", test_broken_names},
-         {"damaged modules", test_damaged_modules})
+         {"damaged modules", test_damaged_modules},
+         {"compiled does what interpreted does", test_compiled_does_what_interpreted_does},
+         {"a difference is found", test_a_difference_is_found})
