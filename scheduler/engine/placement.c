@@ -187,6 +187,7 @@ static const struct bh_status *choose(struct place *p, uint32_t n, struct trial 
     *ret = p->fit;
     if (p->n_fit == 1)
         return NULL;
+    bh_cache_sync(&p->e->cache); /* the trials were taken back */
     for (uint32_t k = 0; k < p->n_fit; k++)
         propose(p, &p->fit[k], n);
     for (uint32_t at = 0; at < p->cy.fw->n_point[BH_POINT_PLACEMENT_SCORE]; at++) {

@@ -692,7 +692,7 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
     shared.shape_id = bh_shapes_kept(&e->cache.shapes, pod->shape_id);
     shared.shape = bh_shapes_rec(&e->cache.shapes, shared.shape_id);
     reserve_scratch(e);
-    if (e->within) /* what is kept is normalised over all nodes */
+    if (e->within && (overlay || promised != BH_ROW_NONE))
         return !tracked && run_once_for(e, p, pod, by.idle, now_ns, ret);
     e->no_cells = mode == BH_FAST_SCAN;
     if (tracked && mode == BH_FAST_AUTO)
@@ -711,7 +711,7 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
         ret->overlaid = overlay;
         return any;
     }
-    if (tracked)
+    if (tracked || e->within) /* what is kept is normalised over all nodes */
         return bh_track_run(e, sc, tracked, ret);
     if (promised != BH_ROW_NONE && bh_index_total(&sc->index, promised) >= 0)
         return false; /* it is for others only */
@@ -734,8 +734,11 @@ uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32
     for (uint32_t i = 0; i < f->n_feasible; i++) {
         if (f->totals[i] != max)
             continue;
-        if (e->opt.tie_break == BH_TIE_RANDOM && k-- == 0)
-            return f->rows[i];
+        if (e->opt.tie_break == BH_TIE_RANDOM) {
+            if (k-- == 0)
+                return f->rows[i];
+            continue;
+        }
         if (best == BH_ROW_NONE || bh_row_name_cmp(&e->cache, f->rows[i], best) < 0)
             best = f->rows[i];
     }

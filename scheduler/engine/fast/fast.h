@@ -259,7 +259,8 @@ bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
 void bh_track_update(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n_nodes, uint32_t n);
 void bh_track_drop_all(struct bh_shape_cache *sc);
 size_t bh_track_bytes(const struct bh_shape_cache *sc);
-/* The answer of the kept results and of these plugins together. */
+/* The answer of the kept results and of these plugins together; plugins may be 0. In a placement, of
+ * its rows alone. */
 bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                   struct bh_fast *ret);
 /* Rows that the kept results call feasible, ascending. rows: room for one more than there are. */

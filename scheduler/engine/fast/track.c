@@ -179,16 +179,22 @@ uint32_t bh_track_filter(struct bh_shape_cache *sc, uint64_t plugins, uint32_t *
     return n;
 }
 
-void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
-                    const uint32_t *rows, const uint32_t *stands_for, uint32_t n, int64_t *total)
+static void add_normalized(struct bh_engine *e, const struct bh_shape_cache *sc,
+                           const uint32_t *rows, uint32_t n, int64_t *total)
 {
-    const struct bh_framework *fw = sc->cy.fw;
-
     for (uint32_t k = 0; k < sc->n_norm; k++) {
         for (uint32_t r = 0; r < n; r++)
             e->values2[r] = bh_kept_raw(&sc->norm[k], rows[r]);
         bh_fast_add_scores(sc->norm[k].how, sc->norm[k].weight, e->values2, n, total);
     }
+}
+
+static void add_tracked(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                        const uint32_t *rows, const uint32_t *stands_for, uint32_t n,
+                        int64_t *total)
+{
+    const struct bh_framework *fw = sc->cy.fw;
+
     bh_each_plugin(i, fw, BH_POINT_SCORE) {
         if (!(plugins >> i & 1))
             continue;
@@ -202,19 +208,46 @@ void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plu
     }
 }
 
+void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                    const uint32_t *rows, const uint32_t *stands_for, uint32_t n, int64_t *total)
+{
+    add_normalized(e, sc, rows, n, total);
+    add_tracked(e, sc, plugins, rows, stands_for, n, total);
+}
+
 void bh_track_totals(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                      const uint32_t *rows, uint32_t n, int64_t *total)
 {
+    bool extremes = false; /* where all maxima are 0, so are those of any of the rows */
+
+    for (uint32_t k = 0; k < sc->n_norm; k++)
+        extremes |= sc->norm[k].max != 0;
     for (uint32_t r = 0; r < n; r++)
-        total[r] = bh_kept_base(sc, rows[r]);
-    bh_track_score(e, sc, plugins, rows, NULL, n, total);
+        total[r] = extremes ? bh_kept_base(sc, rows[r]) : bh_index_total(&sc->index, rows[r]);
+    if (extremes)
+        add_normalized(e, sc, rows, n, total);
+    add_tracked(e, sc, plugins, rows, NULL, n, total);
+}
+
+static uint32_t kept_within(const struct bh_engine *e, const struct bh_shape_cache *sc,
+                            uint32_t *rows)
+{
+    uint32_t n = 0;
+
+    for (uint32_t w = 0; w < (e->cache.cols.n_rows + 63) / 64; w++)
+        for (uint64_t bits = e->within[w]; bits; bits &= bits - 1) {
+            const uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (bh_index_total(&sc->index, row) >= 0)
+                rows[n++] = row;
+        }
+    return n;
 }
 
 bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                   struct bh_fast *ret)
 {
     size_t before = bh_cells_bytes(&sc->cells);
-    bool cells = !e->no_cells && bh_cells_ensure(sc, &e->cache, plugins);
+    bool cells = !e->no_cells && !e->within && bh_cells_ensure(sc, &e->cache, plugins);
 
     bh_kept_count(e, sc, bh_cells_bytes(&sc->cells), before);
     if (cells && bh_cells_run(e, sc, plugins, ret))
@@ -223,12 +256,13 @@ bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugi
         ret->kept = sc; /* and its cells say why */
         return false;
     }
-    bh_watch_rows(e, e->cache.n_nodes);
-    uint32_t n = bh_kept_rows(sc, e->cache.cols.n_rows, e->rows);
+    bh_watch_rows(e, bh_candidates(e));
+    uint32_t n =
+        e->within ? kept_within(e, sc, e->rows) : bh_kept_rows(sc, e->cache.cols.n_rows, e->rows);
     n = bh_track_filter(sc, plugins, e->rows, n);
     bh_watch_phase(e, BH_WATCH_SCORE);
     *ret = (struct bh_fast){
-        .n_feasible = n, .evaluated = e->cache.n_nodes, .n_best = 1, .rows = e->rows};
+        .n_feasible = n, .evaluated = bh_candidates(e), .n_best = 1, .rows = e->rows};
     if (n > 1) {
         bh_track_totals(e, sc, plugins, e->rows, n, e->values);
         ret->totals = e->values;

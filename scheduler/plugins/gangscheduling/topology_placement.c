@@ -14,19 +14,33 @@
     bh_status_new((c)->arena, BH_ERROR, NAME,                                                      \
                   "cannot determine domain for already scheduled pods: " __VA_ARGS__)
 
-struct located { /* a node that has the label */
-    const char *domain;
-    uint32_t row;
+struct domain {
+    bh_sym value; /* of the label */
+    const char *name;
+    uint32_t n, at; /* its nodes; where the next of them goes */
+};
+struct located { /* the nodes that have the label */
+    uint32_t *row, *domain, n;
+    struct domain *v; /* in the order in which they were met */
+    uint32_t n_domains;
 };
 
-static const char *domain_of(const struct bh_call *c, const struct bh_node_info *ni, bh_sym key)
+/* BH_SYM_NONE: the node has no such label. */
+static bh_sym value_of(const struct bh_node_info *ni, bh_sym key)
 {
     bh_sym value;
 
     return bh_labels_get(bh_rec_at(ni->rec, ni->rec->labels, struct bh_kv), ni->rec->labels.n, key,
                          &value)
-               ? bh_sym_text(c->tab, value)
-               : NULL;
+               ? value
+               : BH_SYM_NONE;
+}
+
+static const char *domain_of(const struct bh_call *c, const struct bh_node_info *ni, bh_sym key)
+{
+    const bh_sym value = value_of(ni, key);
+
+    return value != BH_SYM_NONE ? bh_sym_text(c->tab, value) : NULL;
 }
 
 /* Members that are on nodes already say where the others have to be. */
@@ -60,29 +74,69 @@ static const struct bh_status *fixed_domain(struct bh_call *c, bh_sym key, const
     return NULL;
 }
 
-static int by_domain(const void *pa, const void *pb)
+/* slot: by value, open addressing; 0 = free, else the domain and 1. */
+static uint32_t domain_at(const struct bh_call *c, struct located *l, uint32_t *slot, uint32_t mask,
+                          bh_sym value)
 {
-    const struct located *a = pa, *b = pb;
-    const int c = strcmp(a->domain, b->domain);
+    uint32_t i = (uint32_t)value * UINT32_C(2654435769) & mask;
 
-    return c ? c : (a->row > b->row) - (a->row < b->row);
+    while (slot[i] && l->v[slot[i] - 1].value != value)
+        i = (i + 1) & mask;
+    if (!slot[i]) {
+        l->v[l->n_domains] = (struct domain){.value = value, .name = bh_sym_text(c->tab, value)};
+        slot[i] = ++l->n_domains;
+    }
+    return slot[i] - 1;
 }
 
-/* The nodes with the label, of the fixed domain only if there is one, by domain. */
-static struct located *locate(struct bh_call *c, bh_sym key, const char *fixed, uint32_t *ret_n)
+/* Of the fixed domain only if there is one. Equal values are one symbol, so no text is compared. */
+static void locate(struct bh_call *c, bh_sym key, const char *fixed, struct located *l)
 {
-    struct located *v = bh_arena_new_array(c->arena, struct located, c->cache->n_nodes + 1);
-    uint32_t n = 0;
+    const uint32_t room = c->cache->n_nodes + 1;
+    uint32_t mask = 1;
 
+    while (mask < 2 * room)
+        mask *= 2;
+    uint32_t *slot = bh_arena_new_array(c->arena, uint32_t, mask);
+    *l = (struct located){.row = bh_arena_new_array(c->arena, uint32_t, room),
+                          .domain = bh_arena_new_array(c->arena, uint32_t, room),
+                          .v = bh_arena_new_array(c->arena, struct domain, room)};
     for (uint32_t row = 0; row < c->cache->cols.n_rows; row++) {
         const bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row);
-        const char *domain = live ? domain_of(c, c->cache->rows[row], key) : NULL;
-        if (domain && (!fixed || bh_streq(domain, fixed)))
-            v[n++] = (struct located){domain, row};
+        const bh_sym value = live ? value_of(c->cache->rows[row], key) : BH_SYM_NONE;
+        if (value == BH_SYM_NONE || (fixed && !bh_streq(bh_sym_text(c->tab, value), fixed)))
+            continue;
+        l->domain[l->n] = domain_at(c, l, slot, mask - 1, value);
+        l->row[l->n] = row;
+        l->v[l->domain[l->n++]].n++;
     }
-    if (n > 1)
-        qsort(v, n, sizeof *v, by_domain);
-    *ret_n = n;
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+    const struct domain *const *a = pa, *const *b = pb;
+
+    return strcmp((*a)->name, (*b)->name);
+}
+
+/* A placement each, by name, of its rows in their order. */
+static struct bh_placement *placements_of(struct bh_call *c, struct located *l)
+{
+    struct bh_placement *v = bh_arena_new_array(c->arena, struct bh_placement, l->n_domains + 1);
+    struct domain **sorted = bh_arena_new_array(c->arena, struct domain *, l->n_domains + 1);
+    uint32_t *rows = bh_arena_new_array(c->arena, uint32_t, l->n + 1), at = 0;
+
+    for (uint32_t i = 0; i < l->n_domains; i++)
+        sorted[i] = &l->v[i];
+    if (l->n_domains > 1)
+        qsort(sorted, l->n_domains, sizeof(*sorted), by_name);
+    for (uint32_t i = 0; i < l->n_domains; i++) {
+        v[i] = (struct bh_placement){.name = sorted[i]->name, .rows = rows + at, .n = sorted[i]->n};
+        sorted[i]->at = at;
+        at += sorted[i]->n;
+    }
+    for (uint32_t i = 0; i < l->n; i++)
+        rows[l->v[l->domain[i]].at++] = l->row[i];
     return v;
 }
 
@@ -102,7 +156,6 @@ static const struct bh_status *generate(struct bh_call *c, struct bh_placement *
     const char *ns = bh_sym_text(c->tab, c->pod->shape->namespace_), *fixed;
     const char *group = bh_sym_text(c->tab, c->pod->rec->group);
     struct bh_group_policy p;
-    uint32_t n, n_placements = 0;
 
     if (!bh_group_policy(c->objects, ns, group, &p))
         return bh_status_new(c->arena, BH_ERROR, NAME,
@@ -119,17 +172,10 @@ static const struct bh_status *generate(struct bh_call *c, struct bh_placement *
     const struct bh_status *s = fixed_domain(c, key, &fixed);
     if (s)
         return s;
-    const struct located *at = locate(c, key, fixed, &n);
-    uint32_t *rows = bh_arena_new_array(c->arena, uint32_t, n + 1);
-    struct bh_placement *v = bh_arena_new_array(c->arena, struct bh_placement, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        rows[i] = at[i].row;
-        if (!i || !bh_streq(at[i].domain, at[i - 1].domain))
-            v[n_placements++] = (struct bh_placement){.name = at[i].domain, .rows = rows + i};
-        v[n_placements - 1].n++;
-    }
-    *ret = v;
-    *ret_n = n_placements;
+    struct located l;
+    locate(c, key, fixed, &l);
+    *ret = placements_of(c, &l);
+    *ret_n = l.n_domains;
     return NULL;
 }
 

@@ -237,8 +237,14 @@ static const struct bh_status *placement_score(struct bh_call *c, const struct b
             sum.requested = bh_add_sat(
                 sum.requested, *bh_res_requests(&member, &only, &p->proposed[k].shape->score));
         }
+        struct bh_res_columns cols;
+        bh_res_columns_resolve(&cols, &only, &sum.requested, &c->cache->cols, true, NULL);
         for (uint32_t k = 0; k < p->n; k++) {
-            bh_res_view_node(&one, &only, &sum.requested, c->cache->rows[p->rows[k]], true, NULL);
+            if (bh_likely(cols.complete))
+                bh_res_view_row(&one, &cols, p->rows[k]);
+            else
+                bh_res_view_node(&one, &only, &sum.requested, c->cache->rows[p->rows[k]], true,
+                                 NULL);
             if (one.n) {
                 sum.alloc = bh_add_sat(sum.alloc, one.v[0].alloc);
                 sum.used = bh_add_sat(sum.used, one.v[0].used);
