@@ -4,7 +4,8 @@
  *
  *   group_bench [TEXT]     all cases, or those with the text in their name
  *
- * Gangs on 5,000 nodes, each of which stays; then gangs for which nodes that are full with pods of
+ * Gangs on 5,000 nodes, each of which stays; gangs that go into one of 50 racks, after they were tried
+ * in all; then gangs for which nodes that are full with pods of
  * lower priority, ten each, have to be cleared: as v1.36 (anew) and as 1.37 (in place). CPU time.
  */
 #include "common/flags/kube_flags.h"
@@ -17,6 +18,7 @@
 #define GATES                                                                                      \
     "--feature-gates=GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
 #define VICTIMS_A_NODE 10u
+#define RACKS          50u
 
 static const char *only = "";
 
@@ -27,6 +29,7 @@ struct bench {
     struct bh_arena a;
     struct bh_interner in;
     unsigned n_pods;
+    bool racks;
 };
 
 static void *decode(struct bench *b, const ProtobufCMessageDescriptor *type, const char *json)
@@ -39,14 +42,16 @@ static void *decode(struct bench *b, const ProtobufCMessageDescriptor *type, con
     return m;
 }
 
-static void open_bench(struct bench *b, bool stays, unsigned nodes)
+static void open_bench(struct bench *b, bool stays, bool racks, unsigned nodes)
 {
     static const struct bh_opt_usage usage = {.program = "group_bench"};
-    char *argv[] = {(char[]){"group_bench"}, (char[]){GATES}, NULL};
+    char *argv[] = {
+        (char[]){"group_bench"},
+        racks ? (char[]){GATES ",TopologyAwareWorkloadScheduling=true"} : (char[]){GATES}, NULL};
     struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .group_stays = stays};
     struct bh_err err = {0};
 
-    *b = (struct bench){0};
+    *b = (struct bench){.racks = racks};
     if (bh_kube_flags_parse(&b->flags, NULL, &usage, 2, argv, &err) ||
         bh_sched_config_new(NULL, &b->config, &err) < 0)
         abort();
@@ -59,9 +64,9 @@ static void open_bench(struct bench *b, bool stays, unsigned nodes)
         struct bh_node_rec *rec;
         const char *json = bh_arena_printf(
             &b->a,
-            "{\"metadata\":{\"name\":\"n%05u\"},\"status\":{\"allocatable\":{\"cpu\":\"%u\","
-            "\"memory\":\"64Gi\",\"pods\":\"110\"}}}",
-            i, VICTIMS_A_NODE);
+            "{\"metadata\":{\"name\":\"n%05u\",\"labels\":{\"rack\":\"r%u\"}},\"status\":{"
+            "\"allocatable\":{\"cpu\":\"%u\",\"memory\":\"64Gi\",\"pods\":\"110\"}}}",
+            i, i * RACKS / nodes, VICTIMS_A_NODE);
         if (bh_compile_node(&b->a, decode(b, &k8s__node__descriptor, json), &b->in, &rec, &err) < 0)
             abort();
         bh_engine_put_node(b->e, rec);
@@ -124,8 +129,11 @@ static struct bh_group_try *make_gang(struct bench *b, unsigned number, unsigned
                               bh_arena_printf(&b->a,
                                               "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\","
                                               "\"uid\":\"%s\"},\"spec\":{\"schedulingPolicy\":{"
-                                              "\"gang\":{\"minCount\":%u}},\"priority\":10}}",
-                                              name, name, size)));
+                                              "\"gang\":{\"minCount\":%u}},\"priority\":10%s}}",
+                                              name, name, size,
+                                              b->racks ? ",\"schedulingConstraints\":{"
+                                                         "\"topology\":[{\"key\":\"rack\"}]}"
+                                                       : "")));
     if (bh_engine_put_object(b->e, BH_KIND_PODGROUP, "ns", name, bh_buf_str(&bytes), bytes.n, &err))
         abort();
     bh_buf_fini(&bytes);
@@ -155,6 +163,7 @@ static int by_size(const void *a, const void *b)
 static void measure(const char *what, unsigned nodes, unsigned size, unsigned n, bool full,
                     bool stays)
 {
+    const bool racks = strstr(what, "rack") != NULL;
     uint64_t *took = bh_calloc(n, sizeof *took);
     struct bh_group_result r = {0};
     struct bench b;
@@ -163,7 +172,7 @@ static void measure(const char *what, unsigned nodes, unsigned size, unsigned n,
         free(took);
         return;
     }
-    open_bench(&b, stays, nodes);
+    open_bench(&b, stays, racks, nodes);
     if (full)
         fill(&b, nodes);
     for (unsigned i = 0; i < n; i++) {
@@ -190,6 +199,8 @@ int main(int argc, char **argv)
     measure("room for all", 5000, 1000, 9, false, false);
     measure("room for all", 100000, 3, 3000, false, false);
     measure("room for all", 100000, 1000, 9, false, false);
+    measure("one of 50 racks", 5000, 4, 750, false, false);
+    measure("one of 50 racks", 5000, 1000, 3, false, false);
     measure("10,000 candidates, anew", 1000, 3, 20, true, false);
     measure("10,000 candidates, in place", 1000, 3, 20, true, true);
     measure("10,000 candidates, in place", 1000, 1000, 2, true, true);
