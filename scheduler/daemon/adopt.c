@@ -307,6 +307,7 @@ int bh_sched_adopt_start(struct bh_sched_daemon *d, struct bh_err *err)
             (void)add_binder(a, name);
         a->heard_all_ns = bh_sched_binders_unheard(d) ? 0 : bh_mono_ns();
         a->told_silent = a->heard_all_ns != 0;
+        a->inherited = a->n_binders || a->n_binds || a->claims.len || bh_sched_binders_unheard(d);
         if (a->n_binders || a->n_binds || a->claims.len)
             bh_log_info("A scheduler was here before, hearing its binders first",
                         bh_kv_u("binders", a->n_binders), bh_kv_u("binds", a->n_binds),

@@ -97,6 +97,7 @@ struct bh_sched_adoption { /* adopt.c: what the scheduler before us left on the 
     unsigned n_binds;
     struct bh_map claims; /* "uid/id" -> struct bh_adopted_claim * */
     uint64_t n_counted;   /* pods adopted since the start */
+    bool inherited;       /* it had binders, or something on the wire */
 };
 struct bh_sched_audit {  /* audit.c */
     uint64_t n_shown;    /* pods of ours that the watcher shows as pending */
@@ -115,6 +116,7 @@ struct bh_sched_lease { /* lease.c; the lease itself is in the intake */
     uint64_t progress;  /* signs of life of binders */
     /* Boot clock: the latest until which a binder may write; ... of those that were lost. */
     uint64_t granted_until_ns, strays_until_ns;
+    uint64_t unseen_term; /* had ended when we came, and a scheduler was here before; 0 = none */
 };
 struct bh_sched_daemon {
     struct bh_sched_daemon_options o;

@@ -129,7 +129,8 @@ static void tell_watcher(struct bh_sched_daemon *d)
 
     /* Quiet: nothing of the last term can be written any more. */
     bh_ledger_stats(d->ledger, &s);
-    bool quiet = !d->lease.held && !s.out && bh_boot_ns() >= d->lease.strays_until_ns;
+    bool quiet = !d->lease.held && !s.out && bh_boot_ns() >= d->lease.strays_until_ns &&
+                 !(d->lease.unseen_term && d->in.lease_term == d->lease.unseen_term);
     for (size_t it = 0; quiet && (b = bh_ledger_next_binder(d->ledger, &it));)
         quiet = b->idle;
     uint64_t quiet_term = quiet ? BH_MAX(d->lease.term, d->in.lease_term) : 0;
@@ -197,8 +198,13 @@ void bh_sched_lease_turn(struct bh_sched_daemon *d)
         if (d->lease.stood_by && d->lease.term) /* what a rejected pod waited for may be over */
             bh_queue_wake_all(d->queue, bh_sched_now(d));
     }
-    if (!leads && d->in.snapshot_ready)
+    if (!leads && d->in.snapshot_ready) {
+        /* The term ended before we came: until when a binder of the scheduler before may write under
+         * it, nobody here knows. The watcher does, and waits for that. */
+        if (!d->lease.stood_by && !d->lease.term && d->adopt.inherited)
+            d->lease.unseen_term = d->in.lease_term;
         d->lease.stood_by = true;
+    }
     /* What came back since: refused by a binder, or lost with one. */
     (void)take_back(d, !d->lease.held);
     tell_watcher(d);

@@ -23,6 +23,16 @@ static void give_up(struct fixture *f, uint64_t term)
     bh_snap_set_lease(f->snap, term, 0);
 }
 
+static bool all_idle(struct fixture *f)
+{
+    struct bh_binder *b;
+
+    for (size_t it = 0; (b = bh_ledger_next_binder(f->d.ledger, &it));)
+        if (!b->idle)
+            return false;
+    return true;
+}
+
 /* A stand-by host with one node, everything known. */
 static void stand_by(struct fixture *f, const char *cpu)
 {
@@ -104,6 +114,35 @@ static void test_who_stood_by_knows_all_binders(void)
     hold(&f, 7, HELD);
     SPIN(&f, f.b[0].grant_term == 7);
     CU_ASSERT_EQUAL(f.d.lease.strays_until_ns, 0);
+    teardown(&f);
+}
+
+/* The term is over when it comes, and the binding of the scheduler before may be on the wire. */
+static void test_a_start_after_a_term(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, HELD);
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    scheduler_stop(&f);
+    give_up(&f, 7);
+    f.hellos = 0;
+    f.quiet_term = 0;
+    scheduler_start(&f);
+    SPIN(&f, f.hellos > 0);
+    feed_begin(&f);
+    feed_batch(&f, NULL, true);
+    uint64_t progress = f.binder_progress;
+    SPIN(&f, bh_sched_ready(&f.d) && f.d.lease.stood_by && all_idle(&f));
+    SPIN(&f, f.binder_progress > progress); /* what the watcher hears is of now */
+    CU_ASSERT_EQUAL(f.d.lease.unseen_term, 7);
+    CU_ASSERT(f.quiet_term == 0 && f.d.in.feed.life.quiet_term == 0);
+    hold(&f, 8, HELD); /* the next one it has seen */
+    SPIN(&f, f.b[0].grant_term == 8 && f.b[0].valid_ns > 0);
+    give_up(&f, 8);
+    SPIN(&f, f.quiet_term == 8);
     teardown(&f);
 }
 
@@ -371,16 +410,6 @@ static void test_a_binder_that_leaves_in_haste(void)
     teardown(&f);
 }
 
-static bool all_idle(struct fixture *f)
-{
-    struct bh_binder *b;
-
-    for (size_t it = 0; (b = bh_ledger_next_binder(f->d.ledger, &it));)
-        if (!b->idle)
-            return false;
-    return true;
-}
-
 /* The watcher's last word is the one that the scheduler leaves on: time alone can make it quiet. */
 static void test_quiet_as_of_the_last_look(void)
 {
@@ -404,6 +433,7 @@ BH_TESTS("scheduler/daemon/lease",
           test_a_stand_by_host_is_ready_and_decides_nothing},
          {"without election nothing is granted", test_without_election_nothing_is_granted},
          {"a start in the middle of a term", test_a_start_in_the_middle_of_a_term},
+         {"a start after a term", test_a_start_after_a_term},
          {"who stood by knows all binders", test_who_stood_by_knows_all_binders},
          {"the end of a term: a bind that was done", test_the_end_when_it_was_done},
          {"the end of a term: a bind that was refused", test_the_end_when_it_was_refused},
