@@ -29,6 +29,9 @@
 struct process processes[1 + MAX_HOSTS * (2 + MAX_BINDERS)];
 unsigned n_processes;
 struct bh_sim *server;
+static struct bh_feature_gates
+    gates; /* those of gangs are on: of the API server, and of hosts with gangs */
+static struct bh_opt_list served;
 struct bh_api_config api_config[MAX_HOSTS];
 static struct bh_leader_config leader = {.leader_elect = true,
                                          .resource_lock = "leases",
@@ -98,6 +101,8 @@ static void server_main(struct process *p)
         .bookmark_interval_ns = (int64_t)BOOKMARKS,
         .kubelet_delay_ns = (int64_t)(100 * MS),
         .first_revision = 1,
+        .features = &gates,
+        .runtime_config = &served,
         .seed = 1 + draw(DRAW_ENTROPY, UINT32_MAX)};
 
     if (p->life > 1)
@@ -147,6 +152,7 @@ static void watcher_main(struct process *p)
                                          .metrics_address = "0",
                                          .user_agent = "berth-watcher/simulation",
                                          .leader = &leader,
+                                         .pod_groups = world.gangs,
                                          .event_source = "default-scheduler"};
 
     uv_loop_init(&r.loop);
@@ -171,11 +177,17 @@ void hosts_configure(struct host *h, unsigned which)
         "NodeResourcesFit\n    args:\n      scoringStrategy:\n        type: MostAllocated\n",
         "podMaxBackoffSeconds: never\n", /* is refused */
     };
+    /* A group is tried again at the end of its backoff only. */
+    static const char *const with_gangs[] = {
+        "podMaxBackoffSeconds: 1\n",
+        "podMaxBackoffSeconds: 1\npercentageOfNodesToScore: 40\n",
+    };
     char path[128];
     BH_CLEANUP(bh_freep)
     char *text = bh_asprintf("apiVersion: kubescheduler.config.k8s.io/v1\n"
                              "kind: KubeSchedulerConfiguration\n%s",
-                             rest[which % BH_ARRAY_LEN(rest)]);
+                             world.gangs ? with_gangs[which % BH_ARRAY_LEN(with_gangs)]
+                                         : rest[which % BH_ARRAY_LEN(rest)]);
 
     snprintf(path, sizeof(path), "%s/" CONFIG, h->dir);
     if (bh_write_file(path, text, strlen(text), 0600) < 0)
@@ -194,12 +206,15 @@ static int schedule(struct process *p, const char *path)
         return -EINVAL;
     }
     bh_sched_config_write(config, BH_SCHED_CONFIG_YAML, true, &text);
+    if (world.gangs)
+        bh_sched_config_apply_gates(config, &gates);
     const struct bh_sched_daemon_options o = {.runtime_dir = p->host->dir,
                                               .metrics_address = "0",
                                               .config = config,
                                               .config_path = path,
                                               .config_text = bh_buf_str(&text),
                                               .tie_break = BH_TIE_RANDOM,
+                                              .group_stays = true,
                                               .verify = world.seed % 8 == 0,
                                               .seed = 1 + draw(DRAW_ENTROPY, UINT32_MAX)};
     int rc = bh_sched_daemon_run(&o, &err);
@@ -304,12 +319,16 @@ struct process *find_process(enum kind kind, struct host *h, int index)
 /* Tables that a process makes when it needs them first, and never changes. */
 static void make_tables(void)
 {
+    static const char *versions[] = {"scheduling.k8s.io/v1alpha2=true"};
     struct host nowhere = {.n = 0};
     struct bh_sched_config *config = NULL;
     struct bh_err err = {""};
     char path[128];
 
     (void)bh_oas_root(bh_sim_type_find("", "v1", "pods"));
+    if (bh_feature_gates_parse(&gates, "GenericWorkload=true,GangScheduling=true", &err) < 0)
+        fail("%s", err.msg);
+    served = (struct bh_opt_list){.v = versions, .n = BH_ARRAY_LEN(versions)};
     memcpy(nowhere.dir, world.prepared, sizeof(world.prepared));
     hosts_configure(&nowhere, 0);
     snprintf(path, sizeof(path), "%s/" CONFIG, nowhere.dir);

@@ -332,9 +332,56 @@ static void ungate(void)
     edit_spec("", "pods", "default", name, "{\"schedulingGates\":null}");
 }
 
+/* ---- gangs ----------------------------------------------------------------------------------- */
+
+/* Equals; the object comes before them, among them or last, and some are gated for a while. */
+static void add_gang(unsigned size, unsigned milli)
+{
+    const unsigned serial = ++load.serial, late = (unsigned)draw(DRAW_GANGS, size + 1);
+
+    for (unsigned i = 0; i <= size; i++) {
+        const bool gated = i < size && chance(DRAW_GANGS, 10);
+        char name[12];
+        if (i == late)
+            create("scheduling.k8s.io", "v1alpha2", "podgroups", "default",
+                   "{'apiVersion':'scheduling.k8s.io/v1alpha2','kind':'PodGroup','metadata':{"
+                   "'name':'g%u','namespace':'default'},'spec':{'schedulingPolicy':{'gang':{"
+                   "'minCount':%u}}}}",
+                   serial, size);
+        if (i == size)
+            break;
+        snprintf(name, sizeof(name), "g%u-%u", serial % 100000, i);
+        if (create("", "v1", "pods", "default",
+                   "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'}"
+                   ",'spec':{'schedulingGroup':{'podGroupName':'g%u'},'containers':[{'name':'c',"
+                   "'image':'pause','resources':{'requests':{'cpu':'%um','memory':'64Mi'}}}]%s}}",
+                   name, serial, milli,
+                   gated ? ",'schedulingGates':[{'name':'example.com/wait'}]" : ""))
+            continue;
+        keep(load.pod, &load.n_pods, name);
+        if (gated)
+            keep(load.gated, &load.n_gated, name);
+    }
+}
+
+static void add_gangs(void)
+{
+    static const unsigned milli[] = {100, 500, 1500};
+
+    if (chance(DRAW_GANGS, 15)) { /* each of the two has room, not both */
+        add_gang(load.usual / 2 + 1, 2100);
+        add_gang(load.usual / 2 + 1, 2100);
+    } else {
+        add_gang(2 + (unsigned)draw(DRAW_GANGS, 4), milli[draw(DRAW_GANGS, BH_ARRAY_LEN(milli))]);
+    }
+}
+
 void load_step(void)
 {
     draw_for(DRAW_LOAD, ++load.n_steps);
+    draw_for(DRAW_GANGS, load.n_steps);
+    if (world.gangs && load.n_pods <= load.max_pods && chance(DRAW_GANGS, 12))
+        add_gangs();
     const unsigned r = (unsigned)draw(DRAW_LOAD, 1000);
 
     if (load.n_pods && (load.n_pods > load.max_pods || r < 300))
@@ -466,9 +513,27 @@ void load_build(void)
                i, i);
 }
 
+static bool is_member(const struct bh_sim_obj *pod)
+{
+    return strstr(pod->json, "\"schedulingGroup\"");
+}
+
+void load_count_gangs(void)
+{
+    struct bh_sim_objs l = bh_sim_listed(server, bh_sim_type_find("", "v1", "pods"), NULL);
+
+    for (size_t i = 0; i < l.n; i++)
+        if (is_member(l.v[i]) && *l.v[i]->node_name)
+            reach(gang_bound);
+        else if (is_member(l.v[i]))
+            reach(gang_stays_unbound);
+    bh_sim_objs_fini(&l);
+}
+
 static bool is_undecided(const struct bh_sim_obj *pod)
 {
-    return !*pod->node_name && !pod->deleting && !strstr(pod->json, "\"PodScheduled\"");
+    return !*pod->node_name && !pod->deleting && !strstr(pod->json, "\"PodScheduled\"") &&
+           !is_member(pod); /* as long as its gang is not complete it is not tried */
 }
 
 static bool is_leaving(const struct bh_sim_obj *pod)

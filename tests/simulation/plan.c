@@ -30,7 +30,8 @@ enum fault { /* bits of --without; order is --help's */
              F_RESTART,
              F_LEASE,
              F_COUNT,
-             F_BINDING = F_COUNT /* has times of its own */
+             F_BINDING = F_COUNT, /* has times of its own */
+             F_GANGS              /* no fault: part of the load */
 };
 unsigned plan_skip;
 uint64_t plan_seconds, plan_first, plan_last = UINT64_MAX;
@@ -322,6 +323,7 @@ void plan_draw(void)
     for (int f = 0; f < F_COUNT; f++)
         plan.on[f] = chance(DRAW_PLAN, f == F_KILL || f == F_STOP ? 60 : 40);
     plan.binding = !(plan_skip >> F_BINDING & 1) && chance(DRAW_BINDING, 50);
+    world.gangs = !(plan_skip >> F_GANGS & 1) && chance(DRAW_GANGS, 25);
     plan.gap_ns = draw_between(DRAW_PLAN, SECOND / 2, 3 * SECOND);
     plan.load_gap_ns = draw_between(DRAW_PLAN, 60 * MS, 500 * MS);
 }

@@ -73,7 +73,9 @@
     X(configuration_reloaded)                                                                      \
     X(server_restarted)                                                                            \
     X(struck_behind_a_binding)                                                                     \
-    X(stopped_leader_in_peace)
+    X(stopped_leader_in_peace)                                                                     \
+    X(gang_bound)                                                                                  \
+    X(gang_stays_unbound)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -114,6 +116,7 @@ enum stream { /* of random numbers: a draw in one does not shift the others */
               DRAW_FAULT, /* begins anew with each fault */
               DRAW_RESTART,
               DRAW_BINDING, /* all that belongs to strikes behind a binding */
+              DRAW_GANGS,
               DRAW_COUNT
 };
 
@@ -163,6 +166,7 @@ struct world {
     struct process *running;
     struct host host[MAX_HOSTS];
     unsigned n_hosts, n_binders, history_events;
+    bool gangs; /* PodGroups of scheduling.k8s.io are watched, and made */
     bool peace, verbose;
     struct host *leader; /* who took the lease last */
     bool down;           /* everything ends */
@@ -247,6 +251,7 @@ void load_take_lease(void);               /* by somebody who has nothing to do w
 const char *load_undecided(void);
 /* A text for a pod that is being deleted: its room is still to come. NULL = there is none. */
 const char *load_leaving(void);
+void load_count_gangs(void); /* at the end */
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
 void plan_draw(void);
