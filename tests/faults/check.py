@@ -436,7 +436,7 @@ class Checker:
         said = next((c["status"] for c in m.status(pod).get("conditions") or [] if c["type"] == "PodScheduled"), None)
         nominated, name = m.status(pod).get("nominatedNodeName"), m.key(pod)
         if m.node_of(pod):
-            if said == "False":
+            if said == "False" and m.node_of(pod) in self.cluster.nodes:  # else it was decided anew, for want of the node, before that was known
                 self.fail("condition", f"{name} has node {m.node_of(pod)} and says PodScheduled=False")
             if nominated:
                 self.fail("nominated", f"{name} has node {m.node_of(pod)} and a nominatedNodeName")

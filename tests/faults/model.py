@@ -231,10 +231,11 @@ class Cluster:
         """Why the node has no room; None = it has."""
         need, has = requests(pod), status(node).get("allocatable") or {}
         there = self.on(node["metadata"]["name"], without)
+        taken = [requests(p) for p in there]
         for name, value in need.items():
             if not value:
                 continue
-            used = sum((requests(p).get(name, 0) for p in there), Fraction(0))
+            used = sum((t.get(name, 0) for t in taken), Fraction(0))
             room = quantity(has.get(name, 0))
             if used + value > room:
                 return f"{name}: {float(used)} used + {float(value)} wanted > {float(room)}"

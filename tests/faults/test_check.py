@@ -557,6 +557,13 @@ def excuses():
     w.pod("p", status=WAITS)
     w.edit("Node", "n4", lambda n: n["spec"].update(unschedulable=True))
     expect("a pod that fits on no node may wait", not w.found()[0], w.found()[0])
+    w = crowd(base())
+    w.node("n5", "z5")
+    w.pod("late")
+    w.put(w.objects[("Node", "", "n5")], gone=True)
+    w.bind("late", "n5")
+    w.edit("Pod", "late", lambda p: p["status"].update(conditions=WAITS["conditions"]))
+    expect("a binding to a node that went meanwhile, and what was said before it was known", not w.found()[0], w.found()[0])
     w.rv += 1000
     w.node("n9", "z9", unschedulable=True)
     expect("a restart of the server may skip versions", not w.found(restarts=1)[0], w.found(restarts=1)[0])
