@@ -60,7 +60,10 @@ class Checker:
         self.seen_at = {}        # uid -> boot_ns: pods
         self.devices = {}        # (driver, pool, device) -> claim uid
         self.holder = []         # (boot_ns, user): who took the lease, in order
-        self.node_changed = {}   # name -> boot_ns
+        self.node_changed = {}   # name -> boot_ns: of one that was there before
+        self.room_changed = {}   # name -> boot_ns: its allocatable did, or it went
+        self.csi_changed = {}    # name -> boot_ns: its CSINode came, changed, went
+        self.nodes_known = set()
         self.shape_changed = 0   # boot_ns: nodes came or went, pods went
         self.events = []         # (rv, uid, message) of Scheduled events
         self.member_gone = {}    # (namespace, group) -> boot_ns: of a member that was deleted or ended
@@ -114,7 +117,7 @@ class Checker:
             if kind == "Event":
                 return
             if kind == "CSINode":
-                self.node_changed[m.key(obj)[1]] = self.line["boot_ns"]
+                self.csi_changed[m.key(obj)[1]] = self.line["boot_ns"]
             if gone:
                 self.of(kind).pop(m.key(obj), None)
             else:
@@ -137,7 +140,12 @@ class Checker:
         if not gone:
             self.cluster.nodes[name] = obj
         if gone or old is None or self._node_face(old) != self._node_face(obj):
-            self.node_changed[name] = self.shape_changed = self.line["boot_ns"]
+            self.shape_changed = self.line["boot_ns"]
+            if name in self.nodes_known:  # who decides for a new one knows it as it is
+                self.node_changed[name] = self.line["boot_ns"]
+        if name in self.nodes_known and (gone or old is None or m.status(old).get("allocatable") != m.status(obj).get("allocatable")):
+            self.room_changed[name] = self.line["boot_ns"]
+        self.nodes_known.add(name)
 
     @staticmethod
     def _node_face(node):
@@ -207,9 +215,11 @@ class Checker:
         why = why or m.repelled(pod, node)
         if why:
             self.judge("node", f"{name} on {where}: {why}", changed)
-        why = c.overfull(pod, node) or self.too_many_volumes(pod, node) or self.not_alone(pod)
-        if why:
-            self.judge("overcommit", f"{name} on {where}: {why}", changed)
+        less_room = self.lately(self.room_changed.get(where))
+        for why, excuse in ((c.overfull(pod, node), less_room), (self.too_many_volumes(pod, node), less_room or self.lately(self.csi_changed.get(where))),
+                            (self.not_alone(pod), changed)):
+            if why:
+                self.judge("overcommit", f"{name} on {where}: {why}", excuse)
         if m.beyond(pod):
             self.counts["unjudged"] += 1
             return

@@ -493,6 +493,14 @@ def excuses():
             w.bind("p", "n4", after=later * S)
             found, c = w.found(stale_s=5)
             expect(f"a node {what} {later} s before", {r for _, r, _ in found} == want and c.counts["excused"] == (not want), found)
+    w = crowd(base())
+    w.node("n5", "z5")
+    w.edit("Node", "n5", lambda n: n["spec"].update(unschedulable=True))
+    w.edit("Node", "n5", lambda n: n["spec"].update(unschedulable=False))
+    w.pod("big", cpu="3")
+    w.bind("big", "n5")
+    found = w.found(stale_s=60)[0]
+    expect("that a node is new, or was cordoned, is no excuse for what it has no room for", {r for _, r, _ in found} == {"overcommit"}, found)
     for later, want in ((1, set()), (9, {"apart"})):
         w = crowd(base())
         w.node("n5", "z5")
