@@ -237,11 +237,21 @@ class Checker:
 
     def min_count(self, group):
         """Of its object; 0: it has none, or is no gang."""
-        policy = m.spec(self.of("PodGroup").get(group, {})).get("schedulingPolicy") or {}
-        return (policy.get("gang") or {}).get("minCount", 0)
+        spec = m.spec(self.of("PodGroup").get(group, {}))
+        return ((spec.get("schedulingPolicy") or {}).get("gang") or {}).get("minCount", 0) or spec.get("minMember", 0)
+
+    def coscheduling(self, group):
+        """Its members are tried one by one, hold what they got for a while, and give it back: two of them may keep each other away for ever."""
+        return "minMember" in m.spec(self.of("PodGroup").get(group, {}))
+
+    def waits(self, group):
+        return any(not (m.node_of(p) or m.deleting(p)) for p in self.members(group))
 
     def members(self, group):
         return [p for p in self.cluster.pods.values() if m.group_of(p) == group and not m.terminated(p)]
+
+    def groups(self):
+        return {m.group_of(p) for p in self.cluster.pods.values() if m.group_of(p)}
 
     def quorum(self, pod):
         group = m.group_of(pod)
@@ -258,6 +268,8 @@ class Checker:
         waiting = [p for p in members if not (m.node_of(p) or m.deleting(p) or m.spec(p).get("schedulingGates"))]
         missing = max(self.min_count(group) - bound, 1)
         if len(members) < self.min_count(group) or len(waiting) < missing or not self.min_count(group):
+            return
+        if self.coscheduling(group) and sum(1 for g in self.groups() if self.waits(g)) > 1:
             return
         self.counts["halves"] += 0 < bound < self.min_count(group)  # a process died between two of its bindings, or a member was deleted and came again
         placed = []
@@ -429,7 +441,7 @@ class Checker:
         uids = {m.uid(p) for p in self.cluster.pods.values() if not m.terminated(p)}
         for pod in self.cluster.pods.values():
             self.end_of_pod(pod)
-        for group in {m.group_of(p) for p in self.cluster.pods.values() if m.group_of(p)}:
+        for group in self.groups():
             self.end_of_gang(group)
         for claim in self.of("ResourceClaim").values():
             for r in m.status(claim).get("reservedFor") or []:

@@ -54,7 +54,7 @@ def node_of(pod):
 
 def group_of(pod):
     """Key of the PodGroup that it names; None: of none."""
-    name = (spec(pod).get("schedulingGroup") or {}).get("podGroupName")
+    name = (spec(pod).get("schedulingGroup") or {}).get("podGroupName") or labels(pod).get("scheduling.x-k8s.io/pod-group")
     return (key(pod)[0], name) if name else None
 
 

@@ -437,6 +437,22 @@ def break_stuck_half(w):
     w.bind("member0", "n4")
 
 
+def group(w, name, n):
+    """Of plugin Coscheduling."""
+    w.put({"kind": "PodGroup", "metadata": {"name": name, "namespace": "default"}, "spec": {"minMember": 2}})
+    for i in range(n):
+        w.pod(f"{name}-{i}", labels={"scheduling.x-k8s.io/pod-group": name}, status=WAITS)
+
+
+def break_quorum_group(w):
+    group(w, "g", 1)
+    w.bind("g-0", "n4")
+
+
+def break_stuck_group(w):
+    group(w, "g", 2)
+
+
 def break_event(w):
     w.put({"kind": "Event", "metadata": {"name": "e2", "namespace": "default"}, "reason": "Scheduled", "involvedObject": {"uid": "Pod-plain"},
            "message": "Successfully assigned default/plain to n4"}, agent="berth-binder/1", user="host-a")
@@ -456,6 +472,7 @@ BROKEN = [("twice", break_twice), ("twice", break_twice_emptied), ("gap", break_
           ("victim", break_victim), ("lost", break_lost), ("lost", break_lost_device), ("preempt", break_preempt),
           ("condition", break_condition), ("condition", break_silent), ("nominated", break_nominated),
           ("nominated", break_nominated_bound), ("leak", break_leak), ("leak", break_leaked_volume), ("quorum", break_quorum), ("quorum", break_quorum_gated), ("stuck", break_stuck), ("stuck", break_stuck_half),
+          ("quorum", break_quorum_group), ("stuck", break_stuck_group),
           ("event", break_event), ("restless", break_restless)]
 
 
@@ -543,6 +560,10 @@ def excuses():
     w.put(w.objects[("Node", "", "n5")], gone=True)
     stored(w, "next", "c4", "n4", "ReadWriteOncePod")
     expect("a claim for one pod, when the first one's node is gone", not w.found()[0], w.found()[0])
+    w = crowd(base())
+    group(w, "g", 2)
+    group(w, "h", 2)
+    expect("two groups of Coscheduling, which may keep each other away", not w.found()[0], w.found()[0])
     w = crowd(base())
     gang(w, 2, cpu="1500m")
     expect("a gang of which one has room, not two", not w.found()[0], w.found()[0])

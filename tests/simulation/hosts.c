@@ -152,7 +152,8 @@ static void watcher_main(struct process *p)
                                          .metrics_address = "0",
                                          .user_agent = "berth-watcher/simulation",
                                          .leader = &leader,
-                                         .pod_groups = world.gangs,
+                                         .pod_groups = world.gangs == OF_SCHEDULING,
+                                         .coscheduling = world.gangs == OF_COSCHEDULING,
                                          .event_source = "default-scheduler"};
 
     uv_loop_init(&r.loop);
@@ -182,12 +183,19 @@ void hosts_configure(struct host *h, unsigned which)
         "podMaxBackoffSeconds: 1\n",
         "podMaxBackoffSeconds: 1\npercentageOfNodesToScore: 40\n",
     };
+    static const char coscheduling[] =
+        "podMaxBackoffSeconds: 1\nprofiles:\n- schedulerName: default-scheduler\n  plugins:\n"
+        "    multiPoint: {enabled: [{name: Coscheduling}]}\n"
+        "    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: \"*\"}]}\n"
+        "  pluginConfig:\n  - name: Coscheduling\n"
+        "    args: {permitWaitingTimeSeconds: 3, podGroupBackoffSeconds: 1}\n";
     char path[128];
     BH_CLEANUP(bh_freep)
     char *text = bh_asprintf("apiVersion: kubescheduler.config.k8s.io/v1\n"
                              "kind: KubeSchedulerConfiguration\n%s",
-                             world.gangs ? with_gangs[which % BH_ARRAY_LEN(with_gangs)]
-                                         : rest[which % BH_ARRAY_LEN(rest)]);
+                             world.gangs == OF_COSCHEDULING ? coscheduling
+                             : world.gangs ? with_gangs[which % BH_ARRAY_LEN(with_gangs)]
+                                           : rest[which % BH_ARRAY_LEN(rest)]);
 
     snprintf(path, sizeof(path), "%s/" CONFIG, h->dir);
     if (bh_write_file(path, text, strlen(text), 0600) < 0)
@@ -206,7 +214,7 @@ static int schedule(struct process *p, const char *path)
         return -EINVAL;
     }
     bh_sched_config_write(config, BH_SCHED_CONFIG_YAML, true, &text);
-    if (world.gangs)
+    if (world.gangs == OF_SCHEDULING)
         bh_sched_config_apply_gates(config, &gates);
     const struct bh_sched_daemon_options o = {.runtime_dir = p->host->dir,
                                               .metrics_address = "0",

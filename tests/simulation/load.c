@@ -11,11 +11,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define MAX_NODES   12
-#define NAMES       400
-#define LOCAL_DISKS 3
-#define NODE_MILLI  4000u
-#define GROUPS      3
+#define MAX_NODES    12
+#define NAMES        400
+#define LOCAL_DISKS  3
+#define NODE_MILLI   4000u
+#define COSCHEDULING "scheduling.x-k8s.io/pod-group"
+#define GROUPS       3
 
 int plan_pods = -1;
 static struct {
@@ -53,7 +54,8 @@ static int create(const char *group, const char *version, const char *plural, co
         fail("load: %s in %s", err.msg, text);
         rc = 400;
     } else {
-        rc = bh_sim_create(server, bh_sim_type_find(group, version, plural), ns, &a, v, NULL, &e);
+        rc = bh_sim_create(server, bh_sim_find_type(server, group, version, plural), ns, &a, v,
+                           NULL, &e);
     }
     if (rc && rc != 409)
         fail("load: %s in %s", e.message, text);
@@ -334,6 +336,41 @@ static void ungate(void)
 
 /* ---- gangs ----------------------------------------------------------------------------------- */
 
+static void add_group(unsigned serial, unsigned size)
+{
+    if (world.gangs == OF_COSCHEDULING)
+        create("scheduling.x-k8s.io", "v1alpha1", "podgroups", "default",
+               "{'apiVersion':'scheduling.x-k8s.io/v1alpha1','kind':'PodGroup','metadata':{'name':"
+               "'g%u','namespace':'default'},'spec':{'minMember':%u}}",
+               serial, size);
+    else
+        create("scheduling.k8s.io", "v1alpha2", "podgroups", "default",
+               "{'apiVersion':'scheduling.k8s.io/v1alpha2','kind':'PodGroup','metadata':{'name':"
+               "'g%u','namespace':'default'},'spec':{'schedulingPolicy':{'gang':{'minCount':%u}}}}",
+               serial, size);
+}
+
+static void add_member(unsigned serial, unsigned i, unsigned milli, bool gated)
+{
+    char name[12], label[64] = "", member[64] = "";
+
+    snprintf(name, sizeof(name), "g%u-%u", serial % 100000, i % 100);
+    if (world.gangs == OF_COSCHEDULING)
+        snprintf(label, sizeof(label), ",'labels':{'" COSCHEDULING "':'g%u'}", serial);
+    else
+        snprintf(member, sizeof(member), "'schedulingGroup':{'podGroupName':'g%u'},", serial);
+    if (create("", "v1", "pods", "default",
+               "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'%s},"
+               "'spec':{%s'containers':[{'name':'c','image':'pause','resources':{'requests':{"
+               "'cpu':'%um','memory':'64Mi'}}}]%s}}",
+               name, label, member, milli,
+               gated ? ",'schedulingGates':[{'name':'example.com/wait'}]" : ""))
+        return;
+    keep(load.pod, &load.n_pods, name);
+    if (gated)
+        keep(load.gated, &load.n_gated, name);
+}
+
 /* Equals; the object comes before them, among them or last, and some are gated for a while. */
 static void add_gang(unsigned size, unsigned milli)
 {
@@ -341,26 +378,10 @@ static void add_gang(unsigned size, unsigned milli)
 
     for (unsigned i = 0; i <= size; i++) {
         const bool gated = i < size && chance(DRAW_GANGS, 10);
-        char name[12];
         if (i == late)
-            create("scheduling.k8s.io", "v1alpha2", "podgroups", "default",
-                   "{'apiVersion':'scheduling.k8s.io/v1alpha2','kind':'PodGroup','metadata':{"
-                   "'name':'g%u','namespace':'default'},'spec':{'schedulingPolicy':{'gang':{"
-                   "'minCount':%u}}}}",
-                   serial, size);
-        if (i == size)
-            break;
-        snprintf(name, sizeof(name), "g%u-%u", serial % 100000, i);
-        if (create("", "v1", "pods", "default",
-                   "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'}"
-                   ",'spec':{'schedulingGroup':{'podGroupName':'g%u'},'containers':[{'name':'c',"
-                   "'image':'pause','resources':{'requests':{'cpu':'%um','memory':'64Mi'}}}]%s}}",
-                   name, serial, milli,
-                   gated ? ",'schedulingGates':[{'name':'example.com/wait'}]" : ""))
-            continue;
-        keep(load.pod, &load.n_pods, name);
-        if (gated)
-            keep(load.gated, &load.n_gated, name);
+            add_group(serial, size);
+        if (i < size)
+            add_member(serial, i, milli, gated);
     }
 }
 
@@ -470,6 +491,19 @@ static void add_class(const char *name, const char *provisioner)
            name, provisioner);
 }
 
+/* Its controllers' part of the kind does not matter here. */
+static void add_coscheduling(void)
+{
+    create("apiextensions.k8s.io", "v1", "customresourcedefinitions", "",
+           "{'apiVersion':'apiextensions.k8s.io/v1','kind':'CustomResourceDefinition','metadata':{"
+           "'name':'podgroups.scheduling.x-k8s.io','annotations':{'api-approved.kubernetes.io':"
+           "'https://github.com/kubernetes-sigs/scheduler-plugins/pull/50'}},'spec':{'group':"
+           "'scheduling.x-k8s.io','scope':'Namespaced','names':{'kind':'PodGroup','listKind':"
+           "'PodGroupList','plural':'podgroups','singular':'podgroup'},'versions':[{'name':"
+           "'v1alpha1','served':true,'storage':true,'schema':{'openAPIV3Schema':{'type':'object',"
+           "'x-kubernetes-preserve-unknown-fields':true}}}]}}");
+}
+
 void load_build(void)
 {
     load.usual = (unsigned)draw_between(DRAW_LOAD, 3, 8);
@@ -481,6 +515,8 @@ void load_build(void)
     }
     if (plan_pods >= 0)
         load.max_pods = (unsigned)plan_pods;
+    if (world.gangs == OF_COSCHEDULING)
+        add_coscheduling();
     create("resource.k8s.io", "v1", "deviceclasses", "",
            "{'apiVersion':'resource.k8s.io/v1','kind':'DeviceClass','metadata':{'name':'gpu'},"
            "'spec':{'selectors':[{'cel':{'expression':'device.driver == \\'gpu.example.com\\''}}]}"
@@ -515,18 +551,17 @@ void load_build(void)
 
 static bool is_member(const struct bh_sim_obj *pod)
 {
-    return strstr(pod->json, "\"schedulingGroup\"");
+    return strstr(pod->json, world.gangs == OF_COSCHEDULING ? COSCHEDULING : "\"schedulingGroup\"");
 }
 
 void load_count_gangs(void)
 {
     struct bh_sim_objs l = bh_sim_listed(server, bh_sim_type_find("", "v1", "pods"), NULL);
 
-    for (size_t i = 0; i < l.n; i++)
-        if (is_member(l.v[i]) && *l.v[i]->node_name)
-            reach(gang_bound);
-        else if (is_member(l.v[i]))
-            reach(gang_stays_unbound);
+    for (size_t i = 0; world.gangs && i < l.n; i++)
+        if (is_member(l.v[i]))
+            world.reached[(world.gangs == OF_SCHEDULING ? R_gang_bound : R_coscheduled) +
+                          !*l.v[i]->node_name]++;
     bh_sim_objs_fini(&l);
 }
 

@@ -323,7 +323,11 @@ void plan_draw(void)
     for (int f = 0; f < F_COUNT; f++)
         plan.on[f] = chance(DRAW_PLAN, f == F_KILL || f == F_STOP ? 60 : 40);
     plan.binding = !(plan_skip >> F_BINDING & 1) && chance(DRAW_BINDING, 50);
-    world.gangs = !(plan_skip >> F_GANGS & 1) && chance(DRAW_GANGS, 25);
+    const uint64_t gangs = draw(DRAW_GANGS, 100);
+    world.gangs = plan_skip >> F_GANGS & 1 ? NO_GANGS
+                  : gangs < 25             ? OF_SCHEDULING
+                  : gangs < 40             ? OF_COSCHEDULING
+                                           : NO_GANGS;
     plan.gap_ns = draw_between(DRAW_PLAN, SECOND / 2, 3 * SECOND);
     plan.load_gap_ns = draw_between(DRAW_PLAN, 60 * MS, 500 * MS);
 }
@@ -361,6 +365,7 @@ void plan_peace(void)
 {
     say("peace");
     world.peace = true;
+    world.peace_ns = world.now_ns;
     net = (struct net){.latency_ns = MS};
     server_faults("");
     for (unsigned i = 0; i < world.n_hosts; i++) {

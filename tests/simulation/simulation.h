@@ -75,7 +75,9 @@
     X(struck_behind_a_binding)                                                                     \
     X(stopped_leader_in_peace)                                                                     \
     X(gang_bound)                                                                                  \
-    X(gang_stays_unbound)
+    X(gang_stays_unbound)                                                                          \
+    X(coscheduled)                                                                                 \
+    X(coscheduling_waits)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -160,14 +162,16 @@ struct process {
     bool in_request, request_only; /* in_request: one that writes is about to leave */
     bool copying;                  /* out of the snapshot */
 };
+enum gangs { NO_GANGS, OF_SCHEDULING, OF_COSCHEDULING }; /* whose PodGroups are watched, and made */
 struct world {
     uint64_t now_ns, seed;
     struct bh_rand draw[DRAW_COUNT];
     struct process *running;
     struct host host[MAX_HOSTS];
     unsigned n_hosts, n_binders, history_events;
-    bool gangs; /* PodGroups of scheduling.k8s.io are watched, and made */
+    enum gangs gangs;
     bool peace, verbose;
+    uint64_t peace_ns;   /* since then */
     struct host *leader; /* who took the lease last */
     bool down;           /* everything ends */
     uint64_t reached[R_COUNT], n_steps, n_events, trace;
