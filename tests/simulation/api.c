@@ -497,6 +497,8 @@ static void on_request(void *arg)
             reach(effect_after_the_process_died);
         if (p.x->writes && p.x->of->kind == P_BINDER)
             world.binder_wrote_ns = world.now_ns;
+        if (p.x->writes && p.x->of->kind == P_BINDER && host_served(p.x->of) != p.x->of->host)
+            reach(binder_of_another_host_wrote);
         bh_http_req_init(&p.call->r, &web.s, p.target);
         (void)bh_http_take_body(&p.call->r, p.body, p.body_n);
         TAILQ_INSERT_TAIL(&web.in, p.call, link);

@@ -9,13 +9,17 @@
 
 void binder_main(struct process *p)
 {
-    char instance[8];
+    const struct host *served = host_served(p);
+    char instance[8], endpoint[64];
     struct bh_err err = {""};
-    const struct bh_binder_options o = {.runtime_dir = p->host->dir,
-                                        .instance = instance,
-                                        .metrics_address = "0",
-                                        .api = &api_config[p->host->n]};
+    const struct bh_binder_options o = {
+        .runtime_dir = p->host->dir,
+        .instance = instance,
+        .metrics_address = "0",
+        .scheduler_endpoint = world.tcp && p->index == (int)world.n_binders - 1 ? endpoint : NULL,
+        .api = &api_config[served->n]};
 
+    snprintf(endpoint, sizeof(endpoint), "tcp://%s:10270", served->name);
     snprintf(instance, sizeof(instance), "%d", p->index);
     if (bh_binder_run(&o, &err) < 0)
         say("cannot run: %s", err.msg);

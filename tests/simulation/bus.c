@@ -37,8 +37,8 @@ struct sim_bus {
     LIST_ENTRY(sim_bus) link;
     struct process *of;
     enum bh_bus_role role;
-    char endpoint[128];
-    struct bh_peer name; /* dealer's */
+    char endpoint[128], tcp[128]; /* tcp: a router's second one */
+    struct bh_peer name;          /* dealer's */
     struct frames in, out;
     unsigned n_in, n_out;
     struct line *line; /* dealer's */
@@ -130,7 +130,8 @@ static struct sim_bus *listener(const char *endpoint)
     struct sim_bus *b;
 
     LIST_FOREACH(b, &buses, link)
-        if (b->role != BH_BUS_DEALER_CONNECT && bh_streq(b->endpoint, endpoint))
+        if (b->role != BH_BUS_DEALER_CONNECT &&
+            (bh_streq(b->endpoint, endpoint) || bh_streq(b->tcp, endpoint)))
             return b;
     return NULL;
 }
@@ -234,7 +235,7 @@ void bus_cut_one(const struct process *p)
     which = (unsigned)draw(DRAW_NET, n);
     LIST_FOREACH(b, &buses, link)
         if (b->line && (!p || b->of == p) && which-- == 0) {
-            say("cut %s of %s", b->endpoint + strlen("ipc://"), b->of->name);
+            say("cut %s of %s", strstr(b->endpoint, "://") + strlen("://"), b->of->name);
             cut(b->line, chance(DRAW_NET, 50));
             return;
         }
@@ -428,11 +429,15 @@ void bh_bus_wait(struct bh_bus *b, int ms)
     abort(); /* of tools without a loop */
 }
 
+/* Who has which key is libzmq's business. */
 int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endpoint[static 128],
                   struct bh_err *err)
 {
-    (void)b, (void)l, (void)ret_endpoint;
-    return bh_err_set(err, -ENOTSUP, "no tcp here");
+    if (listener(l->endpoint))
+        return bh_err_set(err, -EADDRINUSE, "\"%s\": in use", l->endpoint);
+    snprintf(of(b)->tcp, sizeof(of(b)->tcp), "%s", l->endpoint);
+    snprintf(ret_endpoint, 128, "%s", l->endpoint);
+    return 0;
 }
 
 int bh_bus_dial(const struct bh_bus_dial *d, const char *identity, struct bh_bus **ret,

@@ -216,7 +216,10 @@ static int schedule(struct process *p, const char *path)
     bh_sched_config_write(config, BH_SCHED_CONFIG_YAML, true, &text);
     if (world.gangs == OF_SCHEDULING)
         bh_sched_config_apply_gates(config, &gates);
+    BH_CLEANUP(bh_freep)
+    char *listen = bh_asprintf("tcp://%s:10270", p->host->name);
     const struct bh_sched_daemon_options o = {.runtime_dir = p->host->dir,
+                                              .binder_listen = world.tcp ? listen : NULL,
                                               .metrics_address = "0",
                                               .config = config,
                                               .config_path = path,
@@ -343,6 +346,13 @@ static void make_tables(void)
     if (bh_sched_config_load(path, &config, &err) < 0)
         fail("%s", err.msg);
     bh_sched_config_free(config);
+}
+
+const struct host *host_served(const struct process *p)
+{
+    const bool far = world.tcp && p->index == (int)world.n_binders - 1;
+
+    return &world.host[(p->host->n + far) % (int)world.n_hosts];
 }
 
 /* An API server with what a fresh cluster has, before there is a seed: each begins with a copy. */

@@ -31,7 +31,8 @@ enum fault { /* bits of --without; order is --help's */
              F_LEASE,
              F_COUNT,
              F_BINDING = F_COUNT, /* has times of its own */
-             F_GANGS              /* no fault: part of the load */
+             F_GANGS,             /* no faults: parts of the load, and of the hosts */
+             F_TCP
 };
 unsigned plan_skip;
 uint64_t plan_seconds, plan_first, plan_last = UINT64_MAX;
@@ -328,6 +329,7 @@ void plan_draw(void)
                   : gangs < 25             ? OF_SCHEDULING
                   : gangs < 40             ? OF_COSCHEDULING
                                            : NO_GANGS;
+    world.tcp = !(plan_skip >> F_TCP & 1) && chance(DRAW_GANGS, 25);
     plan.gap_ns = draw_between(DRAW_PLAN, SECOND / 2, 3 * SECOND);
     plan.load_gap_ns = draw_between(DRAW_PLAN, 60 * MS, 500 * MS);
 }

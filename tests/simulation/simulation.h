@@ -77,7 +77,8 @@
     X(gang_bound)                                                                                  \
     X(gang_stays_unbound)                                                                          \
     X(coscheduled)                                                                                 \
-    X(coscheduling_waits)
+    X(coscheduling_waits)                                                                          \
+    X(binder_of_another_host_wrote)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -170,6 +171,7 @@ struct world {
     struct host host[MAX_HOSTS];
     unsigned n_hosts, n_binders, history_events;
     enum gangs gangs;
+    bool tcp; /* the last binder of each host works for the scheduler of the next one */
     bool peace, verbose;
     uint64_t peace_ns;   /* since then */
     struct host *leader; /* who took the lease last */
@@ -244,6 +246,8 @@ void binder_main(struct process *p); /* binders.c: its structs have a scheduler'
 void in_server(void (*fn)(void));
 void server_faults(const char *spec);
 struct process *find_process(enum kind kind, struct host *h, int index);
+/* Of a binder: the host whose scheduler it works for. */
+const struct host *host_served(const struct process *p);
 
 /* ---- load.c ---------------------------------------------------------------------------------- */
 void load_build(void);
