@@ -53,20 +53,57 @@ def tests_of(tree, path):
     return found or sys.exit(f'mutants: tests/unit has nothing about {path}')
 
 
-def outcome(tree, path, tests):
-    """None: does not compile, or changes nothing; else whether some test noticed."""
-    before = {t: open(f'{tree}/{t}', 'rb').read() for t in tests if os.path.exists(f'{tree}/{t}')}
-    if subprocess.run(['make', '-s', '-j2', *tests], cwd=tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
-        return None
-    if all(before.get(t) == open(f'{tree}/{t}', 'rb').read() for t in tests):
-        return None  # the compiler makes the same of it
-    for t in tests:
-        try:
-            if subprocess.run([f'./{t}'], cwd=tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300).returncode:
-                return True
-        except subprocess.TimeoutExpired:
-            return True
-    return False
+def make(tree, target):
+    return subprocess.run(['make', '-s', target], cwd=tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def noticed_by(tree, test):
+    """Empty, or what the test says."""
+    try:
+        r = subprocess.run([f'./{test}'], cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=300)
+    except subprocess.TimeoutExpired:
+        return 'it does not end'
+    if not r.returncode:
+        return ''
+    bad = [line for line in r.stdout.decode(errors='replace').splitlines() if line.startswith(('not ok', '#   '))]
+    return '\n'.join(bad[:4]) or f'status {r.returncode}'
+
+
+def says(tree, test):
+    return noticed_by(tree, test) if make(tree, test) else 'it cannot be built'
+
+
+def outcome(tree, path, i, new, tests, trusted):
+    """Of line i made new: None if it does not compile, or the compiler makes the same of it; else whether some test
+    noticed. Tests are linked one by one, those named like the file first: most mutants need no more than that. One that
+    notices for the first time has to pass on the line as it was; then it is trusted."""
+    lines = open(f'{tree}/{path}').readlines()
+    obj = f'build/obj/{path[:-2]}.o'
+    stem = os.path.basename(path)[:-2]
+
+    def write(line):
+        open(f'{tree}/{path}', 'w').writelines(lines[:i] + [line] + lines[i + 1:])
+
+    if not make(tree, obj):
+        sys.exit(f'mutants: {path} does not compile as it is')
+    before = open(f'{tree}/{obj}', 'rb').read()
+    write(new + '\n')
+    noticed = None
+    if make(tree, obj) and before != open(f'{tree}/{obj}', 'rb').read():
+        noticed = next((t for t in sorted(tests, key=lambda t: stem not in os.path.basename(t)) if says(tree, t)), False)
+    write(lines[i])
+    if noticed and noticed not in trusted:
+        said = says(tree, noticed)
+        if said:
+            sys.exit(f'mutants: {noticed} fails as it is: {said}')
+        trusted.add(noticed)
+    return noticed if noticed is None else bool(noticed)
+
+
+def left_out(repo):
+    """What a copy can do without."""
+    return lambda folder, names: [n for n in names if folder == repo and (n == '.git' or n.startswith('build-'))
+                                  or folder == f'{repo}/build' and (n == 'coverage' or n.endswith('-logs'))]
 
 
 def main():
@@ -89,16 +126,14 @@ def main():
         sys.exit('mutants: there is nothing to change')
     random.Random(a.seed).shuffle(sites)
     made = survived = 0
+    trusted = set()
     with tempfile.TemporaryDirectory() as work:
         tree = f'{work}/tree'
-        subprocess.run(['cp', '-a', repo, tree], check=True)
+        shutil.copytree(repo, tree, symlinks=True, ignore=left_out(repo))
         for f, i, line, new in sites:
             if made == (len(sites) if a.at else a.count):
                 break
-            lines = open(f'{tree}/{f}').readlines()
-            open(f'{tree}/{f}', 'w').writelines(lines[:i] + [new + '\n'] + lines[i + 1:])
-            noticed = outcome(tree, f, tests_of(tree, f))
-            open(f'{tree}/{f}', 'w').writelines(lines)
+            noticed = outcome(tree, f, i, new, tests_of(tree, f), trusted)
             if noticed is None:
                 continue
             made += 1
