@@ -315,8 +315,58 @@ static bool add_measured(struct bh_arena *a, const char *dir, struct bh_json *p)
     return true;
 }
 
-/* measured: with a column for it. */
-static void plugin_row(struct bh_grid *g, const struct bh_json *p, bool measured)
+/* In KiB; 0: it cannot be known. */
+static uint64_t resident_of(int pid)
+{
+    char path[64];
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    unsigned long pages = 0;
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/statm", pid);
+    if (pid <= 0 || bh_read_file(path, 256, &text, &n) < 0 || sscanf(text, "%*u %lu", &pages) != 1)
+        return 0;
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* Adds to p what there is to know of the plugin's own process. */
+static bool add_process(struct bh_arena *a, const char *dir, struct bh_json *p)
+{
+    BH_CLEANUP(bh_freep)
+    char *path = bh_asprintf("%s/" BH_NATIVE_PROCESS ".%s", dir, bh_json_get_str(p, "name"));
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    uint64_t starts, calls;
+    size_t n = 0;
+    int pid;
+
+    if (!bh_streq(bh_json_get_text(p, "mode"), "process"))
+        return false;
+    if (bh_read_file(path, 96, &text, &n) < 0 ||
+        sscanf(text, "%d %" SCNu64 " %" SCNu64, &pid, &starts, &calls) != 3)
+        return true;
+    bh_json_add(a, p, "process: {pid: %d, starts: %llu, calls: %llu, residentKiB: %llu}", pid,
+                (unsigned long long)starts, (unsigned long long)calls,
+                (unsigned long long)resident_of(pid));
+    return true;
+}
+
+static void process_cell(struct bh_grid *g, const struct bh_json *p)
+{
+    const struct bh_json *x = bh_json_get(p, "process");
+
+    if (!x)
+        bh_grid_cell(g, 0, "%s", bh_json_get_text(p, "mode"));
+    else if (bh_json_get_i64(x, "pid", 0) <= 0)
+        bh_grid_cell(g, BH_CELL_BAD, "not running, %" PRId64 " starts",
+                     bh_json_get_i64(x, "starts", 0));
+    else
+        bh_grid_cell(g, 0, "pid %" PRId64 ", %" PRId64 " KiB, %" PRId64 " calls",
+                     bh_json_get_i64(x, "pid", 0), bh_json_get_i64(x, "residentKiB", 0),
+                     bh_json_get_i64(x, "calls", 0));
+}
+
+/* measured, apart: with a column for it. */
+static void plugin_row(struct bh_grid *g, const struct bh_json *p, bool measured, bool apart)
 {
     struct bh_buf points BH_CLEANUP(bh_buf_fini) = {0};
     const char *aside = bh_json_get_str(p, "aside");
@@ -333,6 +383,8 @@ static void plugin_row(struct bh_grid *g, const struct bh_json *p, bool measured
                      bh_json_get_i64(p, "measuredSecondsAgo", 0));
     else if (measured)
         bh_grid_cell(g, 0, "-");
+    if (apart)
+        process_cell(g, p);
     bh_grid_members(g, 0, p, "file");
     bh_grid_row(g);
 }
@@ -382,18 +434,27 @@ int bh_cmd_plugins(int argc, char **argv)
         return bh_cli_fail(ALL, &err);
     if (kill((pid_t)bh_json_get_i64(v, "pid", 0), 0) < 0 && errno == ESRCH)
         fprintf(stderr, ALL ": the scheduler that loaded these is not running\n");
-    bool measured = false;
-    for (struct bh_json *p = bh_json_first(bh_json_get(v, "plugins")); p; p = p->next)
+    bool measured = false, apart = false;
+    for (struct bh_json *p = bh_json_first(bh_json_get(v, "plugins")); p; p = p->next) {
         measured |= add_measured(&a, dir, p);
+        apart |= add_process(&a, dir, p);
+    }
     if (bh_streq(output, "json")) {
         bh_json_set(&a, v, "guests", guests);
         bh_json_write_pretty(&out, v);
         bh_buf_addc(&out, '\n');
     } else if (bh_json_get(v, "plugins")->c.n) {
-        bh_grid_heading(&g, 0, "NAME", "VERSION", "STATE", ">CRASHES", "FAST", "POINTS",
-                        measured ? "MEASURED" : "FILE", measured ? "FILE" : NULL, NULL);
+        const char *more[3] = {NULL};
+        unsigned k = 0;
+        if (measured)
+            more[k++] = "MEASURED";
+        if (apart)
+            more[k++] = "PROCESS";
+        more[k] = "FILE";
+        bh_grid_heading(&g, 0, "NAME", "VERSION", "STATE", ">CRASHES", "FAST", "POINTS", more[0],
+                        more[1], more[2], NULL);
         bh_json_each(p, bh_json_get(v, "plugins"))
-            plugin_row(&g, p, measured);
+            plugin_row(&g, p, measured, apart);
         bh_grid_print(&g, &out, 0, bh_colour_wanted(STDOUT_FILENO));
     }
     if (!bh_streq(output, "json"))

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@
 #define ROUNDS_OF(f)   ((f)->plugin ? ROUNDS : 1u)
 #define BUILT_IN       "NodeNumberBuiltIn"
 #define BUILT_IN_ROWS  "NodeNumberBuiltInRows"
+#define APART          "NodeNumberApart"
 #define GUEST          "/wasm/nodenumber.wasm" /* in --plugin-dir */
 
 /* The first one is what others are compared with. */
@@ -40,6 +42,7 @@ static const struct bh_bench_form forms[] = {
     {"built in, batch", BUILT_IN_ROWS, true, BH_BENCH_NO_GUEST},
     {"native, per node", "NodeNumber", false, BH_BENCH_NO_GUEST},
     {"native, batch", "NodeNumberRows", false, BH_BENCH_NO_GUEST},
+    {"native, process", APART, false, BH_BENCH_NO_GUEST},
     {"guest, interpreted", "NodeNumberGuest", false, BH_BENCH_GUEST},
     {"guest, nodeLocal", "NodeNumberLocal", false, BH_BENCH_GUEST_LOCAL},
     {"guest, compiled", "NodeNumberFast", false, BH_BENCH_GUEST_COMPILED},
@@ -474,15 +477,30 @@ static int load_guest(const char *path, struct bh_err *err)
     return 0;
 }
 
+/* A plugin configuration of ours, in which one plugin is in a process of its own; *file: what is in it. */
+static int make_config(char dir[static 64], char file[static 80], struct bh_err *err)
+{
+    static const char text[] = "name: " APART "\nfile: nodenumber.so\nmode: process\n";
+
+    snprintf(dir, 64, "/tmp/berth-bench-XXXXXX");
+    int rc = mkdtemp(dir) ? 0 : -errno;
+    snprintf(file, 80, "%s/apart.yaml", dir);
+    if (rc == 0)
+        rc = bh_write_file(file, text, sizeof text - 1, 0600);
+    return rc < 0 ? bh_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
+}
+
 int bh_bench_plugins(int argc, char **argv)
 {
+    char dir[64] = "", file[80] = "";
     struct bh_native_options plugins = {0};
     struct bh_bench_extender x = {0};
     bool pipeline = false;
     const char *guest = NULL;
     int64_t nodes = 0;
     const struct bh_opt table[] = {
-        BH_NATIVE_OPTIONS(plugins),
+        {"plugin-dir", 0, BH_OPT_STR, &plugins.dir, "DIR",
+         "where nodenumber.so is (default $BERTH_PLUGIN_DIR or " BH_PLUGIN_DIR ")"},
         {"load-guest", 0, BH_OPT_STR, &guest, "FILE",
          "measure only what loading this WebAssembly guest costs"},
         {"nodes", 0, BH_OPT_INT, &nodes, "N", "one size of the cluster (default 100, 1000, 5000)"},
@@ -499,6 +517,9 @@ int bh_bench_plugins(int argc, char **argv)
     if (guest)
         return load_guest(guest, &err) < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
     rc = bh_bench_extender_start(&x, &err);
+    if (rc == 0)
+        rc = make_config(dir, file, &err);
+    plugins.config = dir;
     bh_native_start(&plugins, NULL);
     bh_guest_start();
     find_native = bh_plugin_find_more;
@@ -511,5 +532,7 @@ int bh_bench_plugins(int argc, char **argv)
         rc = one_size(nodes ? (uint32_t)nodes : sizes[i], pipeline, &x, &g, &err);
     forget_guests(&g);
     bh_bench_extender_stop(&x);
+    (void)unlink(file);
+    (void)rmdir(dir);
     return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
 }

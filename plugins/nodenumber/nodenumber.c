@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NodeNumber, as in Kubernetes' examples: ten points for each unit of the last digit of a node's
- * name. Twice, for `berth bench plugins`: asked node by node, and for many at once by the label with
- * the host name, because labels are columns (NodeNumberRows).
+ * name. For `berth bench plugins`: asked node by node, and for many at once by the label with the host
+ * name, because labels are columns (NodeNumberRows); the latter under a second name (NodeNumberApart), for a
+ * process of its own.
  */
 #include <stdlib.h>
 
@@ -93,14 +94,25 @@ static const struct berth_plugin many = {
     .score_rows = score_rows,
 };
 
-BERTH_NOTE("NodeNumber NodeNumberRows", "1.0.0", "Apache-2.0");
+static const struct berth_plugin apart = {
+    .size = sizeof apart,
+    .name = {"NodeNumberApart", 15},
+    .reads = BERTH_READS_NODE,
+    .events = none,
+    .create = create,
+    .destroy = free,
+    .score = score_by_label,
+    .score_rows = score_rows,
+};
+
+BERTH_NOTE("NodeNumber NodeNumberRows NodeNumberApart", "1.0.0", "Apache-2.0");
 
 int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
 {
-    static const struct berth_plugin *const all[] = {&one_by_one, &many};
+    static const struct berth_plugin *const all[] = {&one_by_one, &many, &apart};
 
     host = h;
     ret->plugins = all;
-    ret->n = 2;
+    ret->n = 3;
     return 0;
 }

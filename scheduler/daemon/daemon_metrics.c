@@ -32,7 +32,8 @@ static const char kinds[] = "counter gauge histogram"; /* by enum bh_metric_kind
         X(limit), X(alone), X(algorithm_s), X(attempts_hist), X(victims), X(preemptions),          \
         X(flushed), X(lost), X(pending), X(cache), X(recorded), X(record_dropped), X(record_full), \
         X(record_cpu), X(record_attempts), X(record_bytes), X(group_attempts), X(group_attempt_s), \
-        X(group_algorithm_s), X(plugins), X(measured_age), X(measured_nodes), X(group_placements)
+        X(group_algorithm_s), X(plugins), X(measured_age), X(measured_nodes), X(group_placements), \
+        X(process_calls), X(process_starts)
 #define NAME(member)   #member
 #define OFFSET(member) offsetof(struct bh_sched_metrics, member)
 static const char *const names[] = {MEMBERS(NAME)};
@@ -95,6 +96,23 @@ static void make_versions(struct bh_metrics *r, const struct bh_feature_gates *g
 static void on_native(void *arg, const char *plugin, const char *aside, bool skips BH_UNUSED)
 {
     bh_cell_set(bh_metric_cell(arg, plugin, aside ? "PutAside" : "Active"), 1);
+}
+
+/* Put aside while the scheduler goes on: only one in a process of its own can be. */
+static void on_native_now(void *arg, const char *plugin, const char *aside, bool skips)
+{
+    on_native(arg, plugin, aside, skips);
+    if (aside)
+        bh_cell_set(bh_metric_cell(arg, plugin, "Active"), 0);
+}
+
+static void on_process(void *arg, const char *plugin, int pid BH_UNUSED, uint64_t starts,
+                       uint64_t calls)
+{
+    const struct bh_sched_metrics *m = arg;
+
+    bh_cell_set(bh_metric_cell(m->process_calls, plugin), (double)calls);
+    bh_cell_set(bh_metric_cell(m->process_starts, plugin), (double)starts);
 }
 
 static void on_measured(void *arg, const char *plugin, int64_t at_ns, uint64_t n_nodes)
@@ -288,6 +306,8 @@ static void fill(void *arg)
         bh_cell_set(d->m->record_bytes, (double)r.bytes);
     }
     bh_engine_each_plugin(d->engine, on_plugin, d->m);
+    bh_native_each(on_native_now, d->m->plugins);
+    bh_native_each_process(on_process, d->m);
     bh_native_each_measured(on_measured, d->m);
     bh_native_each_metric(on_plugin_sample, d->metrics);
     if (bh_snap_reader_info(d->in.reader, &s)) {

@@ -198,6 +198,8 @@ void bh_sched_lease_turn(struct bh_sched_daemon *d)
         if (d->lease.stood_by && d->lease.term) /* what a rejected pod waited for may be over */
             bh_queue_wake_all(d->queue, bh_sched_now(d));
     }
+    if (d->lease.held)
+        bh_native_each_newly_aside(aside_event, d);
     if (!leads && d->in.snapshot_ready) {
         /* The term ended before we came: until when a binder of the scheduler before may write under
          * it, nobody here knows. The watcher does, and waits for that. */

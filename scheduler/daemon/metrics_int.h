@@ -58,7 +58,7 @@ struct bh_sched_metrics {
     /* Berth's own */
     struct bh_cell *outcome_cells[8]; /* by outcome, made at the first one */
     struct bh_metric *outcomes, *ledger, *adopted, *engine, *snapshot, *control, *depth, *limit,
-        *alone, *plugins, *measured_age, *measured_nodes;
+        *alone, *plugins, *measured_age, *measured_nodes, *process_calls, *process_starts;
 };
 /* daemon_observe.c */
 /* At a scrape: what was only counted. */

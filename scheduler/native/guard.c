@@ -42,7 +42,7 @@ static struct {
     uint32_t n;
     int64_t limit_ns;
     bool watched;
-    const struct bh_native_plugin *of[BH_NATIVE_MARKED];
+    struct bh_native_plugin *of[BH_NATIVE_MARKED];
     uint32_t n_of;
     struct bh_arena arena;
     struct bh_json *inventory;
@@ -202,7 +202,7 @@ static void start_watch(void)
 /* ---- a plugin comes -------------------------------------------------------------------------- */
 
 /* For `berth plugins`. What cannot be written is told, and nothing else. */
-static void write_inventory(const struct bh_native_file *f, const struct bh_native_plugin *p,
+static void write_inventory(const struct bh_native_file *f, struct bh_native_plugin *p,
                             uint32_t crashes)
 {
     struct bh_arena *a = &guard.arena;
@@ -213,13 +213,18 @@ static void write_inventory(const struct bh_native_file *f, const struct bh_nati
     for (enum bh_point at = 0; at < BH_POINT_COUNT; at++)
         if (bh_plugin_points(&p->d) & BH_POINT_BIT(at))
             bh_json_push(points, bh_json_new_cstr(a, bh_sched_point_name(at)));
-    bh_json_append(a, guard.inventory,
-                   "name: %s, file: %s, version: %s, license: %s, sha256: %s, abi: %s, points: %p, "
-                   "fast: %i, crashes: %u, aside?: %s",
-                   p->d.name, f->file, f->version, f->license, f->sha256,
-                   bh_arena_printf(a, "%u.%u", f->major, f->minor), points,
-                   (p->d.flags & (BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_OVERLAY)) != 0, crashes,
-                   p->aside);
+    if (p->inventory) /* it has changed */
+        bh_json_drop(p->inventory, "crashes aside");
+    else
+        p->inventory = bh_json_append(
+            a, guard.inventory,
+            "name: %s, file: %s, version: %s, license: %s, sha256: %s, abi: %s, points: %p, "
+            "fast: %i, mode: %s",
+            p->d.name, f->file, f->version, f->license, f->sha256,
+            bh_arena_printf(a, "%u.%u", f->major, f->minor), points,
+            (p->d.flags & (BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_OVERLAY)) != 0,
+            p->process ? "process" : "inProcess");
+    bh_json_add(a, p->inventory, "crashes: %u, aside?: %s", crashes, p->aside);
     all = bh_json_make(a, "pid: %d, plugins: %p", (int)getpid(), bh_json_clone(a, guard.inventory));
     bh_json_write(&b, all);
     int rc = bh_write_file(path, b.p, b.n, 0640);
@@ -255,6 +260,37 @@ int64_t bh_native_limit_ns(void)
     return guard.limit_ns ? guard.limit_ns : INT64_C(10000000000);
 }
 
+void bh_native_process_seen(const struct bh_native_plugin *p)
+{
+    char text[96];
+
+    if (!guard.dir)
+        return;
+    BH_CLEANUP(bh_freep)
+    char *path = bh_asprintf("%s/" BH_NATIVE_PROCESS ".%s", guard.dir, p->d.name);
+    int n =
+        snprintf(text, sizeof text, "%d %" PRIu64 " %" PRIu64 "\n", p->pid, p->starts, p->calls);
+    (void)bh_write_file(path, text, (size_t)n, 0640);
+}
+
+void bh_native_each_process(void (*fn)(void *arg, const char *plugin, int pid, uint64_t starts,
+                                       uint64_t calls),
+                            void *arg)
+{
+    for (uint32_t i = 0; i < guard.n_of; i++)
+        if (guard.of[i]->process)
+            fn(arg, guard.of[i]->d.name, guard.of[i]->pid, guard.of[i]->starts, guard.of[i]->calls);
+}
+
+void bh_native_each_newly_aside(void (*fn)(void *arg, const char *plugin, const char *aside,
+                                           bool skips),
+                                void *arg)
+{
+    for (uint32_t i = 0; i < guard.n_of; i++)
+        if (atomic_exchange(&guard.of[i]->newly_aside, false))
+            fn(arg, guard.of[i]->d.name, guard.of[i]->aside, guard.of[i]->skips);
+}
+
 void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *f, uint32_t hook)
 {
     struct crash c = {.at_s = bh_wall_ns() / 1000000000};
@@ -273,6 +309,9 @@ void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *
         return;
     p->skips = p->on_crash_skips;
     p->aside = "it is put aside: it ended its process three times within ten minutes";
+    atomic_store(&p->newly_aside, true);
+    if (p->inventory)
+        write_inventory(f, p, crashes_of(p->d.name, f->sha256, &aside));
     bh_log_error("A plugin is put aside: it ended its process three times within ten minutes",
                  bh_kv_s("plugin", p->d.name), bh_kv_s("file", f->file),
                  bh_kv_s("itsPods", p->skips ? "are scheduled without it" : "get errors"));

@@ -69,6 +69,16 @@ int bh_native_refresh(struct bh_err *err);
 int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err *err);
 #define BH_NATIVE_INVENTORY "plugins.json"    /* in the runtime directory: what it loaded */
 #define BH_NATIVE_MEASURED  "plugin.measured" /* .NAME beside it: moment in ns and number of nodes */
+#define BH_NATIVE_PROCESS                                                                          \
+    "plugin.process" /* .NAME beside it: pid, starts and calls of a process of its own */
+/* Those of a guarded process that run in a process of their own. pid 0: it is not running. */
+void bh_native_each_process(void (*fn)(void *arg, const char *plugin, int pid, uint64_t starts,
+                                       uint64_t calls),
+                            void *arg);
+/* As bh_native_each(), of those that were put aside since the last time. */
+void bh_native_each_newly_aside(void (*fn)(void *arg, const char *plugin, const char *aside,
+                                           bool skips),
+                                void *arg);
 /* Those of a guarded process that said when what they know of nodes was measured. */
 void bh_native_each_measured(void (*fn)(void *arg, const char *plugin, int64_t at_ns,
                                         uint64_t n_nodes),

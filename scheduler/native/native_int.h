@@ -51,9 +51,14 @@ struct bh_native_plugin {
     _Atomic int64_t measured_ns; /* what it published last; 0: it never said */
     _Atomic uint64_t measured_nodes;
     struct bh_native_metrics *metrics;
-    struct bh_px *process; /* that its code runs in (process.h); NULL: in this one */
-    uint32_t in_file;      /* which of the file's plugins it is */
-    bool on_crash_skips;   /* what its entry says */
+    struct bh_px *process;     /* that its code runs in (process.h); NULL: in this one */
+    uint32_t in_file;          /* which of the file's plugins it is */
+    bool on_crash_skips;       /* what its entry says */
+    struct bh_json *inventory; /* its entry; NULL: it is in none */
+    _Atomic bool newly_aside;
+    _Atomic uint64_t calls; /* that crossed */
+    _Atomic uint64_t starts;
+    _Atomic int pid;
 };
 /* A descriptor for it, for the life of the process; -EINVAL: what is wrong with it. */
 int bh_native_adopt(const struct berth_plugin *p, struct bh_native_plugin **ret,
@@ -156,6 +161,8 @@ void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_nati
  * third within ten minutes puts it aside, without changing its callbacks: they look. */
 void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *f, uint32_t hook);
 int64_t bh_native_limit_ns(void); /* for a callback */
+/* Writes down what `berth plugins` shows of its process. Any thread. */
+void bh_native_process_seen(const struct bh_native_plugin *p);
 const char *bh_native_hook_name(uint32_t hook);
 /* Any thread: what the plugin's user columns say was measured then, of so many nodes. */
 void bh_native_measured(struct bh_native_plugin *p, int64_t at_ns, uint64_t n_nodes);

@@ -67,6 +67,22 @@ static void find_program(char path[static PATH_MAX])
 
 /* ---- what it says at any time ---------------------------------------------------------------- */
 
+/* What `berth plugins` shows, once a second and when it has changed. */
+static void write_down(struct bh_px *x, uint64_t (*written)[BH_PX_PLUGINS])
+{
+    const uint64_t now = bh_mono_ns() / 1000000000;
+
+    if (now == x->written_s)
+        return;
+    x->written_s = now;
+    for (uint32_t i = 0; i < x->n_told; i++) {
+        const uint64_t state = x->plugin[i]->calls * 31 + x->plugin[i]->starts;
+        if ((*written)[i] != state)
+            bh_native_process_seen(x->plugin[i]);
+        (*written)[i] = state;
+    }
+}
+
 static void *reader(void *arg)
 {
     struct bh_px *x = arg;
@@ -75,9 +91,12 @@ static void *reader(void *arg)
         struct bh_px_frame f;
         char text[BH_PX_TEXT_MAX + 8];
     } m;
+    uint64_t written[BH_PX_PLUGINS] = {0};
     ssize_t n;
 
-    while ((n = recv(sock, &m, sizeof m - 1, 0)) > 0 || (n < 0 && errno == EINTR)) {
+    while ((n = recv(sock, &m, sizeof m - 1, 0)) > 0 ||
+           (n < 0 && (errno == EINTR || errno == EAGAIN))) {
+        write_down(x, &written);
         if (n < (ssize_t)sizeof m.f || m.f.n > (size_t)n - sizeof m.f)
             continue;
         m.text[m.f.n] = '\0';
@@ -137,6 +156,9 @@ static int start_reader(struct bh_px *x)
 {
     sigset_t all, before;
 
+    const struct timeval second = {1, 0};
+
+    (void)setsockopt(x->sock, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = -pthread_create(&x->reader, NULL, reader, x);
@@ -144,10 +166,18 @@ static int start_reader(struct bh_px *x)
     return rc;
 }
 
+static void note_process(struct bh_px *x)
+{
+    for (uint32_t i = 0; i < x->n_plugins; i++) {
+        atomic_store(&x->plugin[i]->pid, (int)x->pid);
+        atomic_store(&x->plugin[i]->starts, x->generation);
+    }
+}
+
 int bh_px_start(struct bh_px *x, struct bh_px_in *ret, struct bh_err *err)
 {
     char path[PATH_MAX], how[128];
-    int pair[2], rc = 0;
+    int pair[2] = {-1, -1}, rc = 0;
     struct bh_px_reply r;
 
     find_program(path);
@@ -180,8 +210,10 @@ int bh_px_start(struct bh_px *x, struct bh_px_in *ret, struct bh_err *err)
         bh_px_end(x, rc, how, sizeof how);
         return bh_err_set(err, rc, "%s: its process %s while it was loaded", x->f->file, how);
     }
-    if (r.code == 0)
+    if (r.code == 0) {
+        note_process(x);
         return 0;
+    }
     const char *text = ret->p + r.payload;
     bh_err_set(err, -EINVAL, "%s: %.*s", x->f->file, (int)r.n_reason, text);
     bh_px_end(x, 0, how, sizeof how);
@@ -216,6 +248,7 @@ void bh_px_end(struct bh_px *x, int rc, char *text, size_t n)
     }
     close(x->sock);
     x->pid = 0;
+    note_process(x);
     describe_end(rc, status, text, n);
 }
 
@@ -264,7 +297,7 @@ int bh_px_transact(struct bh_px *x, struct bh_px_instance *i, const struct bh_px
         if (!*(const volatile uint32_t *)&x->up->aside)
             return take_reply(x, r, ret);
         struct bh_px_out a = bh_px_side(x->down);
-        if (!i || (rc = hear(x, true, &m)) < 0 || !bh_px_serve(i, &m, &a))
+        if (!i || hear(x, true, &m) < 0 || !bh_px_serve(i, &m, &a))
             return -EBADMSG;
         bh_px_say(x->down, x->up, a.full ? 0 : a.n, true);
     }
@@ -292,6 +325,8 @@ int bh_px_open(const struct bh_native_file *f, int fd, struct bh_native_plugin *
             x->plugin[x->n_plugins++] = ret[i];
     }
     *ret_n = x->n_plugins;
+    note_process(x);
+    atomic_store(&x->n_told, x->n_plugins);
     if (rc < 0) {
         char how[128];
         bh_err_prefix(err, rc, "%s", f->file);

@@ -169,7 +169,7 @@ static struct call begin(struct bh_native *in, void *self, enum bh_px_fn fn)
     struct call k = {.i = i, .in = in};
 
     pthread_mutex_lock(&i->x->lock);
-    i->x->calls++;
+    atomic_fetch_add_explicit(&i->x->plugin[i->plugin]->calls, 1, memory_order_relaxed);
     k.ok = is_ready(i);
     k.q = (struct bh_px_request){.fn = fn,
                                  .plugin = i->plugin,
@@ -180,6 +180,10 @@ static struct call begin(struct bh_native *in, void *self, enum bh_px_fn fn)
                                  .filter_state = (uintptr_t)in->call->pre_filter_state,
                                  .score_state = (uintptr_t)in->call->pre_score_state};
     i->given = NULL;
+    if (fn != BH_PX_FILTER && fn != BH_PX_SCORE && fn != BH_PX_CLONE_STATE &&
+        !(fn == BH_PX_CHANGE_POD && in->call->pre_filter_state != i->filters.state))
+        i->filters.key = i->scores.key =
+            0; /* whatever it does now, answers may be others after it */
     k.ok = k.ok && put_feed(&k);
     if (k.ok) {
         as(&k, BH_PX_CALL);
@@ -389,13 +393,174 @@ static void *clone_state(void *self, struct berth_call *c BH_UNUSED, const void 
     return copy;
 }
 
+/* ---- asked ahead ----------------------------------------------------------------------------- */
+
+static uint64_t key_of(const struct bh_native *in)
+{
+    const struct bh_call *c = in->call;
+    uint64_t k[8 + BH_CUSTOM_KINDS] = {attempt_of(in),
+                                       (uintptr_t)c->cache,
+                                       c->cache->log_end,
+                                       c->cache->n_changed,
+                                       c->cache->membership,
+                                       (uintptr_t)c->pre_filter_state,
+                                       (uintptr_t)c->pre_score_state,
+                                       c->pod ? c->pod->shape_id : 0};
+
+    for (uint32_t i = 0; i < in->of->p.n_kinds; i++)
+        k[8 + i] = c->objects->version[in->of->kind[i]];
+    return bh_hash(k, sizeof k, 0) | 1;
+}
+
+/* Is it worth asking about all, and about this node as it is? */
+static bool is_ahead(struct bh_px_ahead *a, const struct bh_native *in,
+                     const struct bh_node_info *ni)
+{
+    const struct bh_cache *c = in->call->cache;
+
+    if (!c || ni->row >= c->cols.n_rows || c->rows[ni->row] != ni || in->of->aside)
+        return false;
+    const uint64_t key = key_of(in);
+    if (a->key == key)
+        return !a->failed;
+    a->key = key;
+    a->state = in->call->pre_filter_state;
+    a->there = a->failed = false;
+    return false;
+}
+
+/* All live rows; n of them. */
+static uint32_t *live_rows(const struct bh_cache *c, uint32_t *n)
+{
+    uint32_t *rows = bh_reallocarray(NULL, c->cols.n_rows + 1, sizeof *rows);
+
+    *n = 0;
+    for (uint32_t r = 0; r < c->cols.n_rows; r++)
+        if (c->rows[r])
+            rows[(*n)++] = r;
+    return rows;
+}
+
+static void make_room(struct bh_px_ahead *a, uint32_t rows)
+{
+    if (a->cap >= rows)
+        return;
+    a->each = bh_reallocarray(a->each, rows, sizeof *a->each);
+    a->scores = bh_reallocarray(a->scores, rows, sizeof *a->scores);
+    a->cap = rows;
+}
+
+static void take_reasons(struct bh_px_ahead *a, struct bh_px_in *m)
+{
+    const uint64_t n = bh_px_get_u64(m);
+
+    bh_arena_reset(&a->texts);
+    for (a->n_reasons = 0; a->n_reasons < n && a->n_reasons < BH_PX_REASONS && !m->bad;) {
+        struct berth_str t = bh_px_get_str(m);
+        a->reason[a->n_reasons++] = bh_arena_strndup(&a->texts, t.p, t.n);
+    }
+}
+
+/* What it did wrong with one of the nodes is said when that one is asked about. */
+static void forget_broke(struct bh_native *in)
+{
+    in->broke = NULL;
+}
+
+static void ask_filters(struct bh_px_instance *i)
+{
+    struct bh_px_ahead *a = &i->filters;
+    const struct bh_cache *c = i->in->call->cache;
+    uint32_t n;
+    BH_CLEANUP(bh_freep) uint32_t *rows = live_rows(c, &n);
+    struct call k = begin(i->in, i, BH_PX_FILTER_EACH);
+    struct berth_why why;
+
+    put_rows(&k, rows, n);
+    int32_t code = finish(&k, &why);
+    const struct bh_px_each *each =
+        k.ok && code == BERTH_SUCCESS ? bh_px_get(&k.m, n * sizeof *each) : NULL;
+    a->there = each != NULL;
+    a->failed = !each;
+    forget_broke(i->in);
+    if (each) {
+        make_room(a, c->cols.n_rows);
+        for (uint32_t x = 0; x < n; x++)
+            a->each[rows[x]] = each[x];
+        take_reasons(a, &k.m);
+    }
+    a->key = key_of(i->in);
+    done(&k);
+}
+
+static void ask_scores(struct bh_px_instance *i)
+{
+    struct bh_px_ahead *a = &i->scores;
+    const struct bh_cache *c = i->in->call->cache;
+    uint32_t n;
+    BH_CLEANUP(bh_freep) uint32_t *rows = live_rows(c, &n);
+    struct call k = begin(i->in, i, BH_PX_SCORE_EACH);
+    struct berth_why why;
+
+    put_rows(&k, rows, n);
+    int32_t code = finish(&k, &why);
+    const int64_t *got = k.ok && code == BERTH_SUCCESS ? bh_px_get(&k.m, n * sizeof *got) : NULL;
+    a->there = got != NULL;
+    a->failed = !got;
+    forget_broke(i->in);
+    if (got) {
+        make_room(a, c->cols.n_rows);
+        for (uint32_t x = 0; x < n; x++)
+            memcpy(&a->scores[rows[x]], &got[x], sizeof *got);
+    }
+    a->key = key_of(i->in);
+    done(&k);
+}
+
+/* false: the node is to be asked about alone. */
+static bool filtered(struct bh_px_instance *i, const struct bh_node_info *ni, int32_t *ret,
+                     struct berth_why *why)
+{
+    struct bh_px_ahead *a = &i->filters;
+
+    if (!is_ahead(a, i->in, ni))
+        return false;
+    if (!a->there)
+        ask_filters(i);
+    if (!a->there)
+        return false;
+    const struct bh_px_each *e = &a->each[ni->row];
+    if (e->code != BERTH_SUCCESS && e->reason >= a->n_reasons)
+        return false;
+    *ret = e->code;
+    if (e->code != BERTH_SUCCESS)
+        why->reason = (struct berth_str){a->reason[e->reason], strlen(a->reason[e->reason])};
+    return true;
+}
+
+static bool scored(struct bh_px_instance *i, const struct bh_node_info *ni, int64_t *ret)
+{
+    struct bh_px_ahead *a = &i->scores;
+
+    if (!is_ahead(a, i->in, ni))
+        return false;
+    if (!a->there)
+        ask_scores(i);
+    if (a->there)
+        *ret = a->scores[ni->row];
+    return a->there;
+}
+
 static int32_t filter(void *self, struct berth_call *c BH_UNUSED, const struct berth_node *node,
                       struct berth_why *why)
 {
-    struct call k = begin_here(self, BH_PX_FILTER);
+    int32_t code;
 
+    if (filtered(self, node_of(node), &code, why))
+        return code;
+    struct call k = begin_here(self, BH_PX_FILTER);
     put_node(&k, node_of(node));
-    int32_t code = finish(&k, why);
+    code = finish(&k, why);
     done(&k);
     return code;
 }
@@ -450,8 +615,9 @@ static int32_t pre_score(void *self, struct berth_call *c BH_UNUSED, const uint3
 static int32_t score(void *self, struct berth_call *c BH_UNUSED, const struct berth_node *node,
                      int64_t *ret, struct berth_why *why)
 {
+    if (scored(self, node_of(node), ret))
+        return BERTH_SUCCESS;
     struct call k = begin_here(self, BH_PX_SCORE);
-
     put_node(&k, node_of(node));
     int32_t code = finish(&k, why);
     *ret = k.ok ? (int64_t)bh_px_get_u64(&k.m) : 0;
@@ -565,7 +731,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     struct bh_px *x = file_of(bh_native_inside->of, &q.plugin);
     BH_CLEANUP(bh_freep) char *text = text_of(args);
     struct bh_px_reply r;
-    struct bh_px_in m;
+    struct bh_px_in m = {0};
     struct bh_err err = {0};
     char how[128];
     int rc = 0;
@@ -604,6 +770,12 @@ static void unlink_instance(struct bh_px_instance *i)
         at = &(*at)->next;
     *at = i->next;
     pthread_mutex_unlock(&i->x->list);
+    struct bh_px_ahead *const ahead[] = {&i->filters, &i->scores};
+    for (unsigned k = 0; k < BH_ARRAY_LEN(ahead); k++) {
+        free(ahead[k]->each);
+        free(ahead[k]->scores);
+        bh_arena_fini(&ahead[k]->texts);
+    }
     free(i->args);
     free(i);
 }

@@ -12,7 +12,23 @@
 
 #define BH_PX_INTERN_MAX 65536u /* symbols that an instance may add */
 
+/* Where the reference path goes through the nodes one by one: after the second all others are asked about at
+ * once, and what was said is kept for as long as nothing that it depends on is another. */
+struct bh_px_ahead {
+    uint64_t key;      /* of everything that the answers depend on; 0: none */
+    const void *state; /* of these PreFilter's: a copy may change, this one may not */
+    bool there;        /* else one node was asked about */
+    bool failed;       /* it cannot be */
+    uint32_t cap;      /* rows */
+    struct bh_px_each *each;
+    int64_t *scores;
+    const char *reason[BH_PX_REASONS];
+    uint32_t n_reasons;
+    struct bh_arena texts;
+};
+
 struct bh_px_instance {
+    struct bh_px_ahead filters, scores;
     struct bh_px *x;
     struct bh_native *in;
     uint32_t id, plugin; /* index in the file */
@@ -32,13 +48,15 @@ struct bh_px {
     int fd;
     struct bh_native_plugin *plugin[BH_PX_PLUGINS];
     uint32_t n_plugins;
+    _Atomic uint32_t n_told; /* of them the reader's thread knows */
+    uint64_t written_s;      /* the reader's: when it wrote down how they are */
     /* ---- the process ---- */
     pid_t pid; /* 0: there is none */
     pid_t parent;
     int down_fd, up_fd, sock;
     struct bh_px_area *down, *up;
     uint32_t seen; /* up->seq that was heard last */
-    uint64_t generation, calls;
+    uint64_t generation;
     pthread_t reader;
     struct bh_buf heard; /* a copy of what was said */
     /* ---- instances ---- */

@@ -117,7 +117,7 @@ expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/
 
 # ---- measured: all forms keep the fast path
 "$BERTH_BIN/berth" bench plugins --plugin-dir "$build/plugins" --nodes 100 --pipeline >"$work/measured" 2>&1
-check "each form of a plugin" test "$(grep -cE '^ +100  (built in|native).* [0-9.]+ +[0-9]+ +100.0% ' "$work/measured")" = 4
+check "each form of a plugin" test "$(grep -cE '^ +100  (built in|native).* [0-9.]+ +[0-9]+ +100.0% ' "$work/measured")" = 5
 expect "and an extender, which is asked for each pod" 'HTTP extender +[0-9.]+ +[0-9.]+ +[0-9]+ +0.0% ' cat "$work/measured"
 guests=0
 if [ -e "$build/plugins/wasm/nodenumber.wasm" ]; then # where there is a compiler for it
@@ -129,7 +129,7 @@ if [ -e "$build/plugins/wasm/nodenumber.wasm" ]; then # where there is a compile
     expect "a guest, which is asked for each pod" 'guest, interpreted +[0-9.]+ +[0-9.]+ +[0-9]+ +0.0% ' cat "$work/measured"
     expect "and one whose answers are kept" 'guest, nodeLocal +[0-9.]+ +[0-9.]+ +[0-9]+ +100.0% ' cat "$work/measured"
 fi
-check "those that the scheduler has, in the real processes" test "$(grep -cE '% +[1-9][0-9]*$' "$work/measured")" = $((4 + guests))
+check "those that the scheduler has, in the real processes" test "$(grep -cE '% +[1-9][0-9]*$' "$work/measured")" = $((5 + guests))
 check "sizes that are none" status 2 "$BERTH_BIN/berth" bench plugins --nodes -1
 expect "no plugin to measure" 'berth bench plugins: .*"NodeNumber" does not exist' any "$BERTH_BIN/berth" bench plugins --plugin-dir "$work/none"
 

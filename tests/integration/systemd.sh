@@ -7,7 +7,7 @@ here=$(dirname "$0")
 make -s --no-print-directory BUILD="$(realpath --relative-to=. "${BERTH_BIN%/bin}")" DESTDIR="$work/root" PREFIX=/usr install >"$work/install.log" 2>&1 ||
     not_ok "make install" "$(tail -n 20 "$work/install.log")"
 for f in usr/bin/berth usr/sbin/berth-watcher usr/sbin/berth-scheduler usr/sbin/berth-binder usr/sbin/berth-front usr/sbin/berth-metrics usr/sbin/berth-simulator \
-    usr/share/berth/example-cluster.yaml lib/systemd/system/berth.target etc/berth/scheduler.yaml usr/lib/tmpfiles.d/berth.conf usr/libexec/berth/restart-pause; do
+    usr/share/berth/example-cluster.yaml lib/systemd/system/berth.target etc/berth/scheduler.yaml usr/lib/tmpfiles.d/berth.conf usr/libexec/berth/restart-pause usr/libexec/berth/berth-plugin-host; do
     check "installs /$f" test -f "$work/root/$f"
 done
 # ---- pauses before a start: sleep is told, not slept
