@@ -111,8 +111,8 @@ static void on_process(void *arg, const char *plugin, int pid BH_UNUSED, uint64_
 {
     const struct bh_sched_metrics *m = arg;
 
-    bh_cell_set(bh_metric_cell(m->process_calls, plugin), (double)calls);
-    bh_cell_set(bh_metric_cell(m->process_starts, plugin), (double)starts);
+    bh_cell_advance(bh_metric_cell(m->process_calls, plugin), (double)calls);
+    bh_cell_advance(bh_metric_cell(m->process_starts, plugin), (double)starts);
 }
 
 static void on_measured(void *arg, const char *plugin, int64_t at_ns, uint64_t n_nodes)

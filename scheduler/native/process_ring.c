@@ -89,25 +89,11 @@ static void sleep_on(const _Atomic uint32_t *seq, uint32_t seen)
     (void)syscall(SYS_futex, (const uint32_t *)(const void *)seq, FUTEX_WAIT, seen, &ts, NULL, 0);
 }
 
-static bool spin(const _Atomic uint32_t *seq, uint32_t seen)
-{
-    const uint64_t until = bh_mono_ns() + BH_PX_SPIN_NS;
-
-    do {
-        for (unsigned i = 0; i < 64; i++)
-            if (atomic_load_explicit(seq, memory_order_acquire) != seen)
-                return true;
-    } while (bh_mono_ns() < until);
-    return false;
-}
-
 int bh_px_listen(struct bh_px_area *mine, const struct bh_px_area *other, uint32_t seen,
                  uint64_t deadline_ns, bool (*gone)(void *arg), void *arg)
 {
     int rc = 0;
 
-    if (spin(&other->seq, seen))
-        return 0;
     atomic_store(&mine->sleeps, 1);
     while (rc == 0 && atomic_load(&other->seq) == seen) {
         if (gone && gone(arg))

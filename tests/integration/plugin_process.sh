@@ -101,3 +101,67 @@ expect "three times put it aside" 'default +after +Error .*running .* plugin "Ap
 printf 'onCrash: skip\n' >>"$work/plugins.d/Apart.yaml"
 s -f "$work/thrice.yaml" --config "$work/apart.yaml" >"$work/thrice" 2>&1
 expect "or it is done without" 'default +after +Scheduled' cat "$work/thrice"
+
+rm "$work/plugins.d"/*
+mode process "$apart"
+for i in 1 2 3; do
+    { pod liar "at: Filter, do: lie$i" 0 100m; pod after 'app: a' 0 100m; } >"$work/lies.yaml"
+    s -f "$work/lies.yaml" --config "$work/apart.yaml" >"$work/lies" 2>&1
+    expect "an answer that makes no sense: $i" 'its process answered what makes no sense, at Filter$' cat "$work/lies"
+    expect "and the next pod is placed" 'default +after +Scheduled' cat "$work/lies"
+done
+
+# ---- a running scheduler
+command -v kubectl >/dev/null || { skip "plugins' processes of a running scheduler" "no kubectl"; exit 0; }
+k() { kubectl --cache-dir "$work/cache" "$@"; }
+{ printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: default-scheduler\n  plugins: %s\n- schedulerName: plain\n' "$every"; } >"$work/up.yaml"
+export BERTH_PLUGIN_TIMEOUT=1s
+start_up --binders 1 --no-example --config "$work/up.yaml" || exit 1
+k create -f "$work/nodes.yaml" >/dev/null
+on_a_node() { [ -n "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" ]; }
+says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
+create() { pod "$1" "$2" 0 100m | k create -f - >/dev/null; }
+create first 'app: a'
+eventually "its plugin decides there, too" 20 on_a_node first
+told() { k get events -o json | jq -r '.items[] | select(.reason == "SeenApart") | .involvedObject.name' | xargs; }
+seen() { [ "$(told)" = first ]; }
+eventually "events reach the cluster" 20 seen
+expect "its log lines the log" 'A plugin says" plugin="Apart" text="one more is bound"' cat "$run/scheduler.log"
+scrape() { curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"; }
+expect "its metrics the scheduler's" '^berth_plugin_Apart_decided_total 1$' scrape
+expect "calls are counted" '^berth_scheduler_plugin_process_calls_total\{plugin="Apart"\} [1-9][0-9]*$' scrape
+plugins() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" "$@"; }
+process() { plugins -o json | jq -r '.plugins[] | select(.name == "Apart").process.'"$1"; }
+is_shown() { plugins | grep -E "^Apart +0 +Active +0 .* pid $(process pid), [1-9][0-9]* KiB, [1-9][0-9]* calls "; }
+eventually "berth plugins shows its process" 20 is_shown
+of=$(process pid)
+check "which is berth-plugin-host" grep -q plugin-host "/proc/$of/comm"
+scheduler=$(pid_of berth-scheduler)
+kill -KILL "$of"
+create second 'app: a'
+eventually "killed, it is started again, and the pod is tried again" 40 on_a_node second
+check "the scheduler went on" test "$(pid_of berth-scheduler)" = "$scheduler"
+expect "which is counted" '^berth_scheduler_plugin_process_starts_total\{plugin="Apart"\} 2$' scrape
+create hangs 'at: Score, do: hang'
+eventually "a callback that does not return" 30 says hangs 'did not answer in time and was ended, at Score'
+k delete pod hangs --wait=false >/dev/null
+create crashes 'at: PreFilter, do: segv'
+aside='it is put aside: it ended its process three times within ten minutes'
+eventually "three times put it aside" 40 says crashes "$aside"
+check "while the scheduler goes on" test "$(pid_of berth-scheduler)" = "$scheduler"
+pod other '' 0 100m | sed 's/spec: {/spec: {schedulerName: plain, /' | k create -f - >/dev/null
+eventually "pods of other profiles are scheduled" 20 on_a_node other
+expect "berth plugins says it" '^Apart +0 +PutAside +3 ' plugins
+expect "and readiness" '^\[-\]plugins failed' curl -s "http://127.0.0.1:$(metrics_port scheduler)/readyz?verbose"
+expect "and a metric" '^berth_scheduler_plugin_state\{plugin="Apart",state="PutAside"\} 1$' scrape
+event() { k get events -o json | jq -r '.items[] | select(.reason == "PluginPutAside") | .message' | grep -F "Plugin \"Apart\": $aside"; }
+eventually "and an event" 20 event
+rm -f "$run/plugin.crashes"
+kill -KILL "$scheduler"
+eventually "another scheduler begins anew" 20 is_shown
+of=$(process pid)
+kill -TERM "$up_pid"
+wait "$up_pid"
+up_pid=
+ends() { ! kill -0 "$of" 2>/dev/null; }
+eventually "a plugin's process ends with the scheduler" 20 ends

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A plugin at every extension point, for `mode: process`: what a callback does to its process, for a pod
- * with the label at: CALLBACK, stands in its label do: segv, hang, exit, memory, or look: what the sandbox
- * lets it do becomes its reason. Other pods go to nodes with a rank of at least that of their label
+ * with the label at: CALLBACK, stands in its label do: segv, hang, exit, memory, lie1 to lie3, or look: what the
+ * sandbox lets it do becomes its reason. Other pods go to nodes with a rank of at least that of their label
  * `least`, and to the highest; pod and node are seen through as many accessors as there are.
  */
 #define _GNU_SOURCE
@@ -105,6 +105,21 @@ static const char *look(void)
     return text;
 }
 
+/* An answer that its process would never give, in the memory that the scheduler reads. */
+static void lie(uint64_t bytes, uint32_t aside, const uint64_t *words, size_t n)
+{
+    char *up = mmap(NULL, (size_t)32 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, 5, 0);
+
+    if (up == MAP_FAILED)
+        _exit(9);
+    memcpy(up + 8, &bytes, sizeof bytes);
+    memcpy(up + 16, &aside, sizeof aside);
+    memcpy(up + 64 + (aside ? (size_t)24 << 20 : 0), words, n * sizeof *words);
+    __atomic_fetch_add((uint32_t *)(void *)up, 1, __ATOMIC_SEQ_CST);
+    for (;;)
+        pause();
+}
+
 static const char *meets(struct instance *in, struct berth_call *c, const char *callback)
 {
     const struct berth_pod *pod = host->pods->current(c);
@@ -122,6 +137,12 @@ static const char *meets(struct instance *in, struct berth_call *c, const char *
         char *p = malloc((size_t)64 << 20);
         memset(p, 1, 4096);
     }
+    if (is(in, what, "lie1")) /* longer than the memory is */
+        lie(UINT64_MAX, 0, NULL, 0);
+    if (is(in, what, "lie2")) /* texts and results beyond its end */
+        lie(48, 0, (const uint64_t[]){0, 0, 0, UINT64_MAX - 7, UINT64_MAX, 0}, 6);
+    if (is(in, what, "lie3")) /* a question that there is not */
+        lie(8, 1, (const uint64_t[]){99}, 1);
     return is(in, what, "look") ? look() : NULL;
 }
 
