@@ -28,7 +28,7 @@ struct reader {
 
 static int parse_value(struct reader *r, struct bh_json **ret);
 
-static int fail_at(struct reader *r, const char *at, int rc, const char *what)
+static void say_at(struct reader *r, const char *at, int rc, const char *what)
 {
     size_t off = (size_t)(at - r->text), line = 1, col = 1;
     for (size_t i = 0; i < off; i++) {
@@ -39,18 +39,17 @@ static int fail_at(struct reader *r, const char *at, int rc, const char *what)
             col++;
         }
     }
-    return bh_err_set(r->err, rc, "line %zu, column %zu: %s", line, col, what);
+    bh_err_set(r->err, rc, "line %zu, column %zu: %s", line, col, what);
 }
 
-static int fail(struct reader *r, const char *what)
+static void say(struct reader *r, const char *what)
 {
-    return fail_at(r, r->p, -EINVAL, r->p >= r->end ? "unexpected end of input" : what);
+    say_at(r, r->p, -EINVAL, r->p >= r->end ? "unexpected end of input" : what);
 }
-
-static int too_big(struct reader *r)
-{
-    return fail_at(r, r->p, -E2BIG, "object is too large");
-}
+/* The error number stands where it is returned: clang-tidy follows no call at this depth. */
+#define fail_at(r, at, rc, what) (say_at(r, at, rc, what), (rc))
+#define fail(r, what)            (say(r, what), -EINVAL)
+#define too_big(r)               fail_at(r, (r)->p, -E2BIG, "object is too large")
 
 static inline void skip_space(struct reader *r)
 {
@@ -221,7 +220,7 @@ static int parse_word(struct reader *r, struct bh_json **ret)
 
 static int parse_member(struct reader *r, struct bh_json **ret)
 {
-    struct bh_str key = {0};
+    struct bh_str key;
     skip_space(r);
     if (*r->p != '"')
         return fail(r, "expected a string as member name");
@@ -236,9 +235,10 @@ static int parse_member(struct reader *r, struct bh_json **ret)
         return fail(r, "expected : after member name");
     r->p++;
     rc = parse_value(r, ret);
-    if (rc == 0)
-        (*ret)->key = key;
-    return rc;
+    if (rc < 0)
+        return rc;
+    (*ret)->key = key;
+    return 0;
 }
 
 static int close_object(struct reader *r, struct bh_json *obj)
@@ -253,41 +253,58 @@ static int close_object(struct reader *r, struct bh_json *obj)
     return fail_at(r, dup->key.p, -EINVAL, what);
 }
 
-/* Behind the opening bracket; once compiled for objects, once for lists. */
-static inline __attribute__((always_inline)) int
-parse_children(struct reader *r, struct bh_json *parent, const bool is_object)
+static inline void append(struct bh_json *parent, struct bh_json *v)
 {
-    const char end = is_object ? '}' : ']';
+    if (parent->c.last)
+        parent->c.last->next = v;
+    else
+        parent->c.first = v;
+    parent->c.last = v;
+    parent->c.n++;
+}
+
+/* Lists and objects apart: one loop that asks for each child which it is costs 12 instructions a value. */
+static int parse_list(struct reader *r, struct bh_json *list)
+{
+    skip_space(r);
+    for (char c = *r->p == ']' ? *r->p++ : ','; c != ']'; r->p++) {
+        struct bh_json *v;
+        int rc = parse_value(r, &v);
+        if (rc < 0)
+            return rc;
+        append(list, v);
+        skip_space(r);
+        c = *r->p;
+        if (c != ',' && c != ']')
+            return fail(r, "expected , or ] in array");
+    }
+    return 0;
+}
+
+static int parse_object(struct reader *r, struct bh_json *obj)
+{
     /* One bit a name: as long as no bit is met twice no name is either. */
     uint64_t seen = 0;
     bool maybe_dup = false;
     skip_space(r);
-    for (char c = *r->p == end ? *r->p++ : ','; c != end;) {
-        struct bh_json *v = NULL;
-        int rc = is_object ? parse_member(r, &v) : parse_value(r, &v);
+    for (char c = *r->p == '}' ? *r->p++ : ','; c != '}'; r->p++) {
+        struct bh_json *v;
+        int rc = parse_member(r, &v);
         if (rc < 0)
             return rc;
-        if (parent->c.last)
-            parent->c.last->next = v;
-        else
-            parent->c.first = v;
-        parent->c.last = v;
-        parent->c.n++;
-        if (is_object) {
-            /* p[0] is the NUL of an empty name, p[n / 2] is in range for every n. */
-            uint64_t bit = 1ull << ((v->key.n * 31 + (unsigned char)v->key.p[0] * 7 +
-                                     (unsigned char)v->key.p[v->key.n / 2]) &
-                                    63);
-            maybe_dup |= (seen & bit) != 0;
-            seen |= bit;
-        }
+        append(obj, v);
+        /* p[0] is the NUL of an empty name, p[n / 2] is in range for every n. */
+        uint64_t bit = 1ull << ((v->key.n * 31 + (unsigned char)v->key.p[0] * 7 +
+                                 (unsigned char)v->key.p[v->key.n / 2]) &
+                                63);
+        maybe_dup |= (seen & bit) != 0;
+        seen |= bit;
         skip_space(r);
         c = *r->p;
-        if (c != ',' && c != end)
-            return fail(r, is_object ? "expected , or } in object" : "expected , or ] in array");
-        r->p++;
+        if (c != ',' && c != '}')
+            return fail(r, "expected , or } in object");
     }
-    return maybe_dup ? close_object(r, parent) : 0;
+    return maybe_dup ? close_object(r, obj) : 0;
 }
 
 static int parse_value(struct reader *r, struct bh_json **ret)
@@ -299,10 +316,8 @@ static int parse_value(struct reader *r, struct bh_json **ret)
         if (!v)
             return too_big(r);
         r->p++;
-        int rc = parse_string(r, &v->s);
-        if (rc == 0)
-            *ret = v;
-        return rc;
+        *ret = v;
+        return parse_string(r, &v->s);
     }
     if (c == '{' || c == '[') {
         if (r->depth == BH_JSON_MAX_DEPTH)
@@ -312,10 +327,9 @@ static int parse_value(struct reader *r, struct bh_json **ret)
             return too_big(r);
         r->p++;
         r->depth++;
-        int rc = c == '{' ? parse_children(r, v, true) : parse_children(r, v, false);
+        int rc = c == '{' ? parse_object(r, v) : parse_list(r, v);
         r->depth--;
-        if (rc == 0)
-            *ret = v;
+        *ret = v;
         return rc;
     }
     if (c == '-' || bh_is_digit(c))
@@ -326,7 +340,7 @@ static int parse_value(struct reader *r, struct bh_json **ret)
 int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
                   struct bh_json **ret_v, struct bh_err *err)
 {
-    struct bh_json *v = NULL;
+    struct bh_json *v;
     char *base = n < SIZE_MAX - 2 ? bh_arena_alloc(a, n + 2) : NULL;
     if (!base)
         return bh_err_set(err, -E2BIG, "line 1, column 1: object is too large");
