@@ -46,6 +46,7 @@ struct bh_nomination {
     struct bh_pod_info info; /* record copied, shape referenced */
     bh_sym node;
     struct bh_nomination *next_on_node; /* in order of nomination */
+    struct bh_nomination **at;          /* where the pod's handle has it, or NULL */
 };
 struct bh_image_total { /* one image name over the whole cluster */
     int64_t size_bytes; /* of the first node that reported it */
@@ -142,8 +143,9 @@ struct bh_cache_pod *bh_cache_pod(const struct bh_cache *c, struct bh_str uid);
 void bh_cache_rebuild_begin(struct bh_cache *c);
 void bh_cache_rebuild_end(struct bh_cache *c);
 
+/* *at points to the nomination as long as it lasts; at may be NULL. */
 void bh_cache_nominate(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape,
-                       bh_sym node);
+                       bh_sym node, struct bh_nomination **at);
 void bh_cache_unnominate(struct bh_cache *c, struct bh_str uid);
 const struct bh_nomination *bh_cache_nominations(const struct bh_cache *c, bh_sym node);
 /* Node the uid is nominated to, BH_SYM_NONE = none. */

@@ -40,7 +40,7 @@ static void mark_row(struct bh_cache *c, bh_sym node)
 }
 
 void bh_cache_nominate(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape,
-                       bh_sym node)
+                       bh_sym node, struct bh_nomination **at)
 {
     struct bh_str uid = bh_rec_text(rec, rec->uid);
     struct bh_nomination *n = bh_calloc(1, sizeof *n), *last;
@@ -49,6 +49,9 @@ void bh_cache_nominate(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_
     bh_cache_unnominate(c, uid);
     bh_cache_hold(c, &n->info, rec, shape, rec->node);
     n->node = node;
+    n->at = at;
+    if (at)
+        *at = n;
     if (bh_umap_get(&c->nominated, node, &v)) {
         for (last = nomination_of(v); last->next_on_node;)
             last = last->next_on_node;
@@ -77,6 +80,8 @@ void bh_cache_unnominate(struct bh_cache *c, struct bh_str uid)
     else
         bh_umap_del(&c->nominated, n->node);
     mark_row(c, n->node);
+    if (n->at)
+        *n->at = NULL;
     bh_cache_let_go(c, &n->info);
     free(n);
 }

@@ -160,7 +160,6 @@ static bool count_bind(struct bh_sched_daemon *d, struct bh_adopted *a, bh_sym n
         return false;
     (void)bh_engine_assume(d->engine, &p->pending, node);
     bh_queue_binding(d->queue, a->pod);
-    bh_engine_unnominate(d->engine, uid);
     a->counted = true;
     d->adopt.n_counted++;
     return true;

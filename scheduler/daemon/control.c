@@ -179,13 +179,11 @@ _Static_assert((int)BH_Q_ACTIVE == BERTH__QUEUE_PLACE__QUEUE_ACTIVE &&
                "places have the same numbers on the bus");
 
 /* Whom a pod at Permit waits for, in place of whom it was rejected by earlier. */
-static void fill_permit(struct bh_control *c, const struct bh_pod_state *s, struct bh_queue_view *v,
-                        Berth__QueuePod *m)
+static void fill_permit(const struct bh_pod_state *s, struct bh_queue_view *v, Berth__QueuePod *m)
 {
     if (v->place != BH_Q_WAITING)
         return;
-    v->n_plugins = bh_engine_permit_waits(c->d->engine, bh_pod_uid(s), v->plugins,
-                                          BH_ARRAY_LEN(v->plugins), &m->permit_ns);
+    v->n_plugins = bh_waiting_for(s->waiting, v->plugins, BH_ARRAY_LEN(v->plugins), &m->permit_ns);
     m->has_permit_ns = m->permit_ns != 0;
 }
 
@@ -199,7 +197,7 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
 
     berth__queue_pod__init(m);
     bh_queue_view(c->d->queue, p, &v);
-    fill_permit(c, p->pod, &v, m);
+    fill_permit(p->pod, &v, m);
     m->namespace_ = bh_arena_strdup(&c->arena, bh_rec_text(rec, rec->namespace_).p);
     m->name = bh_arena_strdup(&c->arena, bh_rec_text(rec, rec->name).p);
     m->uid = bh_arena_strdup(&c->arena, bh_rec_text(rec, rec->uid).p);

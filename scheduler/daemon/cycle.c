@@ -136,13 +136,12 @@ struct nominated_below {
     int32_t priority;
 };
 
-static void withdraw(void *arg, struct bh_str uid, int32_t priority)
+static void withdraw(void *arg, const struct bh_nominated *n)
 {
     const struct nominated_below *below = arg;
-    const struct bh_pod_state *s = bh_pods_find(below->d->pods, uid);
-    const struct bh_queued_pod *p = s ? s->queued : NULL;
+    const struct bh_queued_pod *p = n->at ? bh_pod_of(n->at)->queued : NULL;
 
-    if (p && priority < below->priority && p->told_nomination != BH_SYM_NONE)
+    if (p && n->priority < below->priority && p->told_nomination != BH_SYM_NONE)
         patch_nomination(below->d, p, BH_SYM_NONE);
 }
 
@@ -205,10 +204,8 @@ void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
         bh_sched_prebind_aside(d, p, dec->writes, dec->n_writes);
     bh_queue_return(d->queue, p->pod, dec->unschedulable_plugins, dec->n_unschedulable_plugins,
                     dec->pending_plugins, dec->n_pending_plugins, bh_sched_now(d));
-    if (dec->nominated_node != BH_SYM_NONE)
+    if (set_nominated)
         bh_engine_nominate(d->engine, &p->pending, dec->nominated_node);
-    else if (dec->clear_nomination)
-        bh_engine_unnominate(d->engine, bh_pod_uid(p->pod));
 }
 
 void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
@@ -444,7 +441,6 @@ static const char *after_permit(struct bh_sched_daemon *d, struct bh_queued_pod 
     if (!s || waits) {
         if (bh_unlikely(p->decision))
             record_commit(d, &p->pending, at, s, timeout_ns, NULL);
-        bh_engine_unnominate(d->engine, uid);
         if (p->told_nomination != BH_SYM_NONE && p->told_nomination != node)
             tell_nominated_room(d, p); /* it was promised another node */
         waits = bh_sched_prebind_begin(d, p, node, waits);
@@ -701,7 +697,7 @@ void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w)
         return;
     bh_queue_told(w->pod, 0, p->pending.pod->nominated_node);
     if (w->item.set_nominated_node && p->pending.pod->nominated_node == BH_SYM_NONE)
-        bh_engine_unnominate(d->engine, bh_pod_uid(w->pod));
+        bh_engine_nominate(d->engine, &p->pending, BH_SYM_NONE);
 }
 
 void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,

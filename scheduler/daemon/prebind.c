@@ -70,7 +70,7 @@ static struct bh_prebind *enter(struct bh_sched_daemon *d, const struct bh_queue
 
 static void leave(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
-    bh_engine_permit_over(d->engine, uid_of(b));
+    bh_engine_permit_over(d->engine, bh_take_ptr(b->state->waiting));
     b->state->prebind = NULL;
     bh_pod_drop(b->state);
     d->prebinds.n--;
@@ -294,7 +294,7 @@ static void look_at_permit(struct bh_sched_daemon *d, struct bh_prebind *b)
     const char *plugin, *text;
 
     b->looked_ns = bh_mono_ns();
-    switch (bh_engine_permit_verdict(d->engine, uid_of(b), now, &plugin, &text)) {
+    switch (bh_engine_permit_verdict(d->engine, b->state->waiting, now, &plugin, &text)) {
     case BH_PERMIT_WAITS:
         break;
     case BH_PERMIT_REJECTED:
@@ -320,6 +320,7 @@ bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_po
     struct bh_prebind *b = enter(d, p, node, waits ? PERMIT : WRITES);
     bh_sched_tell_node(d, p, node);
     if (waits) {
+        p->pod->waiting = bh_engine_waiting(d->engine, uid_of(b));
         bh_queue_waiting(d->queue, p->pod);
         look_at_permit(d, b); /* starts the timers */
     } else {

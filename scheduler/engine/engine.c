@@ -390,7 +390,7 @@ int bh_engine_assume(struct bh_engine *e, const struct bh_pending *p, bh_sym nod
     int rc = bh_cache_assume(&e->cache, p->pod, p->shape, node);
 
     if (rc == 0)
-        bh_cache_unnominate(&e->cache, bh_rec_text(p->pod, p->pod->uid));
+        bh_engine_nominate(e, p, BH_SYM_NONE);
     return rc;
 }
 
@@ -476,7 +476,7 @@ const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pe
     *ret_timeout_ns = 0;
     if (prof && !prof->fw->n_point[BH_POINT_PERMIT]) {
         prof->quiet_permit++;
-        bh_waiting_drop(&e->waiting, bh_rec_text(p->pod, p->pod->uid));
+        bh_engine_permit_over(e, bh_engine_waiting(e, bh_rec_text(p->pod, p->pod->uid)));
         return NULL;
     }
     if (!bh_aside_cycle(e, p, &pod, &cy))
@@ -486,27 +486,26 @@ const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pe
     const struct bh_status *s = bh_run_permit(&cy, node, ret_timeout_ns);
     bh_aside_point(e, cy.fw, BH_SEEN_PERMIT, bh_status_code(s), t);
     if (bh_status_code(s) != BH_WAIT) /* one that said Wait was overruled */
-        bh_waiting_drop(&e->waiting, bh_rec_text(p->pod, p->pod->uid));
+        bh_engine_permit_over(e, bh_engine_waiting(e, bh_rec_text(p->pod, p->pod->uid)));
     return s;
 }
 
-enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_str uid,
+struct bh_waiting_pod *bh_engine_waiting(const struct bh_engine *e, struct bh_str uid)
+{
+    return bh_waiting_find(&e->waiting, uid);
+}
+
+enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_waiting_pod *p,
                                                 int64_t now_ns, const char **ret_plugin,
                                                 const char **ret_message)
 {
     e->now_ns = now_ns;
-    return bh_waiting_verdict(&e->waiting, uid, now_ns, ret_plugin, ret_message);
+    return bh_waiting_verdict(p, now_ns, ret_plugin, ret_message);
 }
 
-void bh_engine_permit_over(struct bh_engine *e, struct bh_str uid)
+void bh_engine_permit_over(struct bh_engine *e, struct bh_waiting_pod *p)
 {
-    bh_waiting_drop(&e->waiting, uid);
-}
-
-uint32_t bh_engine_permit_waits(const struct bh_engine *e, struct bh_str uid, const char **ret,
-                                uint32_t max, int64_t *ret_until_ns)
-{
-    return bh_waiting_for(&e->waiting, uid, ret, max, ret_until_ns);
+    bh_waiting_drop(&e->waiting, p);
 }
 
 unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
@@ -570,10 +569,17 @@ bool bh_engine_post_bind(struct bh_engine *e, const struct bh_pending *p, const 
 
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
 {
-    if (node == BH_SYM_NONE)
+    if (node != BH_SYM_NONE)
+        bh_cache_nominate(&e->cache, p->pod, p->shape, node, p->nomination);
+    else if (!p->nomination || *p->nomination)
         bh_cache_unnominate(&e->cache, bh_rec_text(p->pod, p->pod->uid));
-    else
-        bh_cache_nominate(&e->cache, p->pod, p->shape, node);
+}
+
+void bh_engine_nomination_stays(struct bh_nomination **at)
+{
+    if (*at)
+        (*at)->at = NULL;
+    *at = NULL;
 }
 
 void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid)
@@ -594,12 +600,14 @@ bh_sym bh_engine_nominated_node(const struct bh_engine *e, struct bh_str uid)
 }
 
 void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
-                              void (*fn)(void *arg, struct bh_str uid, int32_t priority), void *arg)
+                              void (*fn)(void *arg, const struct bh_nominated *n), void *arg)
 {
     const struct bh_nomination *n = bh_cache_nominations(&e->cache, node);
 
     for (; n; n = n->next_on_node)
-        fn(arg, bh_rec_text(n->info.rec, n->info.rec->uid), n->info.shape->priority);
+        fn(arg, &(struct bh_nominated){.uid = bh_rec_text(n->info.rec, n->info.rec->uid),
+                                       .priority = n->info.shape->priority,
+                                       .at = n->at});
 }
 
 /* ---- the queue's order ----------------------------------------------------------------------- */

@@ -281,13 +281,13 @@ void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym
  * WAITS (framework/waiting.h), and is over then. */
 const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
                                          bh_sym node, int64_t *ret_timeout_ns);
-enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_str uid,
+struct bh_waiting_pod *bh_engine_waiting(const struct bh_engine *e,
+                                         struct bh_str uid); /* or NULL */
+enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_waiting_pod *p,
                                                 int64_t now_ns, const char **ret_plugin,
                                                 const char **ret_message);
-void bh_engine_permit_over(struct bh_engine *e, struct bh_str uid);
-/* See bh_waiting_for. */
-uint32_t bh_engine_permit_waits(const struct bh_engine *e, struct bh_str uid, const char **ret,
-                                uint32_t max, int64_t *ret_until_ns);
+void bh_engine_permit_over(struct bh_engine *e,
+                           struct bh_waiting_pod *p); /* frees it; NULL: does nothing */
 /* Pods that plugins want tried next; each is told once. Returns how many. */
 unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
                                void *arg);
@@ -360,16 +360,23 @@ void bh_engine_each_object(const struct bh_engine *e, enum bh_kind kind,
                            void (*fn)(void *arg, const ProtobufCMessage *m), void *arg);
 
 /* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). */
-void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
+void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p,
+                        bh_sym node); /* NONE: no longer */
+/* The nomination there stays, but is found by its pod's uid alone from now on. */
+void bh_engine_nomination_stays(struct bh_nomination **at);
 void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid);
 /* BH_SYM_NONE: nowhere. */
 bh_sym bh_engine_nominated_node(const struct bh_engine *e, struct bh_str uid);
 /* Is it on a node, and not being deleted, as far as is known? */
 bool bh_engine_pod_stays(const struct bh_engine *e, struct bh_str uid);
+struct bh_nominated {
+    struct bh_str uid;
+    int32_t priority;
+    struct bh_nomination **at; /* bh_pending.nomination, or NULL */
+};
 /* Visits the pods that are nominated to the node; fn may not change nominations. */
 void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
-                              void (*fn)(void *arg, struct bh_str uid, int32_t priority),
-                              void *arg);
+                              void (*fn)(void *arg, const struct bh_nominated *n), void *arg);
 
 /* ---- the queue's order ----------------------------------------------------------------------- */
 /* Is it another plugin's than PrioritySort's: must bh_engine_less() be asked? */

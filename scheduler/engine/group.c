@@ -78,7 +78,7 @@ static void take_back(struct bh_engine *e, struct bh_group_try *m)
     bh_engine_unreserve(e, &m->pod, m->node);
     bh_cache_take_back(&e->cache, bh_rec_text(m->pod.pod, m->pod.pod->uid));
     if (m->was_nominated != BH_SYM_NONE)
-        bh_cache_nominate(&e->cache, m->pod.pod, m->pod.shape, m->was_nominated);
+        bh_engine_nominate(e, &m->pod, m->was_nominated);
     m->assumed = false;
 }
 
@@ -99,7 +99,7 @@ void bh_group_lay(struct bh_engine *e, struct bh_group_try *m)
     if (!s || bh_status_code(s) == BH_WAIT) {
         m->permitted = !s;
         m->permit_message = s ? bh_arena_strdup(a, bh_status_message(a, s)) : "";
-        bh_engine_permit_over(e, uid); /* nobody waits yet */
+        bh_engine_permit_over(e, bh_engine_waiting(e, uid)); /* nobody waits yet */
         return;
     }
     bh_decide_refused(a, s, &m->decision);

@@ -13,6 +13,9 @@ typedef uint32_t bh_shape_id;
 struct bh_pending { /* what the queue keeps per pod; engine borrows */
     const struct bh_pod_rec *pod;
     bh_shape_id shape;
+    /* Where its handle keeps the engine's nomination of it: *nomination is NULL while it has none.
+     * NULL: it has no handle, or is not nominated by this. */
+    struct bh_nomination **nomination;
 };
 struct bh_queue_key { /* QueueSort compares these */
     const struct bh_pending *waiting;

@@ -16,6 +16,8 @@ struct bh_waiting_pod {
     int64_t since_ns; /* 0: not asked yet */
     enum bh_permit_verdict verdict;
     char *plugin, *message; /* REJECTED */
+    size_t n_uid;
+    char uid[];
 };
 
 static void free_pod(struct bh_waiting_pod *p)
@@ -38,38 +40,35 @@ void bh_waiting_fini(struct bh_waiting_pods *w)
     bh_map_fini(&w->activate);
 }
 
-static struct bh_waiting_pod *find_waiting(const struct bh_waiting_pods *w, struct bh_str uid)
+struct bh_waiting_pod *bh_waiting_find(const struct bh_waiting_pods *w, struct bh_str uid)
 {
     return w->by_uid.len ? bh_map_get(&w->by_uid, uid.p, uid.n) : NULL;
-}
-
-bool bh_waiting_has(const struct bh_waiting_pods *w, struct bh_str uid)
-{
-    return find_waiting(w, uid) != NULL;
 }
 
 void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                     int64_t timeout_ns)
 {
-    struct bh_waiting_pod *p = find_waiting(w, uid);
+    struct bh_waiting_pod *p = bh_waiting_find(w, uid);
 
     if (!p) {
-        p = bh_calloc(1, sizeof *p);
+        p = bh_calloc(1, sizeof *p + uid.n);
+        p->n_uid = uid.n;
+        memcpy(p->uid, uid.p, uid.n);
         (void)bh_map_put(&w->by_uid, uid.p, uid.n, p);
     }
     p->v = bh_reallocarray(p->v, p->n + 1, sizeof *p->v);
     p->v[p->n++] = (struct pending){.plugin = plugin, .timeout_ns = timeout_ns};
 }
 
-void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_str uid)
+void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_waiting_pod *p)
 {
-    if (w->by_uid.len)
-        free_pod(bh_map_del(&w->by_uid, uid.p, uid.n));
+    if (p)
+        free_pod(bh_map_del(&w->by_uid, p->uid, p->n_uid));
 }
 
 bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin)
 {
-    struct bh_waiting_pod *p = find_waiting(w, uid);
+    struct bh_waiting_pod *p = bh_waiting_find(w, uid);
     bool all = true;
 
     if (!p)
@@ -83,11 +82,8 @@ bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *
     return true;
 }
 
-bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
-                       const char *message)
+static bool reject(struct bh_waiting_pod *p, const char *plugin, const char *message)
 {
-    struct bh_waiting_pod *p = find_waiting(w, uid);
-
     if (!p || p->verdict != BH_PERMIT_WAITS)
         return false;
     p->verdict = BH_PERMIT_REJECTED;
@@ -96,15 +92,20 @@ bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char 
     return true;
 }
 
+bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
+                       const char *message)
+{
+    return reject(bh_waiting_find(w, uid), plugin, message);
+}
+
 void bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid)
 {
     (void)bh_map_put(&w->activate, uid.p, uid.n, w);
 }
 
-uint32_t bh_waiting_for(const struct bh_waiting_pods *w, struct bh_str uid, const char **ret,
-                        uint32_t max, int64_t *ret_until_ns)
+uint32_t bh_waiting_for(const struct bh_waiting_pod *p, const char **ret, uint32_t max,
+                        int64_t *ret_until_ns)
 {
-    const struct bh_waiting_pod *p = find_waiting(w, uid);
     uint32_t n = 0;
 
     *ret_until_ns = 0;
@@ -130,8 +131,7 @@ void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, stru
 }
 
 /* The timer that has run out first, if one has. */
-static void run_timers(struct bh_waiting_pods *w, struct bh_str uid, struct bh_waiting_pod *p,
-                       int64_t now_ns)
+static void run_timers(struct bh_waiting_pod *p, int64_t now_ns)
 {
     const struct pending *first = NULL;
     char text[32];
@@ -146,22 +146,19 @@ static void run_timers(struct bh_waiting_pods *w, struct bh_str uid, struct bh_w
     BH_CLEANUP(bh_freep)
     char *message =
         bh_asprintf("rejected due to timeout after waiting %s at plugin %s", text, first->plugin);
-    (void)bh_waiting_reject(w, uid, first->plugin, message);
+    (void)reject(p, first->plugin, message);
 }
 
-enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_str uid,
-                                          int64_t now_ns, const char **ret_plugin,
-                                          const char **ret_message)
+enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pod *p, int64_t now_ns,
+                                          const char **ret_plugin, const char **ret_message)
 {
-    struct bh_waiting_pod *p = find_waiting(w, uid);
-
     *ret_plugin = *ret_message = "";
     if (!p)
         return BH_PERMIT_ALLOWED;
     if (!p->since_ns)
         p->since_ns = now_ns;
     if (p->verdict == BH_PERMIT_WAITS)
-        run_timers(w, uid, p, now_ns);
+        run_timers(p, now_ns);
     if (p->verdict == BH_PERMIT_REJECTED) {
         *ret_plugin = p->plugin;
         *ret_message = p->message;

@@ -17,6 +17,7 @@
 #include "common/base/map.h"
 
 enum bh_permit_verdict { BH_PERMIT_WAITS, BH_PERMIT_ALLOWED, BH_PERMIT_REJECTED };
+struct bh_waiting_pod;
 struct bh_waiting_pods {
     struct bh_map by_uid;   /* struct bh_waiting_pod * */
     struct bh_map activate; /* uids */
@@ -25,8 +26,10 @@ void bh_waiting_fini(struct bh_waiting_pods *w);
 /* The pod waits for one plugin more; the first makes it a waiting pod. plugin: static. */
 void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                     int64_t timeout_ns);
-void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_str uid);
-bool bh_waiting_has(const struct bh_waiting_pods *w, struct bh_str uid);
+struct bh_waiting_pod *bh_waiting_find(const struct bh_waiting_pods *w,
+                                       struct bh_str uid); /* or NULL */
+/* It waits no longer; NULL does nothing. */
+void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_waiting_pod *p);
 
 /* ---- for plugins ----------------------------------------------------------------------------- */
 /* The plugin's part is settled; the last one lets the pod go. false: no such pod waits. */
@@ -43,12 +46,11 @@ void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, stru
 
 /* ---- for the binder -------------------------------------------------------------------------- */
 /* How it stands; the timers begin with the first call. REJECTED: by which plugin and why, valid
- * until the pod is dropped. A pod that does not wait is allowed. */
-enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_str uid,
-                                          int64_t now_ns, const char **ret_plugin,
-                                          const char **ret_message);
+ * until the pod is dropped. NULL: a pod that does not wait is allowed. */
+enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pod *p, int64_t now_ns,
+                                          const char **ret_plugin, const char **ret_message);
 /* Who has not allowed it yet, up to max; *ret_until_ns: when the first of them gives up, 0 = the pod
  * does not wait. */
-uint32_t bh_waiting_for(const struct bh_waiting_pods *w, struct bh_str uid, const char **ret,
-                        uint32_t max, int64_t *ret_until_ns);
+uint32_t bh_waiting_for(const struct bh_waiting_pod *p, const char **ret, uint32_t max,
+                        int64_t *ret_until_ns);
 #endif

@@ -943,7 +943,7 @@ static const struct berth_pod *waiting_get(struct berth_call *c, struct berth_st
     const struct bh_native *in =
         may(c, BERTH_READS_OTHERS, UNDECLARED("get", "BERTH_READS_OTHERS"));
     const struct bh_str key = {uid.p, uid.n};
-    const struct bh_cache_pod *p = in && in->waiting && bh_waiting_has(in->waiting, key)
+    const struct bh_cache_pod *p = in && in->waiting && bh_waiting_find(in->waiting, key)
                                        ? bh_cache_pod(in->call->cache, key)
                                        : NULL;
 

@@ -42,7 +42,8 @@ void bh_pod_drop(struct bh_pod_state *s)
     if (--s->held)
         return;
     bh_pod_follow(s, NULL);
-    bh_assert(!s->queued && !s->bind && !s->first && !s->prebind && !s->adopted);
+    bh_assert(!s->queued && !s->bind && !s->first && !s->prebind && !s->adopted && !s->waiting &&
+              !s->nomination);
     (void)bh_map_del(&s->table->by_uid, s->uid, s->n_uid);
     free(s);
 }

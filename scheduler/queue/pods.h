@@ -72,11 +72,13 @@ struct bh_pod_state {
     struct bh_pod_state *lead; /* held */
     LIST_HEAD(bh_followers, bh_pod_state) followers;
     LIST_ENTRY(bh_pod_state) follows;
-    struct bh_prebind *prebind; /* prebind.c */
-    struct bh_adopted *adopted; /* adopt.c */
-    uint64_t shown;             /* audit.c: the feed that showed it as pending; 0 = it is not */
-    bool missed;                /* audit.c: was shown, and nowhere, at the last look */
-    char *uid;                  /* with NUL */
+    struct bh_prebind *prebind;       /* prebind.c */
+    struct bh_adopted *adopted;       /* adopt.c */
+    struct bh_waiting_pod *waiting;   /* prebind.c: the engine's, while it waits at Permit */
+    struct bh_nomination *nomination; /* the engine's, through queued->pending */
+    uint64_t shown; /* audit.c: the feed that showed it as pending; 0 = it is not */
+    bool missed;    /* audit.c: was shown, and nowhere, at the last look */
+    char *uid;      /* with NUL */
     size_t n_uid;
     max_align_t room[]; /* for the queue's entry: a pod that waits is one block */
 };
@@ -98,6 +100,10 @@ static inline struct bh_pod_state *bh_pod_hold(struct bh_pod_state *s)
 static inline struct bh_str bh_pod_uid(const struct bh_pod_state *s)
 {
     return (struct bh_str){s->uid, s->n_uid};
+}
+static inline struct bh_pod_state *bh_pod_of(struct bh_nomination **at) /* whose nomination it is */
+{
+    return bh_container_of(at, struct bh_pod_state, nomination);
 }
 /* It waits for the victims of that one, which is not itself, as for its own; NULL: no longer. */
 void bh_pod_follow(struct bh_pod_state *s, struct bh_pod_state *lead);

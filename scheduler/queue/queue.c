@@ -291,12 +291,6 @@ void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const c
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-static void nominate(struct bh_queue *q, struct entry *e)
-{
-    if (e->pub.pending.pod->nominated_node != BH_SYM_NONE)
-        bh_engine_nominate(q->engine, &e->pub.pending, e->pub.pending.pod->nominated_node);
-}
-
 static void set_object(struct bh_queue *q, struct entry *e, const struct bh_pod_rec *pod,
                        bh_shape_id shape, const char *resource_version)
 {
@@ -354,11 +348,12 @@ static void add(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_
     *e = (struct entry){.pub = {.pod = s, .timestamp_ns = time_of_add(q, now_ns)},
                         .heap_index = BH_HEAP_NONE,
                         .gating_plugin = BH_QUEUE_NO_PLUGIN};
+    e->pub.pending.nomination = &s->nomination;
     s->queued = &e->pub;
     q->count.pods++;
     set_object(q, e, pod, shape, resource_version);
     move_to_active(q, e, "UnschedulablePodAdd", false, now_ns);
-    nominate(q, e);
+    bh_engine_nominate(q->engine, &e->pub.pending, pod->nominated_node);
     tell_group(q, e, now_ns);
 }
 
@@ -368,10 +363,8 @@ static void renominate(struct bh_queue *q, struct entry *e, bh_sym old_node)
 {
     bh_sym new_node = e->pub.pending.pod->nominated_node;
 
-    if (old_node == BH_SYM_NONE && new_node == BH_SYM_NONE)
-        return;
-    bh_engine_unnominate(q->engine, bh_pod_uid(e->pub.pod));
-    nominate(q, e);
+    if (old_node != BH_SYM_NONE || new_node != BH_SYM_NONE)
+        bh_engine_nominate(q->engine, &e->pub.pending, new_node);
 }
 
 void bh_queue_update(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_rec *pod,
@@ -444,6 +437,7 @@ static void drop_entry(struct bh_queue *q, struct entry *e)
     bh_engine_waits(q->engine, &e->pub.pending, false);
     unlink_entry(q, e);
     e->pub.pod->queued = NULL;
+    bh_engine_nomination_stays(&e->pub.pod->nomination);
     q->count.pods--;
     bh_queue_flight_end(q, e);
     bh_queue_pool_unlink(q, e);
@@ -460,10 +454,12 @@ void bh_queue_delete(struct bh_queue *q, struct bh_pod_state *s)
 {
     struct entry *e = bh_queue_entry(s);
 
-    if (!e)
-        return;
-    bh_engine_unnominate(q->engine, bh_pod_uid(s));
-    drop_entry(q, e);
+    if (e) {
+        bh_engine_nominate(q->engine, &e->pub.pending, BH_SYM_NONE);
+        drop_entry(q, e);
+    } else if (s) { /* one that needed no decision any more keeps its promise until now */
+        bh_engine_unnominate(q->engine, bh_pod_uid(s));
+    }
 }
 
 void bh_queue_free(struct bh_queue *q)

@@ -350,7 +350,7 @@ static bool waits(const struct bh_guest_run *r, struct bh_str uid)
     int64_t until = 0;
 
     return r->g->env.waiting && uid.n &&
-           (bh_waiting_for(r->g->env.waiting, uid, who, 1, &until) || until);
+           (bh_waiting_for(bh_waiting_find(r->g->env.waiting, uid), who, 1, &until) || until);
 }
 
 static bool write64(struct bh_wasm *w, uint64_t at, uint64_t value)

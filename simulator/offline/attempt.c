@@ -34,15 +34,15 @@ static void evict(struct bh_offline *w, const struct bh_victim *v, uint32_t n)
 
 struct lower { /* the first pod that is found */
     int32_t priority;
-    char *uid;
+    struct bh_nominated found;
 };
 
-static void find_lower(void *arg, struct bh_str uid, int32_t priority)
+static void find_lower(void *arg, const struct bh_nominated *n)
 {
     struct lower *l = arg;
 
-    if (priority < l->priority && !l->uid)
-        l->uid = bh_strndup(uid.p, uid.n);
+    if (n->priority < l->priority && !l->found.uid.p)
+        l->found = *n;
 }
 
 static void post_filter_writes(struct bh_offline *w, const struct bh_decision *d)
@@ -92,15 +92,12 @@ void bh_offline_rejected(struct bh_offline *w, const struct bh_pending *p,
         /* Pods of lower priority that were promised the preemptor's node may look for another. */
         bh_sym node = d->nominated_node;
         struct lower l = {.priority = bh_engine_shape_rec(w->engine, p->shape)->priority};
-        for (bh_engine_each_nominated(w->engine, node, find_lower, &l); l.uid;
-             bh_engine_each_nominated(w->engine, node, find_lower, &l)) {
-            const struct bh_pod_state *s = bh_queue_pod(w->queue, bh_str_c(l.uid));
-            if (s && s->queued)
-                bh_offline_promise_over(w, &s->queued->pending, node);
+        while (bh_engine_each_nominated(w->engine, node, find_lower, &l), l.found.uid.p) {
+            if (l.found.at)
+                bh_offline_promise_over(w, &bh_pod_of(l.found.at)->queued->pending, node);
             else
-                bh_engine_unnominate(w->engine, bh_str_c(l.uid));
-            free(l.uid);
-            l.uid = NULL;
+                bh_engine_unnominate(w->engine, l.found.uid);
+            l.found.uid.p = NULL;
         }
     }
     post_filter_writes(w, d);

@@ -295,6 +295,7 @@ static void test_order(void)
 
 static void test_nominations(void)
 {
+    struct bh_nomination *at = NULL;
     struct world w;
 
     setup(&w, false);
@@ -303,15 +304,17 @@ static void test_nominations(void)
     struct fx_pod p = fx_pod(&w.f, "p", "", ""), q = fx_pod(&w.f, "q", "", "");
     uint32_t shape = bh_shapes_intern(&w.c.shapes, bh_engine_shape_rec(w.f.e, p.shape));
     uint64_t pos = w.c.log_end;
-    bh_cache_nominate(&w.c, p.rec, shape, sym(&w, "a"));
-    bh_cache_nominate(&w.c, q.rec, shape, sym(&w, "a"));
+    bh_cache_nominate(&w.c, p.rec, shape, sym(&w, "a"), &at);
+    bh_cache_nominate(&w.c, q.rec, shape, sym(&w, "a"), NULL);
     bh_cache_sync(&w.c);
     FX_INT(w.c.log_end - pos, 1); /* its filters say something else now */
     CU_ASSERT(bh_row_bit(&w.c.cols, BH_ROW_NOMINATED, 0));
     const struct bh_nomination *n = bh_cache_nominations(&w.c, sym(&w, "a"));
     CU_ASSERT(n && n->next_on_node && !n->next_on_node->next_on_node);
     FX_STR(bh_rec_text(n->info.rec, n->info.rec->name).p, "p"); /* in order of nomination */
-    bh_cache_nominate(&w.c, p.rec, shape, sym(&w, "elsewhere"));
+    CU_ASSERT_PTR_EQUAL(at, n);
+    bh_cache_nominate(&w.c, p.rec, shape, sym(&w, "elsewhere"), NULL);
+    CU_ASSERT_PTR_NULL(at);
     FX_INT(bh_cache_nominated_node(&w.c, bh_rec_text(p.rec, p.rec->uid)), sym(&w, "elsewhere"));
     bh_cache_unnominate(&w.c, bh_rec_text(q.rec, q.rec->uid));
     CU_ASSERT(bh_cache_nominations(&w.c, sym(&w, "a")) == NULL);

@@ -285,9 +285,12 @@ static void test_a_bind_that_was_lost_to_another_is_unreserved(void)
     plug.group = 2;
     add_pod(&f, "q", "1");
     SPIN(&f, place(&f, "q") == BH_Q_WAITING);
+    CU_ASSERT_PTR_NOT_NULL(pod_of(&f, "u-q")->waiting);
+    CU_ASSERT_PTR_EQUAL(pod_of(&f, "u-q")->waiting, bh_engine_waiting(f.d.engine, bh_str_c("u-q")));
     snap_pod(&f, "q", "1", "n2", "");
     end_pod(&f, "q", BOUND);
     SPIN(&f, place(&f, "q") == BH_Q_NONE && f.d.prebinds.n == 0);
+    CU_ASSERT_PTR_NULL(bh_engine_waiting(f.d.engine, bh_str_c("u-q")));
     CU_ASSERT_STRING_EQUAL(plug.told, "undone p n1, undone q n1, ");
     teardown(&f);
 }

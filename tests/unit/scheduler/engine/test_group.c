@@ -237,11 +237,13 @@ static void test_permit(void)
     FX_STR(bh_status_message(&g.f.arena, s),
            "waiting for minCount pods from a gang to be scheduled");
     const struct bh_str first = bh_rec_text(g.try[0].pod.pod, g.try[0].pod.pod->uid);
-    FX_INT(bh_engine_permit_verdict(g.f.e, first, TIME, &plugin, &text), BH_PERMIT_WAITS);
+    struct bh_waiting_pod *waits = bh_engine_waiting(g.f.e, first);
+    FX_INT(bh_engine_permit_verdict(g.f.e, waits, TIME, &plugin, &text), BH_PERMIT_WAITS);
     CU_ASSERT(bh_engine_assume(g.f.e, &g.try[1].pod, n1) == 0);
     CU_ASSERT_PTR_NULL(bh_engine_permit(g.f.e, &g.try[1].pod, n1, &timeout_ns));
-    FX_INT(bh_engine_permit_verdict(g.f.e, first, TIME, &plugin, &text), BH_PERMIT_ALLOWED);
-    bh_engine_permit_over(g.f.e, first);
+    FX_INT(bh_engine_permit_verdict(g.f.e, waits, TIME, &plugin, &text), BH_PERMIT_ALLOWED);
+    bh_engine_permit_over(g.f.e, waits);
+    CU_ASSERT_PTR_NULL(bh_engine_waiting(g.f.e, first));
     put_group(&g, NULL);
     s = bh_engine_permit(g.f.e, &g.try[1].pod, n1, &timeout_ns);
     FX_STR(bh_status_message(&g.f.arena, s),

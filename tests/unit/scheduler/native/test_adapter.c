@@ -1183,7 +1183,8 @@ static void test_waiting_and_events(void)
     CU_ASSERT(permit_on(&f, "q", "b") == NULL);
     FX_STR(talked, "p on a, ");
     const char *who, *why;
-    CU_ASSERT(bh_engine_permit_verdict(f.e, bh_str_c("uid-p"), 1, &who, &why) == BH_PERMIT_ALLOWED);
+    CU_ASSERT(bh_engine_permit_verdict(f.e, bh_engine_waiting(f.e, bh_str_c("uid-p")), 1, &who,
+                                       &why) == BH_PERMIT_ALLOWED);
     CU_ASSERT(bh_engine_asked(f.e, &asked, &a) == 1 && bh_engine_asked(f.e, &asked, &a) == 0);
     FX_STR(a.events, "Warning default/q uid-q Complete by default-scheduler: all of it, ");
     for (unsigned i = 0; i < BH_ARRAY_LEN(bad); i++) {

@@ -128,6 +128,62 @@ static void node_added(struct fixture *f, const char *cpu, int64_t now)
     bh_queue_event(f->q, &ev, now);
 }
 
+static void see_nominated(void *arg, const struct bh_nominated *n)
+{
+    *(struct bh_pod_state **)arg = n->at ? bh_pod_of(n->at) : NULL;
+}
+
+static void test_a_nomination_hangs_on_the_handle(void)
+{
+    struct fixture f;
+    struct bh_pod_state *seen = NULL;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    const bh_sym n1 = bh_sym_internc(bh_engine_symtab(f.e), "n1");
+    struct bh_pod_state *s = bh_pod_hold(bh_queue_pod(f.q, uid(&f, "a")));
+    CU_ASSERT_PTR_NULL(s->nomination);
+    bh_engine_nominate(f.e, &s->queued->pending, n1);
+    CU_ASSERT_PTR_NOT_NULL(s->nomination);
+    bh_engine_each_nominated(f.e, n1, see_nominated, &seen);
+    CU_ASSERT_PTR_EQUAL(seen, s);
+    bh_engine_nominate(f.e, &s->queued->pending, BH_SYM_NONE);
+    CU_ASSERT_PTR_NULL(s->nomination);
+    bh_engine_nominate(f.e, &s->queued->pending, n1);
+    CU_ASSERT(bh_engine_assume(f.e, &s->queued->pending, n1) ==
+              0); /* it has what it was promised */
+    CU_ASSERT_PTR_NULL(s->nomination);
+    CU_ASSERT(bh_engine_nominated_node(f.e, uid(&f, "a")) == BH_SYM_NONE);
+    CU_ASSERT(bh_engine_forget(f.e, uid(&f, "a")) == 0);
+    bh_engine_nominate(f.e, &s->queued->pending, n1);
+    bh_queue_delete(f.q, s);
+    CU_ASSERT_PTR_NULL(s->nomination);
+    CU_ASSERT(bh_engine_nominated_node(f.e, uid(&f, "a")) == BH_SYM_NONE);
+    bh_pod_drop(s);
+    teardown(&f);
+}
+
+/* As upstream: its room is kept for a pod that is being deleted, until it is gone, and then no longer. */
+static void test_a_promise_outlives_the_entry(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    const bh_sym n1 = bh_sym_internc(bh_engine_symtab(f.e), "n1");
+    bh_engine_nominate(f.e, &bh_queue_pod(f.q, uid(&f, "a"))->queued->pending, n1);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "a");
+    bh_queue_done(f.q, bh_queue_pod(f.q, uid(&f, "a"))); /* it needs no decision */
+    CU_ASSERT_PTR_NULL(bh_queue_pod(f.q, uid(&f, "a")));
+    CU_ASSERT(bh_engine_nominated_node(f.e, uid(&f, "a")) == n1);
+    BH_CLEANUP(bh_pod_dropp)
+    struct bh_pod_state *s = bh_pods_hold(bh_queue_pods(f.q), uid(&f, "a"));
+    bh_queue_delete(f.q, s);
+    CU_ASSERT(bh_engine_nominated_node(f.e, uid(&f, "a")) == BH_SYM_NONE);
+    bh_pod_drop(bh_take_ptr(s));
+    teardown(&f);
+}
+
 static void test_priority_first_then_age(void)
 {
     struct fixture f;
@@ -930,4 +986,6 @@ BH_TESTS(
     {"members return with backoff only", test_members_return_with_backoff},
     {"a plugin wakes what it rejected", test_a_plugin_wakes_what_it_rejected},
     {"a QueueSort plugin orders", test_a_plugin_orders},
-    {"an order that changes", test_an_order_that_changes})
+    {"an order that changes", test_an_order_that_changes},
+    {"a nomination hangs on the handle", test_a_nomination_hangs_on_the_handle},
+    {"a promise outlives the entry", test_a_promise_outlives_the_entry})

@@ -121,7 +121,8 @@ static const char *verdict(struct co *c, const struct bh_pending *p)
 {
     const char *plugin, *why;
 
-    switch (bh_engine_permit_verdict(c->f.e, uid_of(p), c->now_ns, &plugin, &why)) {
+    switch (bh_engine_permit_verdict(c->f.e, bh_engine_waiting(c->f.e, uid_of(p)), c->now_ns,
+                                     &plugin, &why)) {
     case BH_PERMIT_WAITS:
         return "waits";
     case BH_PERMIT_ALLOWED:
@@ -132,7 +133,7 @@ static const char *verdict(struct co *c, const struct bh_pending *p)
     const char *text = bh_arena_printf(&c->f.arena, "%s: %s", plugin, why);
     bh_engine_unreserve(c->f.e, p, bh_engine_find_pod(c->f.e, uid_of(p), NULL)->node);
     CU_ASSERT(bh_engine_forget(c->f.e, uid_of(p)) == 0);
-    bh_engine_permit_over(c->f.e, uid_of(p));
+    bh_engine_permit_over(c->f.e, bh_engine_waiting(c->f.e, uid_of(p)));
     return text;
 }
 
