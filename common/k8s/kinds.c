@@ -7,6 +7,7 @@
  */
 #include "common/k8s/kinds.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -180,6 +181,38 @@ const struct bh_kind_info *bh_kind_of(unsigned kind)
     if (kind < BH_KIND_COUNT)
         return &bh_kinds[kind];
     return kind - BH_KIND_CUSTOM < declared.n ? &declared.kind[kind - BH_KIND_CUSTOM] : NULL;
+}
+
+const struct bh_kind_info *bh_kind_declared(const char *api_version, const char *resource)
+{
+    const unsigned n = declared.n;
+    char version[2 * NAME_MAX_BYTES + 2];
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct bh_kind_info *k = &declared.kind[i];
+        snprintf(version, sizeof version, "%s%s%s", k->group, *k->group ? "/" : "", k->version);
+        if (bh_streq(k->plural, resource) && bh_streq(version, api_version))
+            return k;
+    }
+    return NULL;
+}
+
+const struct bh_kind_info *bh_kind_find_any(const char *api_version, const char *kind_name)
+{
+    const struct bh_kind_info *k = bh_kind_find(api_version, kind_name);
+    char plural[NAME_MAX_BYTES + 4];
+    size_t n = strlen(kind_name);
+
+    if (k || !n || n > NAME_MAX_BYTES)
+        return k;
+    for (size_t i = 0; i < n; i++)
+        plural[i] = (char)tolower((unsigned char)kind_name[i]);
+    bool y = plural[n - 1] == 'y';
+    snprintf(plural + n - y, sizeof plural - n + y, "%s",
+             y                      ? "ies"
+             : plural[n - 1] == 's' ? "es"
+                                    : "s");
+    return bh_kind_declared(api_version, plural);
 }
 
 void bh_kind_path(const struct bh_kind_info *k, const char *ns, char *out, size_t n)

@@ -77,6 +77,11 @@ int bh_kind_declare(const char *group, const char *version, const char *resource
                     struct bh_err *err);
 /* Of every kind, declared ones included; NULL: not declared. */
 const struct bh_kind_info *bh_kind_of(unsigned kind);
+/* A declared one ("berth.dev/v1alpha1", "maintenancewindows"); NULL: not declared. */
+const struct bh_kind_info *bh_kind_declared(const char *api_version, const char *resource);
+/* bh_kind_find(), or a declared one, for those who have manifests and no discovery: its plural is guessed
+ * as upstream does (meta.UnsafeGuessKindToResource). */
+const struct bh_kind_info *bh_kind_find_any(const char *api_version, const char *kind_name);
 
 /* metadata of any kind's message (all have it as field 1); NULL when absent. */
 struct K8s__ObjectMeta;

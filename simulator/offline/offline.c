@@ -15,6 +15,12 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Of a kind that a plugin reads only the object tells. */
+static bool may_have_namespace(const struct bh_kind_info *k)
+{
+    return k->namespaced || k->kind >= BH_KIND_CUSTOM;
+}
+
 int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_kind_info *k,
                        const ProtobufCMessage *m, struct bh_offline_object *ret, struct bh_err *err)
 {
@@ -29,11 +35,11 @@ int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_
         if (!m)
             return bh_err_set(err, -E2BIG, "the object is too large");
     }
-    *ret =
-        (struct bh_offline_object){.kind = k,
-                                   .message = m,
-                                   .ns = k->namespaced && meta->namespace_ ? meta->namespace_ : "",
-                                   .name = meta->name ? meta->name : ""};
+    *ret = (struct bh_offline_object){
+        .kind = k,
+        .message = m,
+        .ns = may_have_namespace(k) && meta->namespace_ ? meta->namespace_ : "",
+        .name = meta->name ? meta->name : ""};
     if (k->kind == BH_KIND_NODE)
         return bh_compile_node(a, (const void *)m, &in, &ret->node, err);
     if (k->kind != BH_KIND_POD)
@@ -44,11 +50,22 @@ int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_
     return rc < 0 ? rc : bh_compile_pod(a, pod, &in, &ret->pod, err);
 }
 
+int bh_offline_message(struct bh_arena *a, const struct bh_kind_info *k, const struct bh_json *tree,
+                       ProtobufCMessage **ret, struct bh_err *err)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf text = {0};
+
+    if (k->kind < BH_KIND_CUSTOM)
+        return bh_json_to_pb(a, k->desc, tree, ret, NULL, err);
+    bh_json_write(&text, tree);
+    return bh_decode_custom(a, text.p, text.n, ret, err);
+}
+
 int bh_offline_read(struct bh_engine *e, struct bh_arena *a, const struct bh_kind_info *k,
                     const struct bh_json *tree, struct bh_offline_object *ret, struct bh_err *err)
 {
     ProtobufCMessage *m = NULL;
-    int rc = bh_json_to_pb(a, k->desc, tree, &m, NULL, err);
+    int rc = bh_offline_message(a, k, tree, &m, err);
 
     return rc < 0 ? rc : bh_offline_compile(e, a, k, m, ret, err);
 }
@@ -219,8 +236,8 @@ void bh_offline_del(struct bh_offline *w, enum bh_kind kind, const char *ns, con
     } else if (kind == BH_KIND_POD) {
         del_pod(w, bh_str_c(key));
     } else {
-        (void)put_other(w, kind, BH_EV_DELETE, bh_kinds[kind].namespaced ? ns : "", key, NULL,
-                        NULL);
+        (void)put_other(w, kind, BH_EV_DELETE, may_have_namespace(bh_kind_of(kind)) ? ns : "", key,
+                        NULL, NULL);
     }
     if (kind <= BH_KIND_POD)
         bh_engine_put_raw(w->engine, kind, key, NULL, 0);

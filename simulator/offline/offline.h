@@ -44,6 +44,9 @@ struct bh_offline_object { /* everything lives in the arena it was read into */
 /* From an object's tree; records have the engine's symbols. -EINVAL, -E2BIG with the field. */
 int bh_offline_read(struct bh_engine *e, struct bh_arena *a, const struct bh_kind_info *k,
                     const struct bh_json *tree, struct bh_offline_object *ret, struct bh_err *err);
+/* The message of it alone. */
+int bh_offline_message(struct bh_arena *a, const struct bh_kind_info *k, const struct bh_json *tree,
+                       ProtobufCMessage **ret, struct bh_err *err);
 /* The same from a message, which must live as long as the arena. */
 int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_kind_info *k,
                        const ProtobufCMessage *m, struct bh_offline_object *ret,

@@ -42,7 +42,7 @@ static int take(struct bh_world *w, enum bh_sim_change change, const struct bh_s
     ProtobufCMessage *m;
     int rc = bh_json_parse(&w->decoded, obj->json, obj->json_n, 0, &tree, err);
 
-    rc = rc < 0 ? rc : bh_json_to_pb(&w->decoded, k->desc, tree, &m, NULL, err);
+    rc = rc < 0 ? rc : bh_offline_message(&w->decoded, k, tree, &m, err);
     if (rc < 0)
         return rc;
     uint64_t began = o->o.timer(), allocated = bh_allocations;
@@ -63,6 +63,8 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
 
     bh_sim_type_api_version(obj->type, version);
     const struct bh_kind_info *k = bh_kind_find(version, obj->type->kind);
+    if (!k)
+        k = bh_kind_declared(version, obj->type->plural);
     if (!k)
         return;
     w->decoded.limit_bytes = DECODED_MAX(obj->json_n);

@@ -170,7 +170,7 @@ static void append(struct bh_trial *t, const struct bh_trial_item *it)
 
 bool bh_trial_wants(const char *api_version, const char *kind)
 {
-    return bh_kind_find(api_version, kind) || matters_otherwise(api_version, kind);
+    return bh_kind_find_any(api_version, kind) || matters_otherwise(api_version, kind);
 }
 
 void bh_trial_add_stored(struct bh_trial *t, const struct bh_trial_source *at,
@@ -178,7 +178,7 @@ void bh_trial_add_stored(struct bh_trial *t, const struct bh_trial_source *at,
                          const char *name, const char *json, size_t n)
 {
     struct bh_trial_item it = {.at = *at,
-                               .kind = bh_kind_find(api_version, kind),
+                               .kind = bh_kind_find_any(api_version, kind),
                                .api_version = bh_arena_strdup(&t->names, api_version),
                                .kind_name = bh_arena_strdup(&t->names, kind),
                                .ns = bh_arena_strdup(&t->names, ns),
@@ -210,10 +210,11 @@ int bh_trial_add_item(struct bh_trial *t, const struct bh_trial_source *at,
     const char *api_version = bh_json_get_str(obj, "apiVersion"),
                *kind = bh_json_get_str(obj, "kind");
     const struct bh_json *meta = bh_json_get(obj, "metadata");
-    const struct bh_kind_info *k = bh_kind_find(api_version, kind);
+    const struct bh_kind_info *k = bh_kind_find_any(api_version, kind);
     const struct bh_sim_type *type = bh_sim_type_of_kind(api_version, kind);
     const char *name = bh_json_get_text(meta, "name"), *ns = bh_json_get_text(meta, "namespace");
     bool namespaced = k ? k->namespaced : type && type->flags & BH_SIM_NAMESPACED;
+    bool custom = k && k->kind >= BH_KIND_CUSTOM; /* only the object tells */
 
     if (!k && !matters_otherwise(api_version, kind))
         return leave_out(t, at, api_version, kind, name, err);
@@ -224,9 +225,10 @@ int bh_trial_add_item(struct bh_trial *t, const struct bh_trial_source *at,
         .api_version = bh_arena_strdup(&t->names, api_version),
         .kind_name = bh_arena_strdup(&t->names, kind),
         .name = bh_arena_strdup(&t->names, name),
-        .ns = bh_arena_strdup(&t->names, !namespaced ? ""
-                                         : *ns       ? ns
-                                                     : "default"),
+        .ns = bh_arena_strdup(&t->names, custom        ? ns
+                                         : !namespaced ? ""
+                                         : *ns         ? ns
+                                                       : "default"),
     };
     bool drawn = !it.admitted && bh_json_get_str(meta, "generateName");
     int rc = check_name(meta, "name", !drawn, err);

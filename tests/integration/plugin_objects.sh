@@ -46,6 +46,28 @@ says() { message "$1" | grep -F "$2"; }
 metric() { curl -fsS --noproxy '*' "http://127.0.0.1:$(metrics_port "$1")/metrics"; }
 has_metric() { metric "$1" | grep -qxF "$2"; }
 
+# ---- berth simulate reads such objects from its files, if a profile's plugin asks for them
+cat >"$work/window.yaml" <<'Y'
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {rack: r1}}
+status: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}}
+---
+apiVersion: berth.dev/v1alpha1
+kind: MaintenanceWindow
+metadata: {name: rack1}
+spec: {from: "2026-01-01T00:00:00Z", until: "2200-01-01T00:00:00Z", nodeSelector: {matchLabels: {rack: r1}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c, image: i}]}
+Y
+simulated() { "$BERTH_BIN/berth" simulate --verify --plugin-dir "$build/plugins" -f "$work/window.yaml" "$@" 2>&1; }
+expect "berth simulate reads them" '0/1 nodes are available: 1 node\(s\) were in the maintenance window "rack1"' \
+    any simulated --config "$work/config.yaml"
+expect "without the plugin they are left out" 'kind MaintenanceWindow in berth.dev/v1alpha1 is not known, left out' simulated
+
 # ---- the definition comes late: without it there are no windows
 start_up --binders 1 --no-example --config "$work/config.yaml" --plugin-dir "$build/plugins" || exit 1
 expect "the plugin reads a kind" '^Maintenance +1.0.0 +Active +0 +yes +preFilter,filter +' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
