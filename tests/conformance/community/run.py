@@ -9,6 +9,8 @@ A file has `plugin`, defaults of its cases (`args`, `node`) and `cases`. A case 
   node, nodes   what nodes have: {cpu: 1000m, memory: 1Gi} each, and under `allocatable` where it is less; `nodes` has names
   pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end}
   pod           the one that is scheduled: {containers: [{requests, limits}], init: [...], overhead: {...}}
+  topology      of node `node`, or by node: a name in the table's `topologies`: {policy, attributes, zones: [{cpu: "4", costs: [10, 20]}, ...]};
+                a zone is named node-0, node-1 and so on, or by its `name`, and of type Node or its `type`
   metrics       by node: words of the file that the plugin reads ("CPU/AVG=50 CPU/STD=10"); `window_age`: seconds since it ended
   score         of node `node`, or by node; `raw`: before NormalizeScore; `rejects`: by node, the filter's reason
   errors        instead of all that: texts that checking the arguments gives; []: they are right
@@ -63,6 +65,19 @@ def pod(name, what, end):
             "annotations": what.get("annotations", {}), "labels": what.get("labels", {})}, "spec": spec, "status": status}
 
 
+def topology(name, what):
+    """The object NodeResourceTopology of a node: what is available in its zones."""
+    zones = []
+    for i, z in enumerate(what["zones"]):
+        there = {k: v for k, v in z.items() if k not in ("name", "type", "costs")}
+        zones.append({"name": z.get("name", f"node-{i}"), "type": z.get("type", "Node"),
+                      "costs": [{"name": f"node-{k}", "value": v} for k, v in enumerate(z.get("costs", []))],
+                      "resources": [{"name": k, "capacity": "1000", "allocatable": "1000", "available": v} for k, v in there.items()]})
+    return {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": {"name": name, "uid": "t-" + name},
+            "topologyPolicies": [what["policy"]] if "policy" in what else [], "zones": zones,
+            "attributes": [{"name": k, "value": v} for k, v in what.get("attributes", {}).items()]}
+
+
 class Runner:
     def __init__(self, o):
         self.o, self.passed, self.failed = o, 0, 0
@@ -95,6 +110,8 @@ class Runner:
         objects = [node(n, has) for n, has in nodes.items()]
         if len(nodes) == 1:  # of one feasible node alone nobody asks the score
             objects.append(node("another", next(iter(nodes.values()))))
+        have = case.get("topology", {})
+        objects += [topology(n, table["topologies"][t]) for n, t in (have if isinstance(have, dict) else {"node": have}).items()]
         objects += [pod(f"there-{i}", {"node": "node", **p}, end) for i, p in enumerate(case.get("pods", []))]
         objects.append(pod("p", case.get("pod", {}), end))
         lines = [f"{n} {words}" for n, words in case.get("metrics", {}).items()]

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plugins/noderesourcetopologymatch/args.c - NodeResourceTopologyMatch: arguments, instances, the file
+ *
+ * Upstream:   sigs.k8s.io/scheduler-plugins, pkg/noderesourcetopology and apis/config.
+ * Difference: there is no cache to configure. The watcher's objects are as fresh as a cache could be, so
+ *             `cache` is checked and not used, and cacheResyncPeriodSeconds above 0, which asks for pods to
+ *             be subtracted from every zone, is refused; preemptionMode Enabled, which needs it, too.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nrt.h"
+
+const struct berth_host *nrt_host;
+
+static const char *const strategies[] = {"LeastAllocated", "MostAllocated", "BalancedAllocation",
+                                         "LeastNUMANodes"};
+
+static const struct berth_value *get(const struct berth_value *v, const char *name)
+{
+    return v ? nrt_host->values->get(v, (struct berth_str){name, strlen(name)}) : NULL;
+}
+
+static struct berth_str text(const struct berth_value *v, const char *name)
+{
+    const struct berth_value *m = get(v, name);
+
+    return m ? nrt_host->values->text(m) : (struct berth_str){"", 0};
+}
+
+static void complain(struct berth_errors *errors, const char *path, const char *what)
+{
+    nrt_host->values->error(errors, (struct berth_str){path, strlen(path)},
+                            (struct berth_str){what, strlen(what)});
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+/* names: with one space between. */
+static void check_known(const struct berth_value *v, const char *path, const char *names,
+                        struct berth_errors *errors)
+{
+    const struct berth_host_values *h = nrt_host->values;
+
+    for (const struct berth_value *m = v ? h->first(v) : NULL; m; m = h->next(m)) {
+        struct berth_str key = h->key(m);
+        char what[160];
+        int found = 0;
+        for (const char *s = names; *s && !found; s += strspn(s, " ")) {
+            size_t n = strcspn(s, " ");
+            found = n == key.n && memcmp(s, key.p, n) == 0;
+            s += n;
+        }
+        snprintf(what, sizeof what, "unknown field \"%.*s\"", (int)(key.n < 100 ? key.n : 100),
+                 key.p);
+        if (!found)
+            complain(errors, path, what);
+    }
+}
+
+static void check_one_of(const struct berth_value *v, const char *name, const char *path,
+                         const char *names, const char *what, struct berth_errors *errors)
+{
+    struct berth_str s = text(v, name);
+    const char *at = NULL;
+
+    for (const char *p = names; *p && !at; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        at = n == s.n && memcmp(p, s.p, n) == 0 ? p : NULL;
+        p += n;
+    }
+    if (get(v, name) && !at)
+        complain(errors, path, what);
+}
+
+static void check_weights(const struct berth_value *list, struct berth_errors *errors)
+{
+    const struct berth_host_values *h = nrt_host->values;
+    unsigned n = 0;
+
+    for (const struct berth_value *r = list ? h->first(list) : NULL; r; r = h->next(r), n++) {
+        char path[64];
+        int64_t weight;
+        snprintf(path, sizeof path, "scoringStrategy.resources[%u]", n);
+        check_known(r, path, "name weight", errors);
+        if (!text(r, "name").n)
+            complain(errors, path, "a name is needed");
+        if (get(r, "weight") && !h->integer(get(r, "weight"), &weight))
+            complain(errors, path, "weight: an integer is needed");
+    }
+    if (n > NRT_WEIGHTS)
+        complain(errors, "scoringStrategy.resources", "at most 32 are allowed");
+}
+
+static void check_args(const struct berth_value *args, struct berth_errors *errors)
+{
+    const struct berth_value *strategy = get(args, "scoringStrategy"), *cache = get(args, "cache");
+    int64_t period = 0;
+    int32_t discard;
+
+    check_known(
+        args, "",
+        "scoringStrategy cacheResyncPeriodSeconds discardReservedNodes cache preemptionMode",
+        errors);
+    check_known(strategy, "scoringStrategy", "type resources", errors);
+    if (strategy && !get(strategy, "type"))
+        complain(errors, "scoringStrategy.type", "invalid ScoringStrategyType");
+    check_one_of(strategy, "type", "scoringStrategy.type",
+                 "LeastAllocated MostAllocated BalancedAllocation LeastNUMANodes",
+                 "invalid ScoringStrategyType", errors);
+    check_weights(get(strategy, "resources"), errors);
+    check_known(cache, "cache", "foreignPodsDetect resyncMethod informerMode resyncScope", errors);
+    check_one_of(cache, "foreignPodsDetect", "cache.foreignPodsDetect",
+                 "None All OnlyExclusiveResources", "None, All or OnlyExclusiveResources is needed",
+                 errors);
+    check_one_of(cache, "resyncMethod", "cache.resyncMethod",
+                 "Autodetect All OnlyExclusiveResources",
+                 "Autodetect, All or OnlyExclusiveResources is needed", errors);
+    check_one_of(cache, "informerMode", "cache.informerMode", "Shared Dedicated",
+                 "Shared or Dedicated is needed", errors);
+    check_one_of(cache, "resyncScope", "cache.resyncScope", "All OnlyResources",
+                 "All or OnlyResources is needed", errors);
+    check_one_of(args, "preemptionMode", "preemptionMode", "Disabled Enabled",
+                 "invalid PreemptionMode", errors);
+    if (nrt_is(text(args, "preemptionMode"), "Enabled"))
+        complain(errors, "preemptionMode", "Enabled is not there: it needs a cache");
+    if (get(args, "discardReservedNodes") &&
+        !nrt_host->values->boolean(get(args, "discardReservedNodes"), &discard))
+        complain(errors, "discardReservedNodes", "true or false is needed");
+    if (get(args, "cacheResyncPeriodSeconds") &&
+        !nrt_host->values->integer(get(args, "cacheResyncPeriodSeconds"), &period))
+        complain(errors, "cacheResyncPeriodSeconds", "an integer is needed");
+    if (period > 0)
+        complain(errors, "cacheResyncPeriodSeconds",
+                 "only 0 is there: objects are used as the watcher sees them");
+}
+
+/* ---- instances ------------------------------------------------------------------------------- */
+
+static void read_args(struct nrt_instance *in, const struct berth_value *args)
+{
+    const struct berth_host_values *h = nrt_host->values;
+    const struct berth_value *strategy = get(args, "scoringStrategy"),
+                             *list = get(strategy, "resources");
+    int32_t discard = 0;
+
+    for (unsigned i = 0; i < 4; i++)
+        if (nrt_is(text(strategy, "type"), strategies[i]))
+            in->strategy = (enum nrt_strategy)i;
+    for (const struct berth_value *r = list ? h->first(list) : NULL;
+         r && in->n_weights < NRT_WEIGHTS; r = h->next(r)) {
+        int64_t weight = 1;
+        if (get(r, "weight"))
+            (void)h->integer(get(r, "weight"), &weight);
+        in->weight[in->n_weights++] = (struct nrt_amount){
+            nrt_host->base->intern(in->home, text(r, "name")), weight < 1 ? 1 : weight};
+    }
+    if (get(args, "discardReservedNodes"))
+        (void)h->boolean(get(args, "discardReservedNodes"), &discard);
+    in->discard_reserved = discard;
+}
+
+static int32_t create(struct berth_home *home, const struct berth_value *args, void **ret,
+                      struct berth_why *why)
+{
+    struct nrt_instance *in = calloc(1, sizeof *in);
+
+    if (!in) {
+        why->reason = BERTH_STR("out of memory");
+        return BERTH_ERROR;
+    }
+    in->home = home;
+    in->cpu = nrt_host->base->intern(home, BERTH_STR("cpu"));
+    in->memory = nrt_host->base->intern(home, BERTH_STR("memory"));
+    in->storage = nrt_host->base->intern(home, BERTH_STR("ephemeral-storage"));
+    read_args(in, args);
+    *ret = in;
+    return BERTH_SUCCESS;
+}
+
+static void destroy(void *self)
+{
+    struct nrt_instance *in = self;
+
+    nrt_topology_fini(in);
+    free(in->reserved);
+    free(in->scratch);
+    free(in);
+}
+
+/* ---- before filter and score ----------------------------------------------------------------- */
+
+static int32_t keep_pod(struct nrt_instance *in, struct berth_call *c, void **state,
+                        struct berth_why *why)
+{
+    *state = (void *)(uintptr_t)nrt_pod(in, c);
+    if (*state)
+        return BERTH_SUCCESS;
+    why->reason = BERTH_STR("out of memory");
+    return BERTH_ERROR;
+}
+
+static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **names, uint64_t *n,
+                          struct berth_why *why)
+{
+    (void)names;
+    (void)n;
+    return keep_pod(self, c, nrt_host->base->filter_state(c), why);
+}
+
+static int32_t pre_score(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                         struct berth_why *why)
+{
+    (void)rows;
+    (void)n;
+    return keep_pod(self, c, nrt_host->base->score_state(c), why);
+}
+
+/* What Filter looks at is not changed by which pods are on the node. */
+static int32_t change_pod(void *self, struct berth_call *c, const struct berth_pod *pod,
+                          const struct berth_node *node, int32_t by, struct berth_why *why)
+{
+    (void)self, (void)c, (void)pod, (void)node, (void)by, (void)why;
+    return BERTH_SUCCESS;
+}
+
+static void *clone_state(void *self, struct berth_call *c, const void *state)
+{
+    (void)self, (void)c;
+    return (void *)(uintptr_t)state;
+}
+
+static const struct berth_kind kinds[] = {
+    {{"topology.node.k8s.io", 20}, {"v1alpha2", 8}, {"noderesourcetopologies", 22}, 0, 0}};
+static const struct berth_event events[] = {
+    {BERTH_ON_POD, BERTH_DELETE},
+    {BERTH_ON_NODE, BERTH_ADD | BERTH_NODE_ALLOCATABLE},
+    {BERTH_ON_KIND(0), BERTH_ADD | BERTH_UPDATE},
+};
+static const struct berth_plugin plugin = {
+    .size = sizeof plugin,
+    .name = {"NodeResourceTopologyMatch", 25},
+    .reads = BERTH_READS_NODE | BERTH_READS_OBJECTS,
+    .normal = BERTH_NORMAL_NONE,
+    .events = events,
+    .n_events = sizeof events / sizeof *events,
+    .check_args = check_args,
+    .create = create,
+    .destroy = destroy,
+    .epoch = nrt_epoch,
+    .pre_filter = pre_filter,
+    .change_pod = change_pod,
+    .clone_state = clone_state,
+    .filter = nrt_filter,
+    .pre_score = pre_score,
+    .score = nrt_score,
+    .reserve = nrt_reserve,
+    .unreserve = nrt_unreserve,
+    .post_bind = nrt_unreserve,
+    .kinds = kinds,
+    .n_kinds = 1,
+};
+BERTH_NOTE("NodeResourceTopologyMatch", "1.0.0", "Apache-2.0");
+
+int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
+{
+    static const struct berth_plugin *const all[] = {&plugin};
+
+    if (!BERTH_HAS(h, objects))
+        return 1;
+    nrt_host = h;
+    ret->plugins = all;
+    ret->n = 1;
+    return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plugins/noderesourcetopologymatch/filter.c - does the pod, or each container, fit one NUMA node?
+ *
+ * Upstream: pkg/noderesourcetopology/filter.go, numaresources.go.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nrt.h"
+
+/* ---- zones ----------------------------------------------------------------------------------- */
+
+int nrt_zones(struct nrt_instance *in, const struct nrt_topology *t, struct nrt_zones *ret)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        n += t->zone[i].n;
+    if (n > in->cap_scratch) {
+        struct nrt_amount *more = realloc(in->scratch, n * sizeof *more);
+        if (!more)
+            return 0;
+        in->scratch = more;
+        in->cap_scratch = n;
+    }
+    ret->t = t;
+    n = 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        ret->amount[i] = in->scratch + n;
+        memcpy(ret->amount[i], t->zone[i].amount, t->zone[i].n * sizeof(struct nrt_amount));
+        n += t->zone[i].n;
+    }
+    return 1;
+}
+
+int64_t *nrt_available(const struct nrt_zones *z, uint32_t i, berth_sym resource)
+{
+    for (uint32_t k = 0; k < z->t->zone[i].n; k++)
+        if (z->amount[i][k].name == resource)
+            return &z->amount[i][k].value;
+    return NULL;
+}
+
+int nrt_suits(const struct nrt_instance *in, enum nrt_qos qos, berth_sym resource, int64_t wanted,
+              int64_t available)
+{
+    return available >= wanted || (qos != NRT_GUARANTEED && nrt_is_affine(in, resource));
+}
+
+/* ---- one request ----------------------------------------------------------------------------- */
+
+/* Of cpu, memory and ephemeral-storage every node says something. */
+static int node_names(const struct nrt_instance *in, struct berth_call *c,
+                      const struct berth_node *node, berth_sym resource)
+{
+    const struct berth_host_nodes *h = nrt_host->nodes;
+
+    if (resource == in->cpu || resource == in->memory || resource == in->storage)
+        return 1;
+    for (uint32_t i = 0; i < h->n_extended(c, node); i++)
+        if (h->extended_at(c, node, i) == resource)
+            return 1;
+    return 0;
+}
+
+/* The lowest NUMA id that has room for all of it, which the kubelet takes; -1: none. */
+static int lowest_fit(const struct nrt_instance *in, struct berth_call *c,
+                      const struct berth_node *node, const struct nrt_zones *z, enum nrt_qos qos,
+                      const struct nrt_request *r)
+{
+    uint64_t may = UINT64_MAX;
+
+    for (uint32_t k = 0; k < r->n; k++) {
+        const struct nrt_amount *a = &r->amount[k];
+        uint64_t here = 0;
+        int listed = 0;
+        if (!a->value)
+            continue;
+        if (!node_names(in, c, node, a->name))
+            return -1;
+        for (uint32_t i = 0; i < z->t->n; i++) {
+            const int64_t *available = nrt_available(z, i, a->name);
+            listed |= available != NULL;
+            if (available && nrt_suits(in, qos, a->name, a->value, *available))
+                here |= UINT64_C(1) << z->t->zone[i].id;
+        }
+        if (!listed && nrt_is_host_level(in, a->name))
+            continue;
+        may &= here;
+        if (!may)
+            return -1;
+    }
+    return __builtin_ctzll(may);
+}
+
+/* 0: more than there is, which lowest_fit() would have seen (but for an id that two zones have). */
+static int subtract(const struct nrt_instance *in, const struct nrt_zones *z, int id,
+                    enum nrt_qos qos, const struct nrt_request *r)
+{
+    for (uint32_t i = 0; i < z->t->n; i++)
+        for (uint32_t k = 0; (int)z->t->zone[i].id == id && k < r->n; k++) {
+            const struct nrt_amount *a = &r->amount[k];
+            int64_t *available = nrt_available(z, i, a->name);
+            if (!available || (qos != NRT_GUARANTEED && nrt_is_affine(in, a->name)))
+                continue;
+            if (*available < a->value)
+                return 0;
+            *available -= a->value;
+        }
+    return 1;
+}
+
+/* ---- the callback ---------------------------------------------------------------------------- */
+
+static int32_t reject(struct berth_why *why, struct berth_str reason)
+{
+    why->reason = reason;
+    return BERTH_UNSCHEDULABLE;
+}
+
+/* Init containers run one after the other, so nothing of theirs adds up. */
+static int32_t by_container(const struct nrt_instance *in, struct berth_call *c,
+                            const struct berth_node *node, const struct nrt_zones *z,
+                            const struct nrt_pod *pod, struct berth_why *why)
+{
+    for (uint32_t i = 0; i < pod->n; i++) {
+        const struct nrt_request *r = pod->one[i];
+        int id = lowest_fit(in, c, node, z, pod->qos, r);
+        if (id < 0)
+            return reject(why, r->kind == BERTH_CONTAINER_INIT
+                                   ? BERTH_STR("cannot align init container")
+                               : r->kind == BERTH_CONTAINER_SIDECAR
+                                   ? BERTH_STR("cannot align sidecar container")
+                                   : BERTH_STR("cannot align container"));
+        if (r->kind == BERTH_CONTAINER && !subtract(in, z, id, pod->qos, r)) {
+            why->reason = BERTH_STR("inconsistent resource accounting");
+            return BERTH_ERROR;
+        }
+    }
+    return BERTH_SUCCESS;
+}
+
+static int32_t no_memory(struct berth_why *why)
+{
+    why->reason = BERTH_STR("out of memory");
+    return BERTH_ERROR;
+}
+
+int32_t nrt_filter(void *self, struct berth_call *c, const struct berth_node *node,
+                   struct berth_why *why)
+{
+    struct nrt_instance *in = self;
+    const struct nrt_pod *pod = *nrt_host->base->filter_state(c);
+    berth_sym name = nrt_host->nodes->name(c, node);
+    struct nrt_zones z;
+
+    if (pod->qos == NRT_BEST_EFFORT && !pod->non_native)
+        return BERTH_SUCCESS;
+    if (in->discard_reserved && nrt_is_reserved(in, name))
+        return reject(why, BERTH_STR("invalid node topology data"));
+    const struct nrt_topology *t = nrt_topology(in, c, name);
+    if (!t || !t->single)
+        return BERTH_SUCCESS;
+    if (!nrt_zones(in, t, &z))
+        return no_memory(why);
+    if (!t->pod_scope)
+        return by_container(in, c, node, &z, pod, why);
+    return lowest_fit(in, c, node, &z, pod->qos, pod->all) < 0
+               ? reject(why, BERTH_STR("cannot align pod"))
+               : BERTH_SUCCESS;
+}

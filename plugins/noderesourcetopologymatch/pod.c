@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plugins/noderesourcetopologymatch/pod.c - what the pod at hand wants
+ *
+ * Upstream: pkg/util/resource.go (GetPodEffectiveRequest), resourcerequests/exclusive.go,
+ * k8s.io/kubernetes/pkg/apis/core/v1/helper/qos. Sidecars count as init containers do, as there.
+ */
+#include <string.h>
+
+#include "nrt.h"
+
+/* Kubernetes' own: without a / or of kubernetes.io. */
+static int is_native(const struct nrt_instance *in, berth_sym resource)
+{
+    const char *name = nrt_host->base->text(in->home, resource).p;
+
+    return !strchr(name, '/') || strstr(name, "kubernetes.io/");
+}
+
+int nrt_is_affine(const struct nrt_instance *in, berth_sym resource)
+{
+    return resource == in->cpu || resource == in->memory ||
+           strncmp(nrt_host->base->text(in->home, resource).p, "hugepages-", 10) == 0;
+}
+
+int nrt_is_host_level(const struct nrt_instance *in, berth_sym resource)
+{
+    return resource == in->storage || !is_native(in, resource) ||
+           nrt_is(nrt_host->base->text(in->home, resource), "storage");
+}
+
+/* ---- quality of service ---------------------------------------------------------------------- */
+
+static enum nrt_qos qos_of(const struct nrt_instance *in, struct berth_call *c,
+                           const struct berth_pod *pod)
+{
+    const struct berth_host_pods *h = nrt_host->pods;
+    const berth_sym both[2] = {in->cpu, in->memory};
+    int64_t requests[2] = {0, 0}, limits[2] = {0, 0};
+    int guaranteed = 1;
+
+    for (uint32_t i = 0; i < h->n_containers(c, pod); i++)
+        for (int r = 0; r < 2; r++) {
+            int64_t request = h->container_request(c, pod, i, both[r]);
+            int64_t limit = h->container_limit(c, pod, i, both[r]);
+            requests[r] += request > 0 ? request : 0;
+            limits[r] += limit > 0 ? limit : 0;
+            guaranteed &= limit > 0;
+        }
+    if (!requests[0] && !requests[1] && !limits[0] && !limits[1])
+        return NRT_BEST_EFFORT;
+    return guaranteed && requests[0] == limits[0] && requests[1] == limits[1] ? NRT_GUARANTEED
+                                                                              : NRT_BURSTABLE;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+struct names { /* of what any container of the pod may request */
+    uint32_t n;
+    berth_sym *name;
+};
+
+static struct names names_of(const struct nrt_instance *in, struct berth_call *c,
+                             const struct berth_pod *pod)
+{
+    struct names r = {3 + nrt_host->pods->n_extended(c, pod), NULL};
+
+    r.name = nrt_host->base->alloc(c, r.n * sizeof *r.name);
+    if (!r.name)
+        return r;
+    r.name[0] = in->cpu;
+    r.name[1] = in->memory;
+    r.name[2] = in->storage;
+    for (uint32_t i = 3; i < r.n; i++)
+        r.name[i] = nrt_host->pods->extended_at(c, pod, i - 3);
+    return r;
+}
+
+static struct nrt_request *new_request(struct berth_call *c, const struct names *names,
+                                       uint32_t kind)
+{
+    struct nrt_request *r = nrt_host->base->alloc(c, sizeof *r + names->n * sizeof r->amount[0]);
+
+    if (r)
+        r->kind = kind;
+    return r;
+}
+
+static struct nrt_request *of_container(struct berth_call *c, const struct berth_pod *pod,
+                                        const struct names *names, uint32_t i)
+{
+    struct nrt_request *r = new_request(c, names, nrt_host->pods->container_kind(c, pod, i));
+
+    for (uint32_t k = 0; r && k < names->n; k++) {
+        int64_t value = nrt_host->pods->container_request(c, pod, i, names->name[k]);
+        if (value >= 0)
+            r->amount[r->n++] = (struct nrt_amount){names->name[k], value};
+    }
+    return r;
+}
+
+static int64_t named(const struct nrt_request *r, berth_sym name)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->amount[i].name == name)
+            return r->amount[i].value;
+    return NRT_ABSENT;
+}
+
+static struct nrt_request *of_pod(struct berth_call *c, const struct berth_pod *pod,
+                                  const struct names *names, const struct nrt_pod *p)
+{
+    struct nrt_request *r = new_request(c, names, BERTH_CONTAINER);
+
+    for (uint32_t k = 0; r && k < names->n; k++) {
+        int64_t init = NRT_ABSENT, sum = NRT_ABSENT;
+        for (uint32_t i = 0; i < p->n; i++) {
+            int64_t v = named(p->one[i], names->name[k]);
+            if (v >= 0 && p->one[i]->kind != BERTH_CONTAINER)
+                init = v > init ? v : init;
+            else if (v >= 0)
+                sum = (sum < 0 ? 0 : sum) + v;
+        }
+        int64_t more = nrt_host->pods->overhead(c, pod, names->name[k]);
+        int64_t value = init > sum ? init : sum;
+        if (more > 0)
+            value = (value < 0 ? 0 : value) + more;
+        if (value >= 0)
+            r->amount[r->n++] = (struct nrt_amount){names->name[k], value};
+    }
+    return r;
+}
+
+const struct nrt_pod *nrt_pod(struct nrt_instance *in, struct berth_call *c)
+{
+    const struct berth_pod *pod = nrt_host->pods->current(c);
+    const struct names names = names_of(in, c, pod);
+    struct nrt_pod *p = names.name ? nrt_host->base->alloc(c, sizeof *p) : NULL;
+
+    if (!p)
+        return NULL;
+    p->qos = qos_of(in, c, pod);
+    uint32_t n = nrt_host->pods->n_containers(c, pod);
+    p->one = nrt_host->base->alloc(c, (n + 1) * sizeof(void *));
+    if (!p->one)
+        return NULL;
+    for (; p->n < n; p->n++) {
+        const struct nrt_request *r = of_container(c, pod, &names, p->n);
+        if (!r)
+            return NULL;
+        for (uint32_t i = 0; i < r->n; i++)
+            p->non_native |= !is_native(in, r->amount[i].name);
+        p->one[p->n] = r;
+    }
+    p->all = of_pod(c, pod, &names, p);
+    return p->all ? p : NULL;
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# NodeResourceTopologyMatch in a running cluster: pods go where one NUMA node has room, an object that changes wakes them, and
+# with discardReservedNodes a node is used again once its pod is bound.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+command -v kubectl >/dev/null || { skip "topology" "no kubectl"; exit 0; }
+build=$(dirname "$BERTH_BIN")
+root=$(cd "$here/../.." && pwd)
+k() { kubectl --cache-dir "$work/cache" "$@"; }
+node() {
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}, capacity: {cpu: "8", memory: 16Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}]}\n' "$1"
+}
+topology() { # name cpu-of-zone-0 cpu-of-zone-1
+    printf -- '---\napiVersion: topology.node.k8s.io/v1alpha2\nkind: NodeResourceTopology\nmetadata: {name: %s}\nattributes: [{name: topologyManagerPolicy, value: single-numa-node}, {name: topologyManagerScope, value: pod}]\nzones:\n' "$1"
+    local i=0 cpu
+    for cpu in "$2" "$3"; do
+        printf -- '- {name: node-%d, type: Node, resources: [{name: cpu, capacity: "4", allocatable: "4", available: "%s"}, {name: memory, capacity: 8Gi, allocatable: 8Gi, available: 8Gi}]}\n' $((i++)) "$cpu"
+    done
+}
+pod() { # name cpu
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: pause, resources: {requests: {cpu: "%s", memory: 1Gi}, limits: {cpu: "%s", memory: 1Gi}}}]}\n' "$1" "$2" "$2" | k apply -f -
+}
+on() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = "$2" ]; }
+says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
+
+sed 's/discardReservedNodes: false/discardReservedNodes: true/' "$root/config/plugins/noderesourcetopologymatch.yaml" >"$work/config.yaml"
+start_up --binders 1 --no-example --config "$work/config.yaml" --plugin-dir "$build/plugins" || exit 1
+check "definition and rights" k apply -f "$root/config/plugins/noderesourcetopologymatch-crd.yaml"
+served() { k get noderesourcetopologies; }
+eventually "the kind is served" 20 served
+{ node a; node b; topology a 2 2; topology b 3 1; } >"$work/nodes.yaml"
+check "two nodes of two zones" k apply -f "$work/nodes.yaml"
+seen() { curl -fsS --noproxy '*' "http://127.0.0.1:$(metrics_port watcher)/metrics" | grep -qxF 'berth_watcher_objects{kind="noderesourcetopologies.topology.node.k8s.io"} 2'; }
+eventually "the watcher has their topology" 20 seen
+check "a pod of three cores" pod three 3
+eventually "goes where one zone has them" 20 on three b
+check "a pod of four" pod four 4
+eventually "fits no zone, although nodes have eight" 20 says four '0/2 nodes are available: 2 cannot align pod.'
+expect "berth explain says so" 'NodeResourceTopologyMatch +Unschedulable +cannot align pod' \
+    env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/four
+topology a 4 2 >"$work/a.yaml"
+check "one zone is freed" k apply -f "$work/a.yaml"
+eventually "the pod is tried again" 20 on four a
+check "one more of four" pod more 4 # only node a has a zone for it
+eventually "a node whose pod is bound is used again" 20 on more a
