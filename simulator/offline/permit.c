@@ -6,6 +6,7 @@
  * What becomes of them is the daemon's (scheduler/daemon/prebind.c, bh_sched_binding_over).
  * Upstream: pkg/scheduler/schedule_one.go (WaitOnPermit)
  */
+#include "scheduler/framework/waiting.h"
 #include "simulator/offline/offline_int.h"
 
 #define PLUGINS_MAX 8u
@@ -14,7 +15,8 @@ struct bh_offline_waiter {
     struct bh_pod_rec *pod; /* our copy */
     bh_shape_id shape;      /* one reference */
     bh_sym node;
-    uint64_t took_ns; /* until it began to wait */
+    struct bh_waiting_pod *waiting; /* the engine's */
+    uint64_t took_ns;               /* until it began to wait */
 };
 
 static struct bh_str uid_of(const struct bh_offline_waiter *x)
@@ -35,7 +37,8 @@ static int64_t moment(const struct bh_offline *w)
 
 /* ---- who waits ------------------------------------------------------------------------------- */
 
-static void tell_waits(struct bh_offline *w, const struct bh_pending *p, bh_sym node)
+static void tell_waits(struct bh_offline *w, const struct bh_offline_waiter *x,
+                       const struct bh_pending *p)
 {
     const char *plugins[PLUGINS_MAX];
     BH_CLEANUP(bh_buf_fini) struct bh_buf names = {0};
@@ -44,11 +47,10 @@ static void tell_waits(struct bh_offline *w, const struct bh_pending *p, bh_sym 
 
     if (!w->o.hooks.waits)
         return;
-    n = bh_engine_permit_waits(w->engine, bh_rec_text(p->pod, p->pod->uid), plugins, PLUGINS_MAX,
-                               &until_ns);
+    n = bh_waiting_for(x->waiting, plugins, PLUGINS_MAX, &until_ns);
     for (uint32_t i = 0; i < n; i++)
         bh_buf_addf(&names, "%s%s", i ? ", " : "", plugins[i]);
-    w->o.hooks.waits(w->o.hooks.arg, p, node, bh_buf_str(&names));
+    w->o.hooks.waits(w->o.hooks.arg, p, x->node, bh_buf_str(&names));
 }
 
 void bh_offline_wait(struct bh_offline *w, const struct bh_pending *p, bh_sym node, bh_sym promised,
@@ -58,10 +60,12 @@ void bh_offline_wait(struct bh_offline *w, const struct bh_pending *p, bh_sym no
     const struct bh_shape_rec *shape = bh_engine_shape_rec(w->engine, p->shape);
     const char *plugin, *text;
 
-    *x = (struct bh_offline_waiter){.pod = bh_memdup(p->pod, p->pod->h.size),
-                                    .shape = bh_engine_shape(w->engine, shape),
-                                    .node = node,
-                                    .took_ns = w->o.timer() - began};
+    *x = (struct bh_offline_waiter){
+        .pod = bh_memdup(p->pod, p->pod->h.size),
+        .shape = bh_engine_shape(w->engine, shape),
+        .node = node,
+        .waiting = bh_engine_waiting(w->engine, bh_rec_text(p->pod, p->pod->uid)),
+        .took_ns = w->o.timer() - began};
     BH_GROW(w->waiting, w->n_waiting, w->cap_waiting);
     w->waiting[w->n_waiting++] = x;
     bh_engine_unnominate(w->engine, uid_of(x));
@@ -69,15 +73,15 @@ void bh_offline_wait(struct bh_offline *w, const struct bh_pending *p, bh_sym no
         bh_offline_promise_over(w, p, promised);
     bh_queue_waiting(w->queue, bh_queue_pod(w->queue, uid_of(x)));
     /* the timers begin */
-    (void)bh_engine_permit_verdict(w->engine, uid_of(x), moment(w), &plugin, &text);
-    tell_waits(w, p, node);
+    (void)bh_engine_permit_verdict(w->engine, x->waiting, moment(w), &plugin, &text);
+    tell_waits(w, x, p);
 }
 
 static struct bh_offline_waiter *take(struct bh_offline *w, uint32_t i)
 {
     struct bh_offline_waiter *x = w->waiting[i];
 
-    bh_engine_permit_over(w->engine, uid_of(x));
+    bh_engine_permit_over(w->engine, bh_take_ptr(x->waiting));
     w->n_waiting--;
     memmove(&w->waiting[i], &w->waiting[i + 1], (w->n_waiting - i) * sizeof(*w->waiting));
     return x;
@@ -189,8 +193,8 @@ bool bh_offline_look_at_waiting(struct bh_offline *w)
     bool any = false;
 
     for (uint32_t i = 0; i < w->n_waiting;) {
-        switch (
-            bh_engine_permit_verdict(w->engine, uid_of(w->waiting[i]), moment(w), &plugin, &text)) {
+        switch (bh_engine_permit_verdict(w->engine, w->waiting[i]->waiting, moment(w), &plugin,
+                                         &text)) {
         case BH_PERMIT_WAITS:
             i++;
             continue;
@@ -213,7 +217,7 @@ int64_t bh_offline_waiting_due(const struct bh_offline *w)
     const char *plugin;
 
     for (uint32_t i = 0; i < w->n_waiting; i++) {
-        (void)bh_engine_permit_waits(w->engine, uid_of(w->waiting[i]), &plugin, 1, &until_ns);
+        (void)bh_waiting_for(w->waiting[i]->waiting, &plugin, 1, &until_ns);
         due = BH_MIN(due, until_ns ? until_ns : w->now_ns);
     }
     return due;
