@@ -568,7 +568,10 @@ void bh_queue_done(struct bh_queue *q, struct bh_pod_state *s)
 
     if (!e || waits(s->place))
         return;
-    bh_engine_unnominate(q->engine, bh_pod_uid(s)); /* of one that was never assumed here */
+    /* One that is on its node has its room there. One that is being deleted keeps what it was promised
+     * until it is gone, as upstream. */
+    if (!(e->pub.pending.pod->flags & BH_POD_TERMINATING))
+        bh_engine_nominate(q->engine, &e->pub.pending, BH_SYM_NONE);
     drop_entry(q, e);
 }
 
