@@ -91,26 +91,26 @@ static struct bh_json *attempt(struct bh_fixes *f, struct bh_fix *x,
 {
     struct undo undo[BH_FIX_OBJECTS] = {{0}};
     unsigned n = 0;
+    BH_CLEANUP(bh_freep) struct bh_node_rec *before = NULL; /* until all is as it was */
 
     x->tree = bh_fixes_patched(f, "Pod", f->pod, x->pod);
     if (x->node && bh_fixes_rec(f, x->node_name)) {
         struct bh_json *was = bh_fixes_node(f, x->node_name);
-        f->node_was =
-            bh_memdup(bh_fixes_rec(f, x->node_name), bh_fixes_rec(f, x->node_name)->h.size);
+        before = bh_memdup(bh_fixes_rec(f, x->node_name), bh_fixes_rec(f, x->node_name)->h.size);
+        f->node_was = before;
         (void)put(f, bh_fixes_patched(f, "Node", was, x->node), &undo[n++]);
     }
     for (unsigned l = 0; l < 2; l++)
         bh_json_each(obj, l ? x->assumed : x->create)
             if (n < BH_FIX_OBJECTS)
                 (void)put(f, obj, &undo[n++]);
-    struct bh_node_rec *was = f->node_was; /* the copy is freed when all is as it was */
     struct bh_json *e = f->decide ? f->decide(f, x) : decide(f, x->tree);
     x->after = e;
     if (e && and)
         and(f, x);
     while (n)
         take_back(f, &undo[--n]);
-    free(was);
+    f->node_was = NULL;
     return e;
 }
 
