@@ -26,7 +26,7 @@ void bh_adm_default_custom(struct bh_sim_write *w)
 
 void bh_adm_validate_custom(struct bh_sim_write *w)
 {
-    bh_crd_validate(w->arena, custom_of(w)->schema, w->obj, w->error);
+    bh_crd_validate(w->arena, custom_of(w)->schema, w->obj, w->old, w->error);
     bh_crd_rules_check(custom_of(w)->rules, w->arena, w->obj, w->old, w->error, w->warnings);
 }
 

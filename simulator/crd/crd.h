@@ -21,9 +21,10 @@
 void bh_crd_prune(const struct bh_json *schema, struct bh_json *obj, struct bh_oas_report *rep);
 /* Puts the schema's default values in; nulls that are not nullable count as absent. */
 void bh_crd_default(struct bh_arena *a, const struct bh_json *schema, struct bh_json *obj);
-/* Types, required, enum, bounds, lengths, patterns, oneOf/anyOf/allOf: field errors into e. */
+/* Types, required, enum, bounds, lengths, patterns, oneOf/anyOf/allOf: field errors into e. What is as
+ * it was in old (may be NULL) is not judged again. */
 void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const struct bh_json *obj,
-                     struct bh_sim_error *e);
+                     const struct bh_json *old, struct bh_sim_error *e);
 /* What is wrong with the schema itself ("structural"): field errors into e; at: where it stands. */
 void bh_crd_check_schema(struct bh_arena *a, const struct bh_json *schema, const char *at,
                          struct bh_sim_error *e);
@@ -39,6 +40,11 @@ void bh_crd_rules_free(struct bh_crd_rules *r); /* NULL allowed */
  * NULL) about what was as bad before. Behind bh_crd_validate(). r NULL: nothing to ask. */
 void bh_crd_rules_check(const struct bh_crd_rules *r, struct bh_arena *a, const struct bh_json *obj,
                         const struct bh_json *old, struct bh_sim_error *e, struct bh_buf *warnings);
+
+/* The item of old that has the same keys, of a list (schema) whose items have some; *ret_i: which. NULL:
+ * there is none. */
+const struct bh_json *bh_crd_old_item(const struct bh_json *schema, const struct bh_json *old,
+                                      const struct bh_json *item, size_t *ret_i);
 
 /* First value at a JSON path as columns and scale use it: .a.b, ['a'], [0], [*], [?(@.a=="b")].
  * NULL when there is none or the path is none. */

@@ -116,3 +116,26 @@ const struct bh_json *bh_crd_path(const struct bh_json *v, const char *path)
     }
     return walk(v, path, STEPS_MAX);
 }
+
+const struct bh_json *bh_crd_old_item(const struct bh_json *schema, const struct bh_json *old,
+                                      const struct bh_json *item, size_t *ret_i)
+{
+    const struct bh_json *keys = bh_json_get_list(schema, "x-kubernetes-list-map-keys");
+
+    *ret_i = 0;
+    if (!bh_streq(bh_json_get_text(schema, "x-kubernetes-list-type"), "map") ||
+        !bh_tree_len(keys) || !old || old->type != BH_JSON_ARRAY)
+        return NULL;
+    bh_json_each(o, old) {
+        bool same = true;
+        bh_json_each(k, keys) {
+            const char *key = bh_json_cstr(k) ? bh_json_cstr(k) : "";
+            const struct bh_json *a = bh_json_get(item, key), *b = bh_json_get(o, key);
+            same = same && (a && b ? bh_json_equal(a, b) : a == b);
+        }
+        if (same)
+            return o;
+        ++*ret_i;
+    }
+    return NULL;
+}

@@ -518,30 +518,6 @@ static void ask(struct asking *q, const struct place *p, const struct bh_json *s
     q->over = rc == -E2BIG;
 }
 
-/* The old item that has the same keys, of a list whose items have some. */
-static const struct bh_json *old_item(const struct bh_json *schema, const struct bh_json *old,
-                                      const struct bh_json *item, size_t *ret_i)
-{
-    const struct bh_json *keys = bh_json_get_list(schema, "x-kubernetes-list-map-keys");
-
-    *ret_i = 0;
-    if (!bh_streq(bh_json_get_text(schema, "x-kubernetes-list-type"), "map") ||
-        !bh_tree_len(keys) || !old || old->type != BH_JSON_ARRAY)
-        return NULL;
-    bh_json_each(o, old) {
-        bool same = true;
-        bh_json_each(k, keys) {
-            const char *key = bh_json_cstr(k) ? bh_json_cstr(k) : "";
-            const struct bh_json *a = bh_json_get(item, key), *b = bh_json_get(o, key);
-            same = same && (a && b ? bh_json_equal(a, b) : a == b);
-        }
-        if (same)
-            return o;
-        ++*ret_i;
-    }
-    return NULL;
-}
-
 static const struct bh_json *old_member(const struct bh_json *old, const char *key, size_t *ret_i)
 {
     *ret_i = 0;
@@ -570,7 +546,7 @@ static void walk_members(struct asking *q, const struct node *n, const struct pl
         struct place below = {.above = p, .v = m, .self = bh_cel_child(p->self, i++)};
         if (!sub || q->over)
             continue;
-        below.old = p->v->type == BH_JSON_ARRAY ? old_item(n->schema, p->old, m, &at)
+        below.old = p->v->type == BH_JSON_ARRAY ? bh_crd_old_item(n->schema, p->old, m, &at)
                                                 : old_member(p->old, m->key.p, &at);
         if (below.old && below.old->type == BH_JSON_NULL)
             below.old = NULL;

@@ -23,8 +23,13 @@ struct check {
     struct bh_sim_error *e;
 };
 
-static bool validate(struct check *c, const struct bh_json *s, const struct bh_json *v,
-                     const char *path, bool root, int depth);
+/* A value, and what stood in its place (NULL: nothing, or nothing that it could be compared with). */
+struct held {
+    const struct bh_json *v, *old;
+};
+
+static bool validate(struct check *c, const struct bh_json *s, struct held h, const char *path,
+                     bool root, int depth);
 
 static const char *json_text(struct check *c, const struct bh_json *v)
 {
@@ -187,45 +192,46 @@ static bool check_string(struct check *c, const struct bh_json *s, const struct 
     return true;
 }
 
-static bool check_array(struct check *c, const struct bh_json *s, const struct bh_json *v,
-                        const char *path, int depth)
+static bool check_array(struct check *c, const struct bh_json *s, struct held h, const char *path,
+                        int depth)
 {
     static const char *const bounds[] = {"minItems", "maxItems"};
     const struct bh_json *items = bh_json_get(s, "items");
-    size_t i = 0;
+    size_t i = 0, at_old;
     bool good = true;
-    if (!within(c, s, NULL, path, v->c.n, bounds, "have", "items"))
+    if (!within(c, s, NULL, path, h.v->c.n, bounds, "have", "items"))
         return false;
-    for (const struct bh_json *m = v->c.first; items && m; m = m->next) {
+    for (const struct bh_json *m = h.v->c.first; items && m; m = m->next) {
         const char *at = bh_arena_printf(c->a, "%s[%zu]", path, i++);
-        good = validate(c, items, m, at, false, depth) && good;
+        const struct held item = {m, bh_crd_old_item(s, h.old, m, &at_old)};
+        good = validate(c, items, item, at, false, depth) && good;
     }
     return good;
 }
 
-static bool check_object(struct check *c, const struct bh_json *s, const struct bh_json *v,
-                         const char *path, bool root, int depth)
+static bool check_object(struct check *c, const struct bh_json *s, struct held h, const char *path,
+                         bool root, int depth)
 {
     static const char *const bounds[] = {"minProperties", "maxProperties"};
     const struct bh_json *more = bh_json_get(s, "additionalProperties");
     bool good = true;
     bh_json_each(m, bh_json_get_list(s, "required")) {
         const char *name = bh_json_cstr(m);
-        if (!name || bh_json_get(v, name))
+        if (!name || bh_json_get(h.v, name))
             continue;
         if (c->e)
             bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s%s%s", path, *path ? "." : "", name),
                                "Required value", NULL, "%s", "");
         good = false;
     }
-    good = within(c, s, NULL, path, v->c.n, bounds, "have", "properties") && good;
-    bh_json_each(m, v) {
+    good = within(c, s, NULL, path, h.v->c.n, bounds, "have", "properties") && good;
+    bh_json_each(m, h.v) {
         const struct bh_json *p = bh_json_get(bh_json_get(s, "properties"), m->key.p);
         if (root && bh_word_at("metadata kind apiVersion", m->key.p) >= 0)
             continue;
         const struct bh_json *ms = p ? p : more;
         if (ms && ms->type == BH_JSON_OBJECT)
-            good = validate(c, ms, m,
+            good = validate(c, ms, (struct held){m, bh_json_get(h.old, m->key.p)},
                             bh_arena_printf(c->a, "%s%s%s", path, *path ? "." : "", m->key.p),
                             false, depth) &&
                    good;
@@ -233,35 +239,39 @@ static bool check_object(struct check *c, const struct bh_json *s, const struct 
     return good;
 }
 
-static bool check_logic(struct check *c, const struct bh_json *s, const struct bh_json *v,
-                        const char *path, bool root, int depth)
+static bool check_logic(struct check *c, const struct bh_json *s, struct held h, const char *path,
+                        bool root, int depth)
 {
+    const struct bh_json *v = h.v;
+    const struct held alone = {.v = v};
     struct check quiet = {.a = c->a};
     const struct bh_json *any = bh_json_get_list(s, "anyOf"), *one = bh_json_get_list(s, "oneOf");
     const struct bh_json *no = bh_json_get(s, "not");
     size_t n = 0;
     bool good = true;
     bh_json_each(m, bh_json_get_list(s, "allOf"))
-        good = validate(c, m, v, path, root, depth) && good;
+        good = validate(c, m, h, path, root, depth) && good;
     bh_json_each(m, any)
-        n += validate(&quiet, m, v, path, root, depth);
+        n += validate(&quiet, m, alone, path, root, depth);
     if (any && any->c.n && !n)
         good = bad(c, path, v, "%s in body must validate at least one schema (anyOf)", path);
     n = 0;
     bh_json_each(m, one)
-        n += validate(&quiet, m, v, path, root, depth);
+        n += validate(&quiet, m, alone, path, root, depth);
     if (one && one->c.n && n != 1)
         good = bad(c, path, v, "%s in body must validate one and only one schema (oneOf)", path);
-    if (no && no->type == BH_JSON_OBJECT && validate(&quiet, no, v, path, root, depth))
+    if (no && no->type == BH_JSON_OBJECT && validate(&quiet, no, alone, path, root, depth))
         good = bad(c, path, v, "%s in body must not validate the schema (not)", path);
     return good;
 }
 
-static bool validate(struct check *c, const struct bh_json *s, const struct bh_json *v,
-                     const char *path, bool root, int depth)
+/* What a write leaves as it was is taken, as bad as it may be by the schema of today. */
+static bool validate(struct check *c, const struct bh_json *s, struct held h, const char *path,
+                     bool root, int depth)
 {
+    const struct bh_json *v = h.v;
     bool good = true;
-    if (s->type != BH_JSON_OBJECT || depth >= DEPTH_MAX)
+    if (s->type != BH_JSON_OBJECT || depth >= DEPTH_MAX || (h.old && bh_json_equal(v, h.old)))
         return true;
     if (!type_fits(s, v))
         return bad(c, path, v, "%s in body must be of type %s: \"%s\"", path,
@@ -274,18 +284,18 @@ static bool validate(struct check *c, const struct bh_json *s, const struct bh_j
     else if (v->type == BH_JSON_STRING)
         good = check_string(c, s, v, path) && good;
     else if (v->type == BH_JSON_ARRAY)
-        good = check_array(c, s, v, path, depth + 1) && good;
+        good = check_array(c, s, h, path, depth + 1) && good;
     else if (v->type == BH_JSON_OBJECT)
-        good = check_object(c, s, v, path, root, depth + 1) && good;
-    return check_logic(c, s, v, path, root, depth + 1) && good;
+        good = check_object(c, s, h, path, root, depth + 1) && good;
+    return check_logic(c, s, h, path, root, depth + 1) && good;
 }
 
 void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const struct bh_json *obj,
-                     struct bh_sim_error *e)
+                     const struct bh_json *old, struct bh_sim_error *e)
 {
     struct check c = {.a = a, .e = e};
     if (schema)
-        validate(&c, schema, obj, "", true, 0);
+        validate(&c, schema, (struct held){obj, old}, "", true, 0);
 }
 
 /* ---- the schema itself ----------------------------------------------------------------------- */

@@ -170,7 +170,7 @@ static void test_refused(void)
 static const char *said(struct fixture *f, const char *schema, const char *text)
 {
     f->e = (struct bh_sim_error){0};
-    bh_crd_validate(&f->a, yaml(f, schema), yaml(f, text), &f->e);
+    bh_crd_validate(&f->a, yaml(f, schema), yaml(f, text), NULL, &f->e);
     return causes(f);
 }
 
@@ -253,7 +253,7 @@ static const char *ruled(struct fixture *f, const char *schema, const char *text
     r = bh_crd_rules_new(s, NULL, "schema", &f->e);
     if (!f->e.n_causes) {
         const struct bh_json *obj = yaml(f, text), *was = old ? yaml(f, old) : NULL;
-        bh_crd_validate(&f->a, s, obj, &f->e);
+        bh_crd_validate(&f->a, s, obj, was, &f->e);
         bh_crd_rules_check(r, &f->a, obj, was, &f->e, NULL);
     }
     bh_crd_rules_free(r);
@@ -348,6 +348,24 @@ static void test_rules(void)
         /* what was as bad before stays */
         {SPEC("x: {type: integer" RULE("rule: self <= 5") "}, w: {type: integer}", ""),
          "{spec: {x: 6, w: 2}}", "{spec: {x: 6, w: 1}}", ""},
+        /* also by the schema's other words: a member, an item with a key, a list that is the same */
+        {SPEC("a: {type: string, enum: [x]}, b: {type: integer}", ""), "{spec: {a: w, b: 2}}",
+         "{spec: {a: w, b: 1}}", ""},
+        {SPEC("a: {type: string, enum: [x]}, b: {type: integer}", ""), "{spec: {a: z, b: 1}}",
+         "{spec: {a: w, b: 1}}", "spec.a: Unsupported value: \"z\": supported values: \"x\""},
+        {SPEC("a: {type: string, enum: [x]}, b: {type: integer}", ""), "{spec: {a: w}}", NULL,
+         "spec.a: Unsupported value: \"w\": supported values: \"x\""},
+        {SPEC("l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], "
+              "items: {type: object, properties: {k: {type: string}, v: {type: integer, maximum: "
+              "3}}}}",
+              ""),
+         "{spec: {l: [{k: b, v: 9}, {k: a, v: 5}]}}", "{spec: {l: [{k: a, v: 5}, {k: b, v: 8}]}}",
+         "spec.l[0].v: Invalid value: 9: spec.l[0].v in body should be less than or equal to 3"},
+        {SPEC("l: {type: array, items: {type: integer, maximum: 3}}, b: {type: integer}", ""),
+         "{spec: {l: [5], b: 2}}", "{spec: {l: [5], b: 1}}", ""},
+        {SPEC("l: {type: array, items: {type: integer, maximum: 3}}", ""), "{spec: {l: [5, 1]}}",
+         "{spec: {l: [5]}}",
+         "spec.l[0]: Invalid value: 5: spec.l[0] in body should be less than or equal to 3"},
         /* rules do not run on what has the wrong types */
         {SPEC("x: {type: integer}", RULE("rule: self.x <= 5")), "{spec: {x: a}}", NULL,
          "spec.x: Invalid value: \"a\": spec.x in body must be of type integer: \"string\"\n"
