@@ -551,7 +551,7 @@ static void unreserve(struct bh_call *c, bh_sym node)
 {
     struct bh_native *in = instance(c);
 
-    enter(in, c, BH_HOOK_RESERVE, anything(in))->unreserve(in->self, handle(c), node);
+    enter(in, c, BH_HOOK_UNRESERVE, anything(in))->unreserve(in->self, handle(c), node);
     leave();
 }
 

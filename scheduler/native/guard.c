@@ -54,7 +54,7 @@ const char *bh_native_hook_name(uint32_t hook)
         "",         "create",     "PreEnqueue", "hint",  "PreFilter",      "AddPod or RemovePod",
         "Filter",   "PostFilter", "PreScore",   "Score", "NormalizeScore", "epoch",
         "Reserve",  "Permit",     "QueueSort",  "idle",  "PreBind",        "Bind",
-        "PostBind",
+        "PostBind", "Unreserve",
     };
     return hook < BH_HOOKS ? names[hook] : "?";
 }
@@ -298,7 +298,8 @@ void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *
 
     snprintf(c.sha256, sizeof c.sha256, "%.64s", f->sha256);
     snprintf(c.name, sizeof c.name, "%.63s", p->d.name);
-    snprintf(c.hook, sizeof c.hook, "%s", bh_native_hook_name(hook));
+    snprintf(c.hook, sizeof c.hook, "%s",
+             hook == BH_HOOK_NONE ? "between callbacks" : bh_native_hook_name(hook));
     add_crash(&c);
     if (guard.dir) {
         BH_CLEANUP(bh_freep) char *crashes = bh_asprintf("%s/plugin.crashes", guard.dir);

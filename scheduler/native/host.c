@@ -974,7 +974,7 @@ static bool may_emit(struct bh_native *in)
     static const uint32_t hooks = 1u << BH_HOOK_PRE_ENQUEUE | 1u << BH_HOOK_POST_FILTER |
                                   1u << BH_HOOK_RESERVE | 1u << BH_HOOK_PERMIT |
                                   1u << BH_HOOK_PRE_BIND | 1u << BH_HOOK_BIND |
-                                  1u << BH_HOOK_POST_BIND;
+                                  1u << BH_HOOK_POST_BIND | 1u << BH_HOOK_UNRESERVE;
 
     if (hooks >> in->hook & 1)
         return true;

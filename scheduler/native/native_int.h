@@ -142,6 +142,7 @@ enum bh_native_hook { /* what is written down is read by the next process: appen
                       BH_HOOK_PRE_BIND,
                       BH_HOOK_BIND,
                       BH_HOOK_POST_BIND,
+                      BH_HOOK_UNRESERVE,
                       BH_HOOKS
 };
 #define BH_NATIVE_MARKED 64u /* plugins */
@@ -157,7 +158,7 @@ struct bh_native_mark {
 extern struct bh_native_mark *bh_native_mark; /* NULL: nothing is written down */
 /* A plugin that was loaded just now. */
 void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_native_plugin *p);
-/* Its own process was ended in this callback (enum bh_native_hook): counted as a crash of ours is. The
+/* Its own process was ended in this callback (enum bh_native_hook; BH_HOOK_NONE: in none): counted as a crash of ours is. The
  * third within ten minutes puts it aside, without changing its callbacks: they look. */
 void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *f, uint32_t hook);
 int64_t bh_native_limit_ns(void); /* for a callback */

@@ -105,7 +105,7 @@ static void *reader(void *arg)
     return NULL;
 }
 
-static bool gone(void *arg)
+bool bh_px_is_gone(void *arg)
 {
     const struct bh_px *x = arg;
     siginfo_t info = {0};
@@ -288,7 +288,7 @@ int bh_px_transact(struct bh_px *x, struct bh_px_instance *i, const struct bh_px
 
     bh_px_say(x->down, x->up, o->n, false);
     for (;;) {
-        int rc = bh_px_listen(x->down, x->up, x->seen, deadline_ns, gone, x);
+        int rc = bh_px_listen(x->down, x->up, x->seen, deadline_ns, bh_px_is_gone, x);
         if (rc < 0)
             return rc;
         if (bh_mono_ns() > deadline_ns)

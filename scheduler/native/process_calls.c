@@ -62,6 +62,19 @@ static void ended(struct bh_px_instance *i, int rc)
     bh_native_crashed(p, i->x->f, i->in->hook);
 }
 
+/* Not in a callback: one of its threads crashed, or somebody killed it. false: that was once too often. */
+static bool ended_between(struct bh_px_instance *i)
+{
+    struct bh_native_plugin *p = i->x->plugin[i->plugin];
+    char how[128];
+
+    bh_px_end(i->x, -EPIPE, how, sizeof how);
+    bh_log_error("A plugin's process ended, and starts again", bh_kv_s("plugin", p->d.name),
+                 bh_kv_s("why", how));
+    bh_native_crashed(p, i->x->f, BH_HOOK_NONE);
+    return !p->aside;
+}
+
 static bool fails(struct bh_px_instance *i, const char *why)
 {
     snprintf(i->failure, sizeof i->failure, "%s", why);
@@ -146,8 +159,10 @@ static bool make_process(struct bh_px_instance *i)
     struct bh_err err = {0};
     struct bh_px_in m;
 
-    if (i->x->pid)
+    if (i->x->pid && !bh_px_is_gone(i->x))
         return true;
+    if (i->x->pid && !ended_between(i))
+        return false;
     if (i->failed && i->failed_at == attempt_of(i->in))
         return false;
     return bh_px_start(i->x, &m, &err) == 0 || fails(i, err.msg);
@@ -300,7 +315,16 @@ static int32_t on_node(void *self, enum bh_px_fn fn, berth_sym node, struct bert
 
 static int32_t pre_enqueue(void *self, struct berth_call *c BH_UNUSED, struct berth_why *why)
 {
-    return simple(self, BH_PX_PRE_ENQUEUE, why);
+    struct bh_px_instance *i = self;
+    const struct bh_native_plugin *p = i->in->of;
+    int32_t code = simple(self, BH_PX_PRE_ENQUEUE, why);
+
+    /* Who is held back here waits for an event: so it is asked until it answers, or is put aside. */
+    while (i->failed && !p->aside) {
+        i->failed = false;
+        code = simple(self, BH_PX_PRE_ENQUEUE, why);
+    }
+    return p->aside ? no_answer(i, why) : code;
 }
 
 static int32_t hint(void *self, struct berth_call *c BH_UNUSED, const struct berth_change *ch)

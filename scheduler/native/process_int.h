@@ -67,6 +67,7 @@ struct bh_px {
 
 /* Starts the process and says hello; what it answered is in x->heard. 0, -errno, -EINVAL. */
 int bh_px_start(struct bh_px *x, struct bh_px_in *ret, struct bh_err *err);
+bool bh_px_is_gone(void *x); /* it ended by itself */
 /* Ends it. text: how it ended, of a process that was to go on; rc: why it is ended. */
 void bh_px_end(struct bh_px *x, int rc, char *text, size_t n);
 /* Says what is in o and waits; upcalls are for i (NULL: there are none). *ret: the answer, behind *r. */

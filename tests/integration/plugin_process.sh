@@ -135,7 +135,7 @@ process() { plugins -o json | jq -r '.plugins[] | select(.name == "Apart").proce
 is_shown() { plugins | grep -E "^Apart +0 +Active +0 .* pid $(process pid), [1-9][0-9]* KiB, [1-9][0-9]* calls "; }
 eventually "berth plugins shows its process" 20 is_shown
 of=$(process pid)
-check "which is berth-plugin-host" grep -q plugin-host "/proc/$of/comm"
+check "which is berth-plugin-host" grep -qx berth-plugin-ho "/proc/$of/comm"
 scheduler=$(pid_of berth-scheduler)
 kill -KILL "$of"
 create second 'app: a'

@@ -2,7 +2,8 @@
  *
  * A plugin at every extension point, for `mode: process`: what a callback does to its process, for a pod
  * with the label at: CALLBACK, stands in its label do: segv, hang, exit, memory, lie1 to lie3, or look: what the
- * sandbox lets it do becomes its reason. Other pods go to nodes with a rank of at least that of their label
+ * sandbox lets it do becomes its reason. once: a signal the first time, of which a file of the callback's name in
+ * $BERTH_CRASHES_DIR tells. Other pods go to nodes with a rank of at least that of their label
  * `least`, and to the highest; pod and node are seen through as many accessors as there are.
  */
 #define _GNU_SOURCE
@@ -120,6 +121,33 @@ static void lie(uint64_t bytes, uint32_t aside, const uint64_t *words, size_t n)
         pause();
 }
 
+static int path_of(const char *callback, char *path, size_t n)
+{
+    const char *dir = getenv("BERTH_CRASHES_DIR");
+
+    return dir && snprintf(path, n, "%s/%s", dir, callback) < (int)n;
+}
+
+static void once(const char *callback)
+{
+    char path[4096];
+    int fd = path_of(callback, path, sizeof path)
+                 ? open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600)
+                 : -1;
+
+    if (fd < 0)
+        return;
+    close(fd);
+    raise(SIGSEGV);
+}
+
+static int was_there(const char *callback)
+{
+    char path[4096];
+
+    return path_of(callback, path, sizeof path) && access(path, F_OK) == 0;
+}
+
 static const char *meets(struct instance *in, struct berth_call *c, const char *callback)
 {
     const struct berth_pod *pod = host->pods->current(c);
@@ -137,6 +165,8 @@ static const char *meets(struct instance *in, struct berth_call *c, const char *
         char *p = malloc((size_t)64 << 20);
         memset(p, 1, 4096);
     }
+    if (is(in, what, "once"))
+        once(callback);
     if (is(in, what, "lie1")) /* longer than the memory is */
         lie(UINT64_MAX, 0, NULL, 0);
     if (is(in, what, "lie2")) /* texts and results beyond its end */
@@ -298,7 +328,8 @@ static int32_t permit(void *self, struct berth_call *c, berth_sym node, int64_t 
 
     (void)node;
     meets(in, c, "Permit");
-    if (is(in, host->pods->label(c, host->pods->current(c), in->at), "Unreserve")) {
+    if (is(in, host->pods->label(c, host->pods->current(c), in->at), "Unreserve") &&
+        !was_there("Unreserve")) {
         why->reason = BERTH_STR("not permitted");
         return BERTH_UNSCHEDULABLE;
     }
