@@ -94,20 +94,27 @@ down
 unset BERTH_PLUGIN_TIMEOUT
 
 # ---- those that are called when something happens: epoch; hint; AddPod and RemovePod, of preemption; Unreserve
-labelled() { # name cpu priority labels
-    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {%s}}\nspec: {priority: %s, containers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\n' "$1" "$4" "$3" "$2"
+labelled() { # name cpu labels member of its spec
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, labels: {%s}}\nspec: {%scontainers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\n' "$1" "$3" "${4-}" "$2"
 }
 config '{multiPoint: {enabled: [{name: Apart}]}, bind: {enabled: [{name: Apart}, {name: DefaultBinder}], disabled: [{name: "*"}]}}'
+up segv || exit 1 # twice: three signals of one plugin would put it aside
+{ node a; labelled of-epoch 100m 'at: epoch, do: once'; labelled of-unreserve 100m 'at: Unreserve, do: once'; } | k create -f - >/dev/null
+for p in of-epoch of-unreserve; do eventually "$p is bound" 60 is_bound $p; done
+for at in epoch Unreserve; do eventually "the log names plugin and callback: $at" 20 crashed Apart "$at"; done
+down
 up segv || exit 1
-{ node a; node b; labelled small 3 0 'app: x'; labelled other 3 0 'app: x'; } | k create -f - >/dev/null
-for p in small other; do eventually "$p is bound" 40 is_bound $p; done
-labelled of-epoch 100m 0 'at: epoch, do: once' | k create -f - >/dev/null
-labelled of-unreserve 100m 0 'at: Unreserve, do: once' | k create -f - >/dev/null
-labelled of-hint 100m 0 'at: hint, do: once, least: "5"' | k create -f - >/dev/null
-labelled of-change 3 10 'at: AddPod, do: once' | k create -f - >/dev/null
-for p in of-epoch of-unreserve of-change; do eventually "$p is bound" 60 is_bound $p; done
+{
+    node a
+    labelled small 3 'app: x'
+    printf -- '---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 10\n'
+} | k create -f - >/dev/null
+eventually "one is there" 40 is_bound small
+labelled of-hint 100m 'at: hint, do: once, least: "5"' | k create -f - >/dev/null
 rejected() { of of-hint '{.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F 'too low a rank'; }
 eventually "one waits for a node of a higher rank" 40 rejected
 k label node a rank=9 >/dev/null
 eventually "and goes there when there is one" 60 is_bound of-hint
-for at in epoch hint 'AddPod or RemovePod' Unreserve; do eventually "the log names plugin and callback: $at" 20 crashed Apart "$at"; done
+labelled of-change 3 'at: AddPod, do: once' 'priorityClassName: high, ' | k create -f - >/dev/null
+eventually "one that preempts is bound" 60 is_bound of-change
+for at in hint 'AddPod or RemovePod'; do eventually "the log names plugin and callback: $at" 20 crashed Apart "$at"; done
