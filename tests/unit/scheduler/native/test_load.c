@@ -218,7 +218,7 @@ static void test_files(void)
     expect("a.yaml line 7: field name: a plugin's name is needed");
     expect("a.yaml line 9: field file: the path of a shared object is needed");
     expect("a.yaml line 11: field sha256: 64 small hexadecimal digits in quotes are needed");
-    expect("a.yaml line 13: field mode: only inProcess is known");
+    expect("a.yaml line 13: field mode: inProcess or process is needed");
     expect("a.yaml line 17: field onCrash: fail or skip is needed");
     expect("b.yaml: line 2, column 1");
     bh_buf_reset(&told);
