@@ -497,6 +497,13 @@ static const struct language {
       {"guest.config.yaml.in", "config.yaml"},
       {"guest.cluster.yaml", "cluster.yaml"}},
      "Makefile, config.yaml and cluster.yaml"},
+    {"wasm-rust",
+     ".rs",
+     {{"guest.rs.in", NULL},
+      {"guest.rs.Makefile.in", "Makefile"},
+      {"guest.config.yaml.in", "config.yaml"},
+      {"guest.cluster.yaml", "cluster.yaml"}},
+     "Makefile, config.yaml and cluster.yaml"},
 };
 
 struct target {
@@ -562,8 +569,8 @@ static int begin(int argc, char **argv)
 {
     const char *lang = languages[0].name;
     const struct bh_opt table[] = {
-        {"lang", 0, BH_OPT_CHOICE, &lang, "c|rust|wasm-c",
-         "what it is written in; wasm-c: a WebAssembly guest (docs/wasm.md)"},
+        {"lang", 0, BH_OPT_CHOICE, &lang, "c|rust|wasm-c|wasm-rust",
+         "what it is written in; wasm-c, wasm-rust: a WebAssembly guest (docs/wasm.md)"},
         {0}};
     const struct language *l = languages;
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};

@@ -18,6 +18,19 @@ sed -i 's/guestConfig: rank/&, nodeLocal: true/' "$work/PreferRank/config.yaml"
 expect "its answers may be kept: both paths agree" 'pod1 +Scheduled +high$' bash -c 'cd "$2" && "$1" simulate --verify -f cluster.yaml --config config.yaml' - "$BERTH_BIN/berth" "$work/PreferRank"
 sed -i 's/, guestConfig: rank//' "$work/PreferRank/config.yaml"
 expect "its arguments are looked at" 'args.guestConfig: the key of a label is needed' bash -c 'make -C "$1" check || true' - "$work/PreferRank"
+# Debian: libstd-rust-dev-wasm32 brings the target. RUSTC and RUSTFLAGS say where else it is.
+if ! command -v "${RUSTC:=rustc}" >/dev/null; then
+    skip "a guest in Rust" "no rustc"
+elif [ -z "${RUSTFLAGS:-}" ] && ! compgen -G "$("$RUSTC" --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib/libcore-*" >/dev/null; then
+    skip "a guest in Rust" "$RUSTC has no target wasm32-unknown-unknown"
+else
+    export RUSTC
+    expect "a guest in Rust is begun" 'Rusty.rs, Makefile, config.yaml and cluster.yaml are there' bash -c 'cd "$2" && "$1" plugin new Rusty --lang wasm-rust' - "$BERTH_BIN/berth" "$work"
+    expect "made, and it decides" 'pod1 +Scheduled +high$' make -C "$work/Rusty" check
+    check "without a warning" test "$(touch "$work/Rusty/Rusty.rs" && make -C "$work/Rusty" 2>&1 | grep -c warning)" = 0
+    sed -i 's/, guestConfig: rank//' "$work/Rusty/config.yaml"
+    expect "its arguments are looked at, too" 'args.guestConfig: the key of a label is needed' bash -c 'make -C "$1" check || true' - "$work/Rusty"
+fi
 node() { # name
     printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}\n' "$1"
 }
