@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/wasm/compiled.c - guests that were compiled ahead of time: found in the cache, loaded, called
+ * common/wasm/compiled.c - guests that were compiled ahead of time: found in the cache, loaded
  *
  * A shared object is code of this process, so its file has to be as safe as a native plugin's. What is
  * loaded stays loaded.
@@ -13,9 +13,6 @@
 
 #include "common/base/owned.h"
 #include "common/wasm/wasm_int.h"
-
-/* What a function's frame, the run time and host functions may need below the last look. */
-#define STACK_MARGIN ((size_t)512 << 10)
 
 /* ---- what compiled code calls ------------------------------------------------------------------ */
 
@@ -65,37 +62,6 @@ static uint32_t table_grow(struct bh_wasm_view *x, uint32_t table, uint32_t n, u
 
 const struct bh_wasm_help bh_wasm_help = {look,       memory_grow, memory_init, table_init,
                                           table_copy, table_fill,  table_grow};
-
-/* ---- a call ------------------------------------------------------------------------------------ */
-
-/* The lowest address of this thread's stack that a frame may begin at. */
-static const char *stack_low(void)
-{
-    static _Thread_local const char *low;
-    pthread_attr_t attr;
-    void *at = NULL;
-    size_t n = 0;
-
-    if (bh_likely(low != NULL) || pthread_getattr_np(pthread_self(), &attr) != 0)
-        return low;
-    (void)pthread_attr_getstack(&attr, &at, &n);
-    (void)pthread_attr_destroy(&attr);
-    low = (const char *)at + BH_MIN(STACK_MARGIN, n);
-    return low;
-}
-
-enum bh_wasm_trap bh_wasm_run_compiled(struct bh_wasm *w, uint32_t func, uint64_t *v)
-{
-    struct bh_wasm_view *x = &w->x;
-
-    if (!w->limits.depth || w->limits.slots < w->m->funcs[func].slots)
-        return BH_WASM_DEPTH;
-    x->steps = STEPS_A_LOOK;
-    x->slots = w->limits.slots;
-    x->stack_low = stack_low();
-    x->depth = w->limits.depth - 1;
-    return (enum bh_wasm_trap)w->compiled[func - w->m->n_imported_funcs](x, v);
-}
 
 /* ---- the cache --------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
  */
 #include "common/wasm/wasm_int.h"
 #include <errno.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 /* ---- memory and tables ------------------------------------------------------------------------- */
@@ -245,6 +246,40 @@ void bh_wasm_free(struct bh_wasm *w)
 }
 
 /* ---- calls ------------------------------------------------------------------------------------- */
+/* What a compiled function's frame, the run time and host functions may need below the last look. */
+#define STACK_MARGIN ((size_t)512 << 10)
+
+/* The lowest address of this thread's stack that a frame may begin at. */
+static const char *stack_low(void)
+{
+    static _Thread_local const char *low;
+    pthread_attr_t attr;
+    void *at = NULL;
+    size_t n = 0;
+
+    if (bh_likely(low != NULL) || pthread_getattr_np(pthread_self(), &attr) != 0)
+        return low;
+    (void)pthread_attr_getstack(&attr, &at, &n);
+    (void)pthread_attr_destroy(&attr);
+    low = (const char *)at + BH_MIN(STACK_MARGIN, n);
+    return low;
+}
+
+/* As bh_wasm_run(), of an instance that is compiled. v: arguments, and then results; untouched by a
+ * trap. */
+static enum bh_wasm_trap run_compiled(struct bh_wasm *w, uint32_t func, uint64_t *v)
+{
+    struct bh_wasm_view *x = &w->x;
+
+    if (!w->limits.depth || w->limits.slots < w->m->funcs[func].slots)
+        return BH_WASM_DEPTH;
+    x->steps = STEPS_A_LOOK;
+    x->slots = w->limits.slots;
+    x->stack_low = stack_low();
+    x->depth = w->limits.depth - 1;
+    return (enum bh_wasm_trap)w->compiled[func - w->m->n_imported_funcs](x, v);
+}
+
 static void put_arguments(struct bh_wasm *w, const struct func_type *t, const uint64_t *v)
 {
     for (uint32_t i = 0; i < t->params; i++)
@@ -262,8 +297,7 @@ static enum bh_wasm_trap run(struct bh_wasm *w, uint32_t func, const struct func
         return BH_WASM_DEPTH;
     put_arguments(w, t, v);
     if (func >= w->m->n_imported_funcs) {
-        w->trap =
-            w->compiled ? bh_wasm_run_compiled(w, func, w->stack) : bh_wasm_run(w, func, NULL);
+        w->trap = w->compiled ? run_compiled(w, func, w->stack) : bh_wasm_run(w, func, NULL);
     } else {
         w->x.host_func = func;
         w->trap = w->x.host[func](w, w->x.user, w->stack) ? BH_WASM_DONE : BH_WASM_HOST;
@@ -286,7 +320,7 @@ enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *
     if (w->why.n)
         bh_buf_reset(&w->why);
     if (w->compiled && !t->params && func >= w->m->n_imported_funcs)
-        w->trap = bh_wasm_run_compiled(w, func, v); /* straight to where the results belong */
+        w->trap = run_compiled(w, func, v); /* straight to where the results belong */
     else
         w->trap = run(w, func, t, v);
     w->running = false;

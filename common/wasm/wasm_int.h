@@ -183,9 +183,6 @@ uint32_t bh_wasm_memory_grow(struct bh_wasm *w, uint32_t pages);
 /* The digest of everything that a compiled guest and the program that runs it have to agree in. */
 void bh_wasm_made_with(char out[static 65]);
 extern const struct bh_wasm_help bh_wasm_help;
-/* As bh_wasm_run(), of an instance that is compiled. v: arguments, and then results; untouched by a
- * trap. */
-enum bh_wasm_trap bh_wasm_run_compiled(struct bh_wasm *w, uint32_t func, uint64_t *v);
 
 /* ---- twin.c: compiled and interpreted side by side ------------------------------------------- */
 enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *v);
