@@ -47,7 +47,7 @@ $(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_simulator),
 
 # Everything together in made-up time (tests/simulation). Its own clock, bus, API client and HTTP come before the libraries'.
 # Seeds of `check`, and of `make simulation`.
-SIMULATION_SEEDS ?= 250
+SIMULATION_SEEDS ?= 2000
 SEEDS           ?= 10000
 SIMULATION_BIN  := $(BUILD)/bin/berth-simulation
 SIMULATION_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/simulation/*.c))
@@ -74,7 +74,7 @@ $(BUILD)/checks: FORCE
 	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --no-wake --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
 	   printf 'faults/checker\tp\tpython3 tests/faults/test_check.py\n'; \
-	   $(if $(SANITIZE),,printf 'simulation/seeds\tp\t%s --first 1 --seeds %s --jobs 1 --reach-all\n' '$(SIMULATION_BIN)' '$(SIMULATION_SEEDS)';) \
+	   $(if $(SANITIZE),,printf 'simulation/seeds\tp\t%s --first 1 --seeds %s --jobs 2 --reach-all\n' '$(SIMULATION_BIN)' '$(SIMULATION_SEEDS)';) \
 	   $(if $(SANITIZE),,printf 'simulation/same\tp\tbash tests/simulation/same.sh %s\n' '$(SIMULATION_BIN)';) \
 	   $(if $(SANITIZE)$(if $(SIMULATION_CASE),,none),,printf 'simulation/cases\tp\t%s %s\n' '$(SIMULATION_BIN)' '$(SIMULATION_CASE)';) \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\tp\t$(BUILD)/bin/berth conformance --through-record tests/conformance\n';) \
