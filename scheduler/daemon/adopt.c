@@ -320,8 +320,10 @@ void bh_sched_adopt_fini(struct bh_sched_daemon *d)
 {
     struct bh_map_entry *m;
 
-    while (!LIST_EMPTY(&d->adopt.binds))
-        free_bind(d, LIST_FIRST(&d->adopt.binds));
+    for (struct bh_adopted *a = LIST_FIRST(&d->adopt.binds), *next; a; a = next) {
+        next = LIST_NEXT(a, link);
+        free_bind(d, a);
+    }
     for (size_t it = 0; (m = bh_map_next(&d->adopt.claims, &it));)
         free(m->value);
     bh_map_fini(&d->adopt.claims);
