@@ -267,20 +267,29 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
          p);
 }
 
+/* Number 0 is a gap for everybody: who hears of it asks for everything. */
+static void tell_gap(struct bh_feed *f, const struct bh_peer *id)
+{
+    Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    b.has_seq = 1;
+    e.feed_batch = &b;
+    (void)bh_bus_send(f->bus, id, &e);
+}
+
 static void on_ack(struct bh_feed *f, const struct bh_peer *id, const Berth__FeedAck *a)
 {
     struct bh_feed_peer *p = find_peer(f, id);
-    if (!p) { /* from before our start, or dropped: number 0 is a gap for it */
-        Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;
-        Berth__Envelope e = BERTH__ENVELOPE__INIT;
-        b.has_seq = 1;
-        e.feed_batch = &b;
-        (void)bh_bus_send(f->bus, id, &e);
+    if (!p) { /* from before our start, or dropped */
+        tell_gap(f, id);
         return;
     }
     p->heard_ns = bh_mono_ns();
     if (a->seq > p->seq) /* of an earlier feed, sent before our FeedBegin arrived */
         return;
+    if (a->seq > p->acked)
+        p->moved_ns = p->heard_ns;
     p->acked = BH_MAX(p->acked, a->seq);
     if (a->has_credit && a->credit)
         p->credit = a->credit;
@@ -440,6 +449,7 @@ static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
     if (!tell(f, p, &e))
         return false;
     p->seq++;
+    p->moved_ns = bh_mono_ns();
     if (at_end)
         p->states_told = f->kinds_version;
     p->synced = p->synced || completes;
@@ -496,6 +506,10 @@ void bh_feed_tick(struct bh_feed *f, uint64_t now_ns)
             drop(f, p,
                  p->observer ? "Observer is silent, dropping it"
                              : "Scheduler is silent, dropping it");
+        if (p->used && p->acked < p->seq && p->heard_ns > p->moved_ns + BH_FEED_LOST_NS) {
+            p->moved_ns = p->heard_ns;
+            tell_gap(f, &p->id);
+        }
     }
     look_for_observers(f);
 }

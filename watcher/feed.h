@@ -24,6 +24,9 @@
 
 #include <uv.h>
 
+/* Who speaks and does not acknowledge what was sent last has not got it: the connection broke with it.
+ * The next batch would be a gap, but in a quiet cluster none comes. */
+#define BH_FEED_LOST_NS     (UINT64_C(10) * 1000000000)
 #define BH_FEED_SILENT_NS   (UINT64_C(30) * 1000000000)
 #define BH_FEED_BATCH_BYTES ((size_t)1 << 20)
 /* What a scheduler sees in the snapshot already - that a pod has its node - waits this long for
@@ -41,9 +44,9 @@ struct bh_feed_peer {
     uint32_t watch[BH_CUSTOM_KINDS]; /* by index in kinds: its number for it; 0 = not wanted */
     uint64_t states_told;            /* kinds_version, as of the last states that it was sent */
     uint32_t credit;
-    uint64_t epoch, seq, acked; /* batches sent, batches acknowledged */
-    uint64_t heard_ns;
-    uint64_t binder_progress; /* as it said last */
+    uint64_t epoch, seq, acked;  /* batches sent, batches acknowledged */
+    uint64_t heard_ns, moved_ns; /* moved: a batch was sent, or acknowledged */
+    uint64_t binder_progress;    /* as it said last */
 };
 struct bh_feed_kind {         /* one that plugins read */
     struct bh_kind_info info; /* group NULL: the place is free */

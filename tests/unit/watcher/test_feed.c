@@ -268,6 +268,42 @@ static void test_stranger(void)
     teardown(&e);
 }
 
+/* The last batch was lost with a connection, and nothing comes after it that would show the gap. */
+static void test_lost_and_quiet(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    put(&e, 1, 10);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    next_batch(&e);
+    struct bh_feed_peer *p = &e.feed.peers[0];
+    CU_ASSERT_FATAL(p->used && p->seq == 1);
+    p->moved_ns = bh_mono_ns() - BH_FEED_LOST_NS - 1;
+    bh_feed_tick(&e.feed, bh_mono_ns()); /* it has not said anything since: it may be busy */
+    CU_ASSERT_PTR_NULL(next(&e, 20000000));
+    p->moved_ns -= 1000000000;
+    say_ack(&e, 0);
+    for (uint64_t heard = p->heard_ns; p->heard_ns == heard; poll(NULL, 0, 1))
+        bh_feed_receive(&e.feed);
+    bh_feed_tick(&e.feed, bh_mono_ns());
+    const Berth__FeedBatch *b = next_batch(&e);
+    CU_ASSERT(b->seq == 0 && b->n_change == 0);
+    bh_feed_tick(&e.feed, bh_mono_ns()); /* once */
+    CU_ASSERT_PTR_NULL(next(&e, 20000000));
+    say_hello(&e, 8);
+    expect_begin(&e);
+    CU_ASSERT_EQUAL(next_batch(&e)->n_change, 1);
+    p->moved_ns = bh_mono_ns() - BH_FEED_LOST_NS - 1000000000;
+    say_ack(&e, 1);
+    for (uint64_t acked = 0; p->acked == acked; poll(NULL, 0, 1))
+        bh_feed_receive(&e.feed);
+    bh_feed_tick(&e.feed, bh_mono_ns()); /* it has all that there is */
+    CU_ASSERT_PTR_NULL(next(&e, 20000000));
+    teardown(&e);
+}
+
 static void test_silent_and_gone(void)
 {
     struct env e;
@@ -573,6 +609,7 @@ BH_TESTS("watcher/feed", {"bound pods wait for company", test_bound_pods_wait_fo
          {"large objects travel in few or alone", test_large_objects},
          {"hello again starts from nothing", test_hello_again},
          {"who is not known gets a gap", test_stranger},
+         {"a batch that was lost in a quiet cluster", test_lost_and_quiet},
          {"a silent scheduler is dropped, a killed one noticed", test_silent_and_gone},
          {"kinds that plugins read", test_watched_kinds},
          {"more schedulers than places are refused", test_too_many},
