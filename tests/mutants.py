@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Changes one line at random and asks the unit tests of its folder whether they notice: what no test of a line says
-survives. Works on a copy; the same seed makes the same changes.
+survives. Touches nothing of the tree; the same seed makes the same changes.
 
 usage: tests/mutants.py [--seed N] [--count N] [--at FILE:LINE]... [FOLDER|FILE]...      (after `make unit-tests`)
 
@@ -11,7 +11,7 @@ import argparse
 import os
 import random
 import re
-import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,66 +44,74 @@ def mutations(line):
 ELSEWHERE = {'common/http': ['simulator/http']}  # tests of a folder that need more than it may use
 
 
-def tests_of(tree, path):
+def tests_of(repo, path):
     folder = os.path.dirname(path)
-    while folder and not os.path.isdir(f'{tree}/tests/unit/{folder}'):
+    while folder and not os.path.isdir(f'{repo}/tests/unit/{folder}'):
         folder = os.path.dirname(folder)
     found = [f'build/tests/{d}/{n[:-2]}' for d in [folder, *ELSEWHERE.get(folder, [])] if d
-             for n in sorted(os.listdir(f'{tree}/tests/unit/{d}')) if n.startswith('test_') and n.endswith('.c')]
+             for n in sorted(os.listdir(f'{repo}/tests/unit/{d}')) if n.startswith('test_') and n.endswith('.c')]
     return found or sys.exit(f'mutants: tests/unit has nothing about {path}')
 
 
-def make(tree, target):
-    return subprocess.run(['make', '-s', target], cwd=tree, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+class Build:
+    """How the tree's make compiles these sources and links these tests, without asking it each time."""
 
+    def __init__(self, repo, work, sources, tests):
+        told = subprocess.run(['make', '-n', 'V=1', *[x for f in [*sources, 'tests/unit/harness.c'] for x in ('-W', f)], *tests], cwd=repo,
+                              stdout=subprocess.PIPE, check=True, text=True).stdout
+        self.repo, self.work, self.command, self.trusted = repo, work, {}, set()
+        for line in told.splitlines():
+            m = re.search(r' -o (\S+)', line)
+            if m and not line.startswith(('mkdir', 'printf')):
+                self.command[m[1]] = line
 
-def noticed_by(tree, test):
-    """Empty, or what the test says."""
-    try:
-        r = subprocess.run([f'./{test}'], cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=300)
-    except subprocess.TimeoutExpired:
-        return 'it does not end'
-    if not r.returncode:
-        return ''
-    bad = [line for line in r.stdout.decode(errors='replace').splitlines() if line.startswith(('not ok', '#   '))]
-    return '\n'.join(bad[:4]) or f'status {r.returncode}'
+    def run(self, command):
+        return subprocess.run(command, shell=True, cwd=self.repo, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
+    def compiled(self, path, lines):
+        """The object's name and its bytes; None: it does not compile."""
+        obj, src, out = f'build/obj/{path[:-2]}.o', f'{self.work}/{path}', f'{self.work}/mutant.o'
+        os.makedirs(os.path.dirname(src), exist_ok=True)
+        open(src, 'w').writelines(lines)
+        ok = self.run(self.command[obj].replace(f'-MMD -MP -c -o {obj} {path}', f'-c -o {out} {src}'))
+        return (out, open(out, 'rb').read()) if ok else None
 
-def says(tree, test):
-    return noticed_by(tree, test) if make(tree, test) else 'it cannot be built'
+    def says(self, test, obj):
+        """None, or the first that the test says with this object: the rest of it would wait for its deadlines, one after
+        the other. What takes a minute hangs."""
+        out = f'{self.work}/test'
+        if not self.run(self.command[test].replace(f'-o {test} ', f'-o {out} {obj} ')):
+            sys.exit(f'mutants: {test} cannot be linked')
+        with subprocess.Popen([out], cwd=self.repo, env={**os.environ, 'BH_TEST_TIMEOUT': '60'}, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, errors='replace', start_new_session=True) as p:
+            bad = next((line.strip() for line in p.stdout if line.startswith('not ok')), None)
+            if bad:
+                os.killpg(p.pid, signal.SIGKILL)
+            status = p.wait()
+        return bad or (f'status {status}' if status else None)
 
-
-def outcome(tree, path, i, new, tests, trusted):
-    """Of line i made new: None if it does not compile, or the compiler makes the same of it; else whether some test
-    noticed. Tests are linked one by one, those named like the file first: most mutants need no more than that. One that
-    notices for the first time has to pass on the line as it was; then it is trusted."""
-    lines = open(f'{tree}/{path}').readlines()
-    obj = f'build/obj/{path[:-2]}.o'
-    stem = os.path.basename(path)[:-2]
-
-    def write(line):
-        open(f'{tree}/{path}', 'w').writelines(lines[:i] + [line] + lines[i + 1:])
-
-    if not make(tree, obj):
-        sys.exit(f'mutants: {path} does not compile as it is')
-    before = open(f'{tree}/{obj}', 'rb').read()
-    write(new + '\n')
-    noticed = None
-    if make(tree, obj) and before != open(f'{tree}/{obj}', 'rb').read():
-        noticed = next((t for t in sorted(tests, key=lambda t: stem not in os.path.basename(t)) if says(tree, t)), False)
-    write(lines[i])
-    if noticed and noticed not in trusted:
-        said = says(tree, noticed)
-        if said:
-            sys.exit(f'mutants: {noticed} fails as it is: {said}')
-        trusted.add(noticed)
-    return noticed if noticed is None else bool(noticed)
-
-
-def left_out(repo):
-    """What a copy can do without."""
-    return lambda folder, names: [n for n in names if folder == repo and (n == '.git' or n.startswith('build-'))
-                                  or folder == f'{repo}/build' and (n == 'coverage' or n.endswith('-logs'))]
+    def outcome(self, path, i, new, tests):
+        """Of line i made new: None if it does not compile, or the compiler makes the same of it; else whether some test
+        noticed, those named like the file first. One that notices for the first time has to pass on the line as it was;
+        then it is trusted."""
+        lines = open(f'{self.repo}/{path}').readlines()
+        before = self.compiled(path, lines)
+        mutant = self.compiled(path, lines[:i] + [new + '\n'] + lines[i + 1:])
+        if not before:
+            sys.exit(f'mutants: {path} does not compile as it is')
+        if not mutant or mutant[1] == before[1]:
+            return None
+        stem = os.path.basename(path)[:-2]
+        for t in sorted(tests, key=lambda t: stem not in os.path.basename(t)):
+            if not self.says(t, mutant[0]):
+                continue
+            if t not in self.trusted:
+                said = self.says(t, self.compiled(path, lines)[0])
+                if said:
+                    sys.exit(f'mutants: {t} fails as it is: {said}')
+                self.trusted.add(t)
+            return True
+        return False
 
 
 def main():
@@ -126,23 +134,19 @@ def main():
         sys.exit('mutants: there is nothing to change')
     random.Random(a.seed).shuffle(sites)
     made = survived = 0
-    trusted = set()
     with tempfile.TemporaryDirectory() as work:
-        tree = f'{work}/tree'
-        shutil.copytree(repo, tree, symlinks=True, ignore=left_out(repo))
+        build = Build(repo, work, sorted({f for f, *_ in sites}), sorted({t for f, *_ in sites for t in tests_of(repo, f)}))
         for f, i, line, new in sites:
             if made == (len(sites) if a.at else a.count):
                 break
-            noticed = outcome(tree, f, i, new, tests_of(tree, f), trusted)
+            noticed = build.outcome(f, i, new, tests_of(repo, f))
             if noticed is None:
                 continue
             made += 1
             survived += not noticed
             if not noticed:
                 print(f'{f}:{i + 1}\n-{line.rstrip()}\n+{new}', flush=True)
-            if sys.stderr.isatty():
-                print(f'\r{made} made, {survived} survived', end='', file=sys.stderr)
-        shutil.rmtree(tree)
+            print(f'{made} made, {survived} survived', end='\r' if sys.stderr.isatty() else '\n', file=sys.stderr, flush=True)
     print(f'mutants: {made} made, {survived} survived (seed {a.seed})')
     return survived * 20 > made
 
