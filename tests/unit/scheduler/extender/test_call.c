@@ -102,7 +102,7 @@ static void test_request(void)
 static void test_error_texts(void)
 {
     ext_begin();
-    begin(ONE(",'httpTimeout':'10s'"));
+    begin(ONE(",'httpTimeout':'10m'"));
     ext_say({.target = "/filter", .code = 500, .body = "{'Error':'not read'}"});
     FX_STR(filter(NULL),
            want("failed filter with extender at URL http://127.0.0.1:%u/filter, code 500"));
