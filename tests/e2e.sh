@@ -2,7 +2,8 @@
 # Runs Kubernetes' own end-to-end program, unmodified, against a fresh `berth up`, and prints a table (docs/e2e.md).
 # usage: E2E=PATH/e2e.test tests/e2e.sh [FOCUS [SKIP]]      (regular expressions of Ginkgo; default: sig-scheduling)
 #   E2E_TIMEOUT=30m  bound on the whole run;  BERTH_BIN=build/bin
-# Status 1 when a test failed, 2 when nothing could be run. The program's output: e2e.log beside the table's e2e.json.
+#   E2E_PIECES=FILE  run its lines side by side against the one cluster: NAME#FOCUS[#SKIP], instead of FOCUS
+# Status 1 when a test failed, 2 when nothing could be run. The program's output: a .log beside each .json of the table.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 focus=${1:-'\[sig-scheduling\]'} skip=${2:-'\[Feature:|\[FeatureGate:|\[Alpha\]|GPU'} bin=${BERTH_BIN:-build/bin}
@@ -54,13 +55,26 @@ Y
     done
 } | kubectl apply --server-side -f - >/dev/null || exit 2
 
-"$E2E" -kubeconfig "$KUBECONFIG" -provider=skeleton -disable-log-dump --ginkgo.no-color --ginkgo.v \
-    --ginkgo.focus="$focus" --ginkgo.skip="$skip" --ginkgo.timeout="${E2E_TIMEOUT:-30m}" \
-    --ginkgo.json-report="$out/e2e.json" >"$out/e2e.log" 2>&1
-rc=$?
+piece() { # name, focus, skip
+    "$E2E" -kubeconfig "$KUBECONFIG" -provider=skeleton -disable-log-dump --ginkgo.no-color --ginkgo.v \
+        --ginkgo.focus="$2" --ginkgo.skip="$3" --ginkgo.timeout="${E2E_TIMEOUT:-30m}" \
+        --ginkgo.json-report="$out/$1.json" >"$out/$1.log" 2>&1
+}
+rc=0
+if [ -n "${E2E_PIECES:-}" ]; then
+    pids=()
+    while IFS='#' read -r name of but; do
+        [ -n "$of" ] || continue
+        piece "$name" "$of" "$skip${but:+|$but}" &
+        pids+=("$!")
+    done <"$E2E_PIECES"
+    for p in "${pids[@]}"; do wait "$p" || rc=1; done
+else
+    piece e2e "$focus" "$skip" || rc=1
+fi
 jq -r '.[].SpecReports[] | select(.LeafNodeType == "It" and .State != "skipped" or .State == "skipped" and .RunTime > 0)
-       | "\(.State)\t\(.RunTime / 1e8 | round / 10)\t\([.ContainerHierarchyTexts[], .LeafNodeText] | join(" "))"' "$out/e2e.json" |
+       | "\(.State)\t\(.RunTime / 1e8 | round / 10)\t\([.ContainerHierarchyTexts[], .LeafNodeText] | join(" "))"' "$out"/*.json |
     sort -t$'\t' -k1,1 -k2,2nr | awk -F'\t' '{printf "%-8s %7.1f s  %s\n", $1, $2, $3; n[$1]++}
     END {printf "%d passed, %d failed, %d skipped\n", n["passed"], n["failed"] + n["timedout"] + n["panicked"] + n["interrupted"], n["skipped"]}'
-echo "output: $out/e2e.log"
-exit "$((rc != 0))"
+echo "output: $out/*.log"
+exit "$rc"
