@@ -181,6 +181,36 @@ static int parse_as(struct bh_sim_req *r, bool yaml, unsigned flags, struct bh_j
     return rc;
 }
 
+static void name_kind(const struct bh_sim_req *r, char out[static 400])
+{
+    char av[80];
+    bh_sim_type_api_version(r->type, av);
+    snprintf(out, 400, "%s in version \"%s\" cannot be handled as a %s", r->type->kind, av,
+             r->type->kind);
+}
+
+/* A body with repeated members is refused before it is checked: what its kind does not have is told
+ * along, and first. who: "" if it is not of the request's kind. */
+static void add_unknown(struct bh_sim_req *r, bool yaml, struct bh_oas_report *rep,
+                        char who[static 410])
+{
+    const struct bh_oas_type *t = r->type && !*r->sub ? bh_oas_root(r->type) : NULL;
+    struct bh_oas_report own = {0};
+    struct bh_err err = {{0}};
+    struct bh_json *v;
+    if (!t || parse_as(r, yaml, 0, &v, &err) < 0 ||
+        !bh_streq(bh_json_get_text(v, "kind"), r->type->kind))
+        return;
+    char kind[400];
+    name_kind(r, kind);
+    snprintf(who, 410, "%s: ", kind);
+    bh_oas_check(t, v, NULL, &own);
+    bh_buf_add(&own.unknown, rep->unknown.p, rep->unknown.n);
+    own.n += rep->n;
+    bh_buf_fini(&rep->unknown);
+    *rep = own;
+}
+
 /* The reader stops at the first member that stands twice. So when it does, the text is read again
  * for all of them, with their paths, and once more for the last of each, which are the ones that
  * count. */
@@ -194,8 +224,11 @@ static int parse_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
     int rc = parse_as(r, yaml, how == IGNORE ? 0 : BH_JSON_STRICT, ret_v, &err);
     if (rc < 0 && how != IGNORE && strstr(err.msg, "duplicate field") &&
         parse_as(r, yaml, BH_JSON_REPEATS, ret_v, &err) == 0) {
+        char who[410] = "";
         bh_oas_repeats(*ret_v, &rep);
-        judge(r, how, "", &rep);
+        if (how == STRICT)
+            add_unknown(r, yaml, &rep, who);
+        judge(r, how, who, &rep);
         bh_buf_fini(&rep.unknown);
         rc = r->e.code ? 0 : parse_as(r, yaml, 0, ret_v, &err);
     }
@@ -294,14 +327,6 @@ int bh_sim_need_body(struct bh_sim_req *r, const struct bh_sim_type *t,
     if (bh_sim_body(r, t, desc, ret_v))
         return r->e.code;
     return *ret_v ? 0 : bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body");
-}
-
-static void name_kind(const struct bh_sim_req *r, char out[static 400])
-{
-    char av[80];
-    bh_sim_type_api_version(r->type, av);
-    snprintf(out, 400, "%s in version \"%s\" cannot be handled as a %s", r->type->kind, av,
-             r->type->kind);
 }
 
 /* The type's whole schema: takes out what it does not have, names what has the wrong JSON type. */

@@ -698,6 +698,15 @@ static void test_field_validation(void)
     expect_text(&f,
                 (struct call){.method = "POST",
                               .path = CMS "?fieldValidation=Strict",
+                              .body = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
+                                      "\"name\":\"d\"},\"dada\":{},\"data\":{\"a\":\"1\",\"a\":"
+                                      "\"2\"}}"},
+                400,
+                "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding "
+                "error: unknown field \\\"dada\\\", duplicate field \\\"data.a\\\"");
+    expect_text(&f,
+                (struct call){.method = "POST",
+                              .path = CMS "?fieldValidation=Strict",
                               .body = "{\"metadata\":{\"name\":\"v\",\"lables\":{}},\"dat\":{}}"},
                 400,
                 "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding "
