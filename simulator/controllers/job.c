@@ -62,9 +62,7 @@ static bool is_tracked(const struct bh_sim_obj *pod)
 
 static bool drop_tracking(void *arg BH_UNUSED, struct bh_arena *a, struct bh_json *pod)
 {
-    static char which[] = TRACKING;
-
-    return bh_ctl_drop_finalizer(which, a, pod);
+    return bh_ctl_drop_finalizer((void *)(uintptr_t)TRACKING, a, pod);
 }
 
 static bool add_tracking(void *arg BH_UNUSED, struct bh_arena *a, struct bh_json *pod)
