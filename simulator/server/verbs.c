@@ -314,7 +314,7 @@ void bh_sim_do_patch(struct bh_sim_req *r)
         apply_object(r, cur);
     } else if (cur) {
         const struct bh_sim_type *stored = bh_sim_type_stored(r->type);
-        struct bh_json *v, *doc = bh_sim_obj_tree(r->a, cur);
+        struct bh_json *v = NULL, *doc = bh_sim_obj_tree(r->a, cur);
         struct bh_sim_obj *o = NULL;
         struct bh_sim_wopt w = options_of(r, doc);
         if (r->type->stored_as) {
