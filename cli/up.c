@@ -396,13 +396,12 @@ static int start(struct arguments a, int argc, char **argv)
     if (!u->own_server)
         snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a.up.kubeconfig);
     /* What can be known to be wrong before anything runs. */
-    const char *const programs[] = {"berth-watcher",
-                                    "berth-scheduler",
-                                    "berth-binder",
-                                    "berth-front",
-                                    u->own_server ? "berth-simulator" : "berth-front", /* again */
-                                    a.up.node_metrics ? "berth-metrics" : NULL,
-                                    NULL};
+    const char *programs[7] = {"berth-watcher", "berth-scheduler", "berth-binder", "berth-front"};
+    size_t n = 4;
+    if (u->own_server)
+        programs[n++] = "berth-simulator";
+    if (a.up.node_metrics)
+        programs[n++] = "berth-metrics";
     struct bh_api_config *api = NULL;
     rc = bh_up_find_programs(u, programs, &err);
     if (rc == 0)
