@@ -39,7 +39,7 @@ class Failed(Exception):
 class Berth:
     """One `berth up` with its gates, from an empty cluster with the scenario's nodes."""
 
-    def __init__(self, o, data, nodes, gates):
+    def __init__(self, o, gates):
         self.dir = tempfile.mkdtemp(prefix="gang")
         self.bin = o.bin
         with open(f"{self.dir}/config.yaml", "w", encoding="utf-8") as f:
@@ -50,6 +50,8 @@ class Berth:
              "--feature-gates", ",".join(f"{g}=true" for g in gates), "--runtime-config", "scheduling.k8s.io/v1alpha2=true"],
             stdout=self.log, stderr=subprocess.STDOUT)
         self.server = ""
+
+    def begin(self, data, nodes):
         self.until("berth up is up", True, self.is_up)
         for name in nodes:
             self.create("/api/v1/nodes", node_of(data, name))
@@ -242,8 +244,9 @@ def look(berth, s):
 
 
 def play(o, data, scenario, gates):
-    berth = Berth(o, data, scenario["nodes"].split(), gates)
+    berth = Berth(o, gates)
     try:
+        berth.begin(data, scenario["nodes"].split())
         for n, s in enumerate(scenario["steps"], 1):
             try:
                 if not do(berth, data, s):
