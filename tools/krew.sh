@@ -13,7 +13,7 @@ esac
 name=berth-$version-linux-$arch.tar.gz
 rm -rf "$out"
 mkdir -p "$out/pack/bin"
-cp "$build"/bin/berth "$build"/bin/berth-{bench,binder,front,metrics,scheduler,simulator,watcher} "$out/pack/bin/"
+cp "$build"/bin/berth "$build"/bin/berth-{bench,binder,front,metrics,plugin-host,scheduler,simulator,watcher} "$out/pack/bin/"
 cp -r "$build/share" LICENSE "$out/pack/"
 strip "$out"/pack/bin/*
 tar -C "$out/pack" --sort=name --owner=0 --group=0 --mtime=@0 -c . | gzip -n >"$out/$name"
