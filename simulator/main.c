@@ -330,7 +330,7 @@ int main(int argc, char **argv)
     if (d.signals)
         bh_signals_close(d.signals);
     if (d.keepalive)
-        bh_keepalive_close(d.keepalive);
+        bh_keepalive_close(d.keepalive, true);
     bh_loop_drain_close(&d.loop);
     bh_selfsigned_fini(&d.tls);
     bh_opt_list_fini(&d.args.feature_gates);

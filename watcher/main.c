@@ -139,7 +139,7 @@ int main(int argc, char **argv)
         bh_log_error("command failed", bh_kv_s("err", err.msg));
         p.exit_code = BH_EXIT_FAIL;
     }
-    bh_keepalive_close(p.keepalive);
+    bh_keepalive_close(p.keepalive, true);
     bh_guests_free(p.guests);
     bh_watcher_free(p.watcher);
     bh_signals_close(p.signals);

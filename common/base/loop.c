@@ -129,11 +129,12 @@ static void on_keepalive_closed(uv_handle_t *h)
     free(h->data);
 }
 
-void bh_keepalive_close(struct bh_keepalive *k)
+void bh_keepalive_close(struct bh_keepalive *k, bool stopping)
 {
     if (!k)
         return;
-    bh_notify("STOPPING=1");
+    if (stopping)
+        bh_notify("STOPPING=1");
     uv_close((uv_handle_t *)&k->timer, on_keepalive_closed);
 }
 

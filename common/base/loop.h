@@ -25,7 +25,7 @@ void bh_signals_close(struct bh_signals *s);
 /* Sends READY/WATCHDOG/STOPPING for a daemon; healthy() is asked before each WATCHDOG=1. */
 struct bh_keepalive;
 struct bh_keepalive *bh_keepalive_new(uv_loop_t *loop, bool (*healthy)(void *), void *arg);
-void bh_keepalive_close(struct bh_keepalive *k);
+void bh_keepalive_close(struct bh_keepalive *k, bool stopping); /* false: the process goes on */
 /* Closes a handle that lives on the heap, and frees it when it is closed. */
 void bh_loop_close_free(void *handle);
 /* Closes every handle that is still open and runs the loop until it is empty, then closes it. */

@@ -423,8 +423,8 @@ int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *
         } else {
             bh_log_info("Scheduler stops");
             leave(&d);
-            bh_keepalive_close(d.keepalive);
         }
+        bh_keepalive_close(d.keepalive, !d.reloading);
     }
     bh_signals_close(signals);
     bh_sched_daemon_fini(&d);

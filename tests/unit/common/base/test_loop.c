@@ -107,8 +107,8 @@ static void test_signals_alone_do_not_keep_a_loop_alive(void)
     signals = bh_signals_new(&loop, on_stop, NULL, NULL);
     struct bh_keepalive *k = bh_keepalive_new(&loop, NULL, NULL);
     CU_ASSERT_EQUAL(uv_run(&loop, UV_RUN_DEFAULT), 0);
-    bh_keepalive_close(k);
-    bh_keepalive_close(NULL);
+    bh_keepalive_close(k, true);
+    bh_keepalive_close(NULL, true);
     bh_signals_close(signals);
     bh_signals_close(NULL);
     bh_loop_drain_close(&loop);
@@ -228,7 +228,7 @@ static void test_keepalive_asks_before_each_watchdog(void)
     asked = 0;
     struct bh_keepalive *k = bh_keepalive_new(&loop, healthy_twice, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
-    bh_keepalive_close(k);
+    bh_keepalive_close(k, true);
     bh_loop_drain_close(&loop);
     CU_ASSERT_EQUAL(asked, 3);
     CU_ASSERT_STRING_EQUAL(received(fd), "READY=1");
