@@ -314,6 +314,11 @@ void check_forget(struct world *w, const struct thing *pod, const char *node)
     for (unsigned e = 0; e < ENGINES; e++) {
         struct bh_pending p = pending_of(pod, e);
         bh_offline_give_back(&w->w[e], &p, sym_in(w->w[e].engine, node));
+        /* That of a queue hangs on the pod's handle. */
+        struct bh_pod_state *s =
+            w->w[e].queue ? bh_queue_pod(w->w[e].queue, bh_rec_text(p.pod, p.pod->uid)) : NULL;
+        if (s)
+            p.nomination = &s->nomination;
         if (pod->nominated)
             bh_engine_nominate(w->w[e].engine, &p, sym_in(w->w[e].engine, pod->nominated));
     }
