@@ -471,7 +471,7 @@ int bh_binder_run(const struct bh_binder_options *o, struct bh_err *err)
                     bh_kv_i("metrics_port", bh_probes_port(b.probes)));
         uv_run(&loop, UV_RUN_DEFAULT);
         bh_log_info("Binder stops", bh_kv_u("held", b.n_jobs));
-        bh_keepalive_close(b.keepalive);
+        bh_keepalive_close(b.keepalive, true);
     }
     bh_signals_close(signals);
     bh_binder_close(&b);

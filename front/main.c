@@ -117,7 +117,7 @@ static int run(struct program *p, const struct bh_kube_flags *flags, const char 
                                            .runtime_dir = runtime_dir,
                                            .port = (uint16_t)flags->serving.secure_port};
         rc = serve(p, &o, err);
-        bh_keepalive_close(p->keepalive);
+        bh_keepalive_close(p->keepalive, true);
         bh_front_close(&p->front);
     }
     bh_arena_fini(&arena);
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
         p.keepalive = bh_keepalive_new(&p.loop, healthy, &p);
         bh_log_info("Not serving: --secure-port is 0");
         uv_run(&p.loop, UV_RUN_DEFAULT);
-        bh_keepalive_close(p.keepalive);
+        bh_keepalive_close(p.keepalive, true);
     } else
         rc = run(&p, &flags, dir, &err);
     if (rc < 0) {

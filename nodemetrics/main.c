@@ -245,7 +245,7 @@ int main(int argc, char **argv)
         p.signals = bh_signals_new(&p.loop, on_stop, on_reload, &p);
         p.keepalive = bh_keepalive_new(&p.loop, healthy, &p);
         code = run(&p, interval_ns, once);
-        bh_keepalive_close(p.keepalive);
+        bh_keepalive_close(p.keepalive, true);
         bh_signals_close(p.signals);
         bh_api_client_free(p.client);
     }
