@@ -157,8 +157,10 @@ int32_t nrt_filter(void *self, struct berth_call *c, const struct berth_node *no
 
     if (pod->qos == NRT_BEST_EFFORT && !pod->non_native)
         return BERTH_SUCCESS;
-    if (in->discard_reserved && nrt_is_reserved(in, name))
+    if (in->discard_reserved && nrt_is_reserved(in, name)) {
+        in->turned_away = 1;
         return reject(why, BERTH_STR("invalid node topology data"));
+    }
     const struct nrt_topology *t = nrt_topology(in, c, name);
     if (!t || !t->single)
         return BERTH_SUCCESS;

@@ -51,6 +51,7 @@ struct nrt_instance {
     /* ---- reserved.c: pods on their way to a node ---- */
     struct nrt_reserved *reserved;
     uint64_t n_reserved, cap_reserved, epoch;
+    int turned_away; /* a pod was rejected because of a reservation, since the last wake() */
     /* Room for one callback's copies of amounts. */
     struct nrt_amount *scratch;
     uint64_t cap_scratch;

@@ -3,7 +3,8 @@
  * plugins/noderesourcetopologymatch/reserved.c - discardReservedNodes: nodes with pods on their way
  *
  * Upstream: pkg/noderesourcetopology/cache/discardreserved.go. From Reserve until the pod is bound, or is not
- * to be, what the node's object says is not taken for true.
+ * to be, what the node's object says is not taken for true. Difference: pods that were rejected for that are
+ * tried again when it is over; upstream leaves them until some object changes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -84,4 +85,8 @@ void nrt_unreserve(void *self, struct berth_call *c, berth_sym node)
         return;
     in->reserved[i] = in->reserved[--in->n_reserved];
     in->epoch++;
+    if (in->turned_away && !nrt_is_reserved(in, node)) {
+        in->turned_away = 0;
+        nrt_host->base->wake(in->home);
+    }
 }

@@ -9,7 +9,7 @@ build=$(dirname "$BERTH_BIN")
 root=$(cd "$here/../.." && pwd)
 k() { kubectl --cache-dir "$work/cache" "$@"; }
 node() {
-    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "8", memory: 16Gi, pods: "110"}, capacity: {cpu: "8", memory: 16Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}]}\n' "$1"
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "16", memory: 16Gi, pods: "110"}, capacity: {cpu: "16", memory: 16Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}]}\n' "$1"
 }
 topology() { # name cpu-of-zone-0 cpu-of-zone-1
     printf -- '---\napiVersion: topology.node.k8s.io/v1alpha2\nkind: NodeResourceTopology\nmetadata: {name: %s}\nattributes: [{name: topologyManagerPolicy, value: single-numa-node}, {name: topologyManagerScope, value: pod}]\nzones:\n' "$1"
@@ -18,9 +18,10 @@ topology() { # name cpu-of-zone-0 cpu-of-zone-1
         printf -- '- {name: node-%d, type: Node, resources: [{name: cpu, capacity: "4", allocatable: "4", available: "%s"}, {name: memory, capacity: 8Gi, allocatable: 8Gi, available: 8Gi}]}\n' $((i++)) "$cpu"
     done
 }
-pod() { # name cpu
-    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: pause, resources: {requests: {cpu: "%s", memory: 1Gi}, limits: {cpu: "%s", memory: 1Gi}}}]}\n' "$1" "$2" "$2" | k apply -f -
+pod_of() { # name cpu
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: pause, resources: {requests: {cpu: "%s", memory: 1Gi}, limits: {cpu: "%s", memory: 1Gi}}}]}\n' "$1" "$2" "$2"
 }
+pod() { pod_of "$@" | k apply -f -; }
 on() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = "$2" ]; }
 says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
 
@@ -36,7 +37,7 @@ eventually "the watcher has their topology" 20 seen
 check "a pod of three cores" pod three 3
 eventually "goes where one zone has them" 20 on three b
 check "a pod of four" pod four 4
-eventually "fits no zone, although nodes have eight" 20 says four '0/2 nodes are available: 2 cannot align pod.'
+eventually "fits no zone, although nodes have sixteen" 20 says four '0/2 nodes are available: 2 cannot align pod.'
 expect "berth explain says so" 'NodeResourceTopologyMatch +Unschedulable +cannot align pod' \
     env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/four
 topology a 4 2 >"$work/a.yaml"
@@ -44,3 +45,7 @@ check "one zone is freed" k apply -f "$work/a.yaml"
 eventually "the pod is tried again" 20 on four a
 check "one more of four" pod more 4 # only node a has a zone for it
 eventually "a node whose pod is bound is used again" 20 on more a
+{ pod_of left 4; pod_of right 4; } >"$work/two.yaml" # the second comes while the first is on its way
+check "two at once" k apply -f "$work/two.yaml"
+eventually "the first is there" 20 on left a
+eventually "and so is the second, which no object woke" 20 on right a
