@@ -7,7 +7,7 @@
  *
  * Invariants: struct bh_wasm begins with a struct bh_wasm_view.
  *             Steps, depth and slots are counted as the interpreter counts them: what is compiled
- *             traps where it traps.
+ *             traps where it traps, but where the thread's own stack ends before (no_stack).
  */
 #ifndef BH_WASM_COMPILED_H
 #define BH_WASM_COMPILED_H
@@ -64,6 +64,7 @@ struct bh_wasm_view {
     int64_t steps;         /* until the next look at the clock */
     uint64_t slots;        /* of the stack, from the running function's frame on */
     const char *stack_low; /* the thread's own stack has no room below */
+    bool no_stack;         /* it trapped there, where the interpreter goes on */
     uint32_t depth;        /* calls within calls that may still be */
     uint32_t host_func;    /* the last one that was called */
     uint32_t n_frames;     /* of its trap, the innermost first; those beyond are not kept */
@@ -74,7 +75,7 @@ struct bh_wasm_view {
 typedef unsigned bh_wasm_entry(struct bh_wasm_view *w, uint64_t *v);
 /* The only symbol of a compiled guest. */
 struct bh_wasm_compiled {
-    char made_with[65]; /* digest of this text, of operations.h's and BH_WASM_EMITTED */
+    char made_with[65]; /* digest of BH_WASM_EMITTED, and of trap.h, operations.h and this file */
     char sha256[65];    /* of the guest */
     uint32_t n;         /* functions that are not imported */
     bh_wasm_entry *const *entries;
@@ -224,9 +225,11 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
 /* A frame for a function that has so many slots, from slot `at` of ours on. */
 #define ENTER(at, has)                                                                             \
     do {                                                                                           \
-        CHECK(w->depth && w->slots - (at) >= (has) &&                                              \
-                  (const char *)__builtin_frame_address(0) > w->stack_low,                         \
-              BH_WASM_DEPTH);                                                                      \
+        CHECK(w->depth && w->slots - (at) >= (has), BH_WASM_DEPTH);                                \
+        if (__builtin_expect((const char *)__builtin_frame_address(0) <= w->stack_low, 0)) {       \
+            w->no_stack = true;                                                                    \
+            TRAP(BH_WASM_DEPTH);                                                                   \
+        }                                                                                          \
         w->depth--;                                                                                \
         w->slots -= (at);                                                                          \
         w->steps = steps;                                                                          \

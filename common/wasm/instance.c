@@ -317,6 +317,7 @@ enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *
     w->steps = w->limits.steps;
     w->at = NULL;
     w->x.n_frames = 0;
+    w->x.no_stack = false;
     if (w->why.n)
         bh_buf_reset(&w->why);
     if (w->compiled && !t->params && func >= w->m->n_imported_funcs)

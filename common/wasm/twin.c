@@ -7,7 +7,9 @@
  * order, so that clocks, random numbers and effects are there once. Then how both ended, their
  * results, memory and stack trace are compared.
  *
- * Invariants: a call that ended by its time is not compared: the two do not take the same.
+ * Invariants: a call that ended by its time, or where the thread's own stack does, is not compared:
+ *             the two do not take the same. What they remember differs from then on, so the
+ *             interpreted one goes.
  */
 #include <errno.h>
 
@@ -29,7 +31,7 @@ struct asked { /* a call of a host function */
     struct region *regions, **end;
 };
 struct bh_wasm_twin {
-    struct bh_wasm *w; /* the interpreted one; NULL: it took too long, and is gone */
+    struct bh_wasm *w; /* the interpreted one; NULL: it is gone */
     struct bh_wasm_host *hosts;
     struct bh_arena a; /* of the call's notes */
     struct asked *first, **last, *next;
@@ -160,10 +162,11 @@ enum bh_wasm_trap bh_wasm_call_twice(struct bh_wasm *w, uint32_t func, uint64_t 
     t->last = &t->first;
     uint64_t *others = bh_arena_memdup(&t->a, v, n);
     enum bh_wasm_trap trap = bh_wasm_call_once(w, func, v);
-    if (!t->w || trap == BH_WASM_TIME)
+    if (!t->w)
         return trap;
     t->next = t->first;
-    if (bh_wasm_call_once(t->w, func, others) == BH_WASM_TIME) {
+    if (trap == BH_WASM_TIME || w->x.no_stack ||
+        bh_wasm_call_once(t->w, func, others) == BH_WASM_TIME) {
         bh_wasm_free(bh_take_ptr(t->w));
         return trap;
     }

@@ -6,6 +6,7 @@
  * beside this file (test_wast.c).
  */
 #include <errno.h>
+#include <pthread.h>
 
 #include "common/wasm/wasm.h"
 #include "tests/unit/harness.h"
@@ -555,6 +556,45 @@ static void test_a_difference_is_found(void)
     }
 }
 
+struct called {
+    struct bh_wasm *w;
+    uint64_t v[1];
+    enum bh_wasm_trap trap;
+};
+
+static void *call_there(void *arg)
+{
+    struct called *c = arg;
+
+    c->trap = bh_wasm_call(c->w, 0, c->v);
+    return NULL;
+}
+
+/* f(n) is n ? f(n - 1) + 1 : 0. The interpreter has its frames elsewhere. */
+static void test_a_small_stack_is_no_difference(void)
+{
+    struct bh_wasm_module *m;
+    struct called c = {.v = {5000}};
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    if (no_compiler())
+        return;
+    m = module_of(ONE("01 7f 01 7f", "00 2000 45 0440 4100 0f 0b 2000 4101 6b 1000 4101 6a 0b"));
+    c.w = compiled_of(m, NULL, NULL, NULL, 0);
+    CU_ASSERT_FATAL(pthread_attr_init(&attr) == 0 &&
+                    pthread_attr_setstacksize(&attr, (size_t)640 << 10) == 0);
+    CU_ASSERT_FATAL(pthread_create(&thread, &attr, call_there, &c) == 0);
+    CU_ASSERT(pthread_join(thread, NULL) == 0 && c.trap == BH_WASM_DEPTH);
+    (void)pthread_attr_destroy(&attr);
+    CU_ASSERT(!bh_wasm_differs(c.w));
+    c.v[0] = 3;
+    CU_ASSERT(bh_wasm_call(c.w, 0, c.v) == BH_WASM_DONE && c.v[0] == 3);
+    CU_ASSERT(!bh_wasm_differs(c.w));
+    bh_wasm_free(c.w);
+    bh_wasm_unload(m);
+}
+
 BH_TESTS("common/wasm/wasm",
          {"a function is found and called", test_a_function_is_found_and_called},
          {"what is refused says what and where", test_what_is_refused_says_what_and_where},
@@ -566,4 +606,5 @@ BH_TESTS("common/wasm/wasm",
          {"a module is described", test_a_module_is_described}, {"broken names", test_broken_names},
          {"damaged modules", test_damaged_modules},
          {"compiled does what interpreted does", test_compiled_does_what_interpreted_does},
-         {"a difference is found", test_a_difference_is_found})
+         {"a difference is found", test_a_difference_is_found},
+         {"a small stack is no difference", test_a_small_stack_is_no_difference})
