@@ -29,7 +29,7 @@ static int made(struct bh_wasm_module *m, const char *sha256, const char *path, 
 
 static int one(const struct wasmc *o, const char *file, struct bh_err *err)
 {
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0}, c = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0}, c BH_CLEANUP(bh_buf_fini) = {0};
     BH_CLEANUP(bh_freep) char *path = NULL;
     struct bh_wasm_module *m = NULL;
     char sha256[65];
@@ -56,7 +56,7 @@ int bh_cmd_wasmc(int argc, char **argv)
     const struct bh_opt table[] = {
         {"cache", 0, BH_OPT_STR, &o.cache, "DIR",
          "where it is put (default $BERTH_WASM_CACHE or " BH_WASM_CACHE ")"},
-        {"cc", 0, BH_OPT_STR, &o.cc, "PROGRAM", "the C compiler (default cc)"},
+        {"cc", 0, BH_OPT_STR, &o.cc, "PROGRAM", "the C compiler"},
         {"print", 0, BH_OPT_BOOL, &o.print, NULL, "print the C instead of compiling it"},
         {0}};
     struct bh_opt_list files BH_CLEANUP(bh_opt_list_fini) = {0};
