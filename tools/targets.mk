@@ -226,7 +226,7 @@ install-core: all
 	install -D -m 644 cli/completion/berth.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth
 	install -D -m 644 cli/completion/berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth.fish
 	install -D -m 644 cli/completion/berth.zsh $(DESTDIR)$(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_berth
-	for p in watcher scheduler binder front simulator; do ln -sf berth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth-$$p; ln -sf berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth-$$p.fish; done
+	for p in watcher scheduler binder front metrics simulator; do ln -sf berth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth-$$p; ln -sf berth.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth-$$p.fish; done
 	install -m 755 $(foreach p,watcher scheduler binder front simulator metrics,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
 	install -m 755 systemd/restart-pause $(BUILD)/bin/berth-plugin-host $(DESTDIR)$(PREFIX)/libexec/berth/
 	install -m 644 config/example-cluster.yaml config/coscheduling.yaml config/coscheduling-crd.yaml config/rbac.yaml config/rbac-observe.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
