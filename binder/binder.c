@@ -165,17 +165,24 @@ bool bh_binder_may_write(const struct bh_binder *b, uint64_t term)
     return !term || (term == b->grant.term && bh_boot_ns() < b->grant.until_boot_ns);
 }
 
+uint64_t bh_binder_kept_until(const struct bh_binder *b)
+{
+    return b->grant.stamp_boot_ns + BH_BUS_SILENCE_NS;
+}
+
 static void on_grant(struct bh_binder *b, const Berth__Grant *g)
 {
     bool news = g->serial != b->grant.serial;
 
     if (g->epoch != b->epoch)
         return;
+    const uint64_t now = bh_boot_ns();
+    const bool ours = g->stamp_boot_ns <= now;
+    b->grant.lapses += now >= bh_binder_kept_until(b);
+    b->grant.stamp_boot_ns = ours ? g->stamp_boot_ns : 0;
     b->grant.term = g->lease_term;
     b->grant.serial = g->serial;
-    b->grant.until_boot_ns = g->valid_ns && g->stamp_boot_ns <= bh_boot_ns() /* a stamp of ours */
-                                 ? g->stamp_boot_ns + g->valid_ns
-                                 : 0;
+    b->grant.until_boot_ns = g->valid_ns && ours ? g->stamp_boot_ns + g->valid_ns : 0;
     if (news)
         (void)say_hello(b, NULL, 0); /* the scheduler waits for it */
 }

@@ -25,6 +25,9 @@
  * API client right before its first byte; a write ends with its grant, but gets a second. An item
  * past that, or of an older epoch or term, is answered "stale", never sent. Events tell what was
  * done and follow it at any time; those that came as items of their own are fenced like the rest.
+ * Status patches say what was so when they were decided. One that the scheduler may have given to
+ * another binder, because it had not heard of this one for a while (BH_BUS_SILENCE_NS), is "stale" too:
+ * what came after it may be written by now. All other writes are safe to repeat at any time.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
  * objects.c volumes and claims (objects.h); patches.c what plugins ask for; events.c Kubernetes events;
@@ -83,6 +86,8 @@ struct bh_binder {
     struct bh_binder_grant {
         uint64_t term, serial;  /* 0 = none since this scheduler is here */
         uint64_t until_boot_ns; /* nothing of this term is written after it */
+        uint64_t stamp_boot_ns; /* of the newest hello of ours that the scheduler has heard */
+        uint64_t lapses; /* how often that was too long ago, and our items may be another's */
     } grant;
     uint32_t n_writing;           /* writes on the wire, events excepted */
     uint64_t unanswered_until_ns; /* boot clock: a write that was not answered may come in */
@@ -146,6 +151,8 @@ bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch);
 void bh_binder_ended(struct bh_binder *b); /* something that was out has ended */
 /* May what was decided under this term be written now? Term 0: no election. */
 bool bh_binder_may_write(const struct bh_binder *b, uint64_t term);
+/* Boot clock: until then the scheduler has not given our items to another binder. */
+uint64_t bh_binder_kept_until(const struct bh_binder *b);
 void bh_binder_write_ended(struct bh_binder *b); /* n_writing has fallen */
 /* events.c */
 #define BH_BINDER_SERIES_MS 60000u /* how often series are looked at */

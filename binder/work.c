@@ -26,6 +26,7 @@ struct bh_job {
     struct bh_batch *batch;
     const Berth__WorkItem *item;
     uint64_t epoch, term, taken_ns;
+    uint64_t lapses; /* of the grant, when it was taken */
     enum step step;
     struct bh_object_job *object; /* STEP_OBJECT */
     bool writing;                 /* the request that runs is counted in n_writing */
@@ -230,6 +231,25 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     }
 }
 
+/* Late, it would undo what was written after it. Without an election nobody tells of stamps. */
+static bool must_be_kept(const struct bh_job *j)
+{
+    return j->term && (j->item->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS ||
+                       j->item->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS);
+}
+
+/* Why it is not to be written any more; NULL: it is. */
+static const char *stale(const struct bh_job *j)
+{
+    if (!bh_binder_may_write(j->b, j->term))
+        return "the lease this decision was taken under ended";
+    if (j->epoch < j->b->epoch)
+        return "a newer scheduler took over";
+    if (must_be_kept(j) && j->lapses != j->b->grant.lapses)
+        return "the scheduler may have given it to another binder";
+    return NULL;
+}
+
 /* A write of a term ends with the grant, but is given a second. */
 static void set_fence(const struct bh_job *j, struct bh_api_call *call)
 {
@@ -237,7 +257,7 @@ static void set_fence(const struct bh_job *j, struct bh_api_call *call)
 
     if (!j->term || only_reads(j))
         return;
-    call->not_after_boot_ns = until;
+    call->not_after_boot_ns = must_be_kept(j) ? BH_MIN(until, bh_binder_kept_until(j->b)) : until;
     call->timeout_ns = BH_MIN(call->timeout_ns, BH_MAX(until - BH_MIN(now, until), WRITE_MIN_NS));
 }
 
@@ -245,13 +265,11 @@ static void run_step(struct bh_job *j)
 {
     static struct bh_buf path, body; /* one thread; bh_api_start copies */
     struct bh_api_call call = {.timeout_ns = j->b->o.request_ns, .on_done = on_done, .arg = j};
-    bool ended = !bh_binder_may_write(j->b, j->term);
+    const char *why = only_reads(j) ? NULL : stale(j);
 
     set_fence(j, &call);
-    if (!only_reads(j) && (ended || j->epoch < j->b->epoch)) {
-        answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "",
-               ended ? "the lease this decision was taken under ended"
-                     : "a newer scheduler took over");
+    if (why) {
+        answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "", why);
         return;
     }
     bh_buf_reset(&body);
@@ -338,6 +356,7 @@ static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__
     j->item = it;
     j->epoch = w->epoch;
     j->term = w->lease_term;
+    j->lapses = b->grant.lapses;
     j->taken_ns = bh_mono_ns();
     j->object = object;
     j->step = first_step(it);

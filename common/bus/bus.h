@@ -35,6 +35,8 @@
 
 /* A write that a binder began just before its grant ended is over by then, one way or the other. */
 #define BH_BUS_GRANT_TAIL_NS UINT64_C(2000000000)
+/* A binder that was not heard for so long has lost its items: others get them. */
+#define BH_BUS_SILENCE_NS UINT64_C(3000000000)
 
 struct uv_loop_s;
 struct bh_bus;   /* one socket */

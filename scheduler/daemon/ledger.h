@@ -32,7 +32,7 @@
 #define BH_LEDGER_MAX_BINDS   20000u
 #define BH_LEDGER_MAX_EVENTS  20000u
 #define BH_LEDGER_MAX_BINDERS 64u
-#define BH_BINDER_SILENCE_NS  UINT64_C(3000000000)
+#define BH_BINDER_SILENCE_NS  BH_BUS_SILENCE_NS
 #define BH_BINDER_ANSWER_NS   UINT64_C(45000000000) /* a binder gives up after 30 s */
 
 struct bh_binder {
