@@ -359,7 +359,9 @@ const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_
 void bh_engine_each_object(const struct bh_engine *e, enum bh_kind kind,
                            void (*fn)(void *arg, const ProtobufCMessage *m), void *arg);
 
-/* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). */
+/* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). In an engine with
+ * a queue always by the pending of the pod's entry, whose handle then knows of it; in others always by one
+ * without: what the handle does not know of the queue would not end. */
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p,
                         bh_sym node); /* NONE: no longer */
 /* The nomination there stays, but is found by its pod's uid alone from now on. */
