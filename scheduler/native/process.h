@@ -192,7 +192,8 @@ struct bh_px_fed {
     bool rows; /* log_pos holds */
     uint64_t versions[BH_CUSTOM_KINDS];
     bool objects[BH_CUSTOM_KINDS];
-    uint32_t next_row; /* of a full one that goes over several messages */
+    uint32_t next_row;     /* of a full one that goes over several messages */
+    uint32_t next_changed; /* of the cache's changed rows, likewise */
     bool full;
 };
 /* Adds what is new; false: not all of it fitted. */

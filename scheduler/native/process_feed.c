@@ -90,10 +90,13 @@ static bool feed_changes(struct bh_px_fed *f, const struct bh_cache *c, struct b
         if (!feed_row(c, c->log[i], c->log_what[i] == BH_ROW_NODE, o))
             return false;
     }
-    for (uint32_t i = 0; i < c->n_changed;
-         i++) /* since the columns were made: told again with them */
-        if (!feed_row(c, c->changed[i], c->row_changed[c->changed[i]] == BH_ROW_NODE, o))
+    /* Since the columns were made: told again with them. */
+    for (; f->next_changed < c->n_changed; f->next_changed++) {
+        const uint32_t row = c->changed[f->next_changed];
+        if (!feed_row(c, row, c->row_changed[row] == BH_ROW_NODE, o))
             return false;
+    }
+    f->next_changed = 0;
     return true;
 }
 
