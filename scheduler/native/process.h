@@ -196,7 +196,7 @@ struct bh_px_fed {
     uint32_t next_changed; /* of the cache's changed rows, likewise */
     bool full;
 };
-/* Adds what is new; false: not all of it fitted. */
+/* Adds what is new; false: not all of it fitted. o is full: it is not to be said, and *fed is as before. */
 bool bh_px_feed(struct bh_px_fed *fed, const struct bh_native *in, struct bh_px_out *o);
 /* What a handle stands for, for one call. */
 void bh_px_put_pod(struct bh_px_out *o, const struct bh_pod_info *pod);

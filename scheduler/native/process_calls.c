@@ -21,7 +21,8 @@ struct call {
     struct bh_native *in;
     struct bh_px_request q;
     struct bh_px_out o;
-    struct bh_px_in m; /* what fn returned */
+    struct bh_px_fed was; /* before what of the feed is in o */
+    struct bh_px_in m;    /* what fn returned */
     struct bh_px_reply r;
     bool ok; /* it can be said, or was answered */
 };
@@ -100,6 +101,7 @@ static bool put_feed(struct call *k)
 {
     for (;;) {
         put_request(k, BH_PX_SYNC);
+        k->was = k->i->fed;
         const bool all = bh_px_feed(&k->i->fed, k->in, &k->o);
         if (k->o.full)
             return fails(k->i, "the objects that it reads have more than 24 MiB");
@@ -268,8 +270,10 @@ static int32_t finish(struct call *k, struct berth_why *why)
 {
     struct berth_why nobody;
 
-    if (k->ok && k->o.full)
+    if (k->ok && k->o.full) {
+        k->i->fed = k->was; /* nobody was told */
         k->ok = fails(k->i, "its call would have more than 24 MiB");
+    }
     if (k->ok) {
         int rc = bh_px_transact(k->i->x, k->i, &k->o, deadline(), &k->r, &k->m);
         k->ok = rc == 0;

@@ -160,10 +160,13 @@ static bool feed_objects(struct bh_px_fed *f, const struct bh_native *in, struct
 bool bh_px_feed(struct bh_px_fed *f, const struct bh_native *in, struct bh_px_out *o)
 {
     const struct bh_cache *c = in->call ? in->call->cache : NULL;
+    const struct bh_px_fed was = *f;
     bool all = feed_symbols(f, in->tab, o) && (!c || feed_nodes(f, c, o)) && feed_objects(f, in, o);
 
     bh_px_put_u64(o, FEED_END);
-    return all;
+    if (o->full)
+        *f = was;
+    return all && !o->full;
 }
 
 /* ---- handles --------------------------------------------------------------------------------- */

@@ -144,5 +144,25 @@ static void test_many_changed(void)
     teardown(&t);
 }
 
+/* A message that is not sent told nobody: symbols would have other numbers there for ever. */
+static void test_full(void)
+{
+    struct told t;
+
+    setup(&t);
+    node(&t, "a", "");
+    CU_ASSERT_EQUAL(tell(&t), 1);
+    node(&t, "b", "'rank':'1'");
+    bh_cache_sync(&t.c);
+    for (size_t cap = 0; cap <= 512; cap += 8) {
+        struct bh_px_out o = {.p = t.message, .cap = cap};
+        CU_ASSERT(!bh_px_feed(&t.fed, &t.in, &o) && o.full);
+    }
+    CU_ASSERT_EQUAL(tell(&t), 1);
+    same(&t);
+    teardown(&t);
+}
+
 BH_TESTS("scheduler/native/process", {"changes reach the process's picture", test_changes},
-         {"more changed nodes than go into a message", test_many_changed})
+         {"more changed nodes than go into a message", test_many_changed},
+         {"what was not sent is told again", test_full})
