@@ -70,7 +70,6 @@ static const int always[] = {
     SYS_geteuid,
     SYS_sysinfo,
     SYS_uname,
-    SYS_prlimit64,
     SYS_getrusage,
 #ifdef SYS_pause
     SYS_pause,
@@ -126,6 +125,17 @@ static void allow_bits(struct program *p, int nr, unsigned i, uint32_t mask, uin
     answer(p, SECCOMP_RET_ERRNO | EPERM);
 }
 
+/* With all of these bits in argument i. */
+static void deny_bits(struct program *p, int nr, unsigned i, uint32_t bits)
+{
+    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 5));
+    load_word(p, ARG(i));
+    add(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits));
+    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, bits, 0, 1));
+    answer(p, SECCOMP_RET_ERRNO | EPERM);
+    load_word(p, offsetof(struct seccomp_data, nr)); /* for what follows */
+}
+
 static void deny(struct program *p, int nr, uint32_t error)
 {
     add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 1));
@@ -146,6 +156,7 @@ int bh_px_sandbox(bool loading)
         allow(&p, always[i]);
     for (unsigned i = 0; loading && i < BH_ARRAY_LEN(loading_too); i++)
         allow(&p, loading_too[i]);
+    deny_bits(&p, SYS_mmap, 3, MAP_SHARED | MAP_ANONYMOUS); /* RLIMIT_DATA does not count it */
     if (loading) {
         allow(&p, SYS_mmap);
         allow(&p, SYS_mprotect);
@@ -158,6 +169,8 @@ int bh_px_sandbox(bool loading)
      * to clone); signals to itself: abort(). */
     allow_bits(&p, SYS_clone, 0, CLONE_THREAD | CLONE_VM, CLONE_THREAD | CLONE_VM);
     deny(&p, SYS_clone3, ENOSYS);
+    /* Its own: the scheduler may be the same user. */
+    allow_bits(&p, SYS_prlimit64, 0, UINT32_MAX, 0);
     allow_bits(&p, SYS_tgkill, 0, UINT32_MAX, (uint32_t)getpid());
     allow_bits(&p, SYS_kill, 0, UINT32_MAX, (uint32_t)getpid());
     answer(&p, SECCOMP_RET_ERRNO | EPERM);

@@ -9,12 +9,14 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -77,6 +79,7 @@ static const char *look(void)
 {
     static char text[256];
     char *const argv[] = {(char *)(size_t) "/bin/true", NULL};
+    struct rlimit r;
     pthread_t t;
     int at = 0;
 
@@ -98,6 +101,12 @@ static const char *look(void)
     at += snprintf(text + at, sizeof text - (size_t)at, " code %d", p == MAP_FAILED ? errno : 0);
     p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, 4, 0);
     at += snprintf(text + at, sizeof text - (size_t)at, " down %d", p == MAP_FAILED ? errno : 0);
+    p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    at += snprintf(text + at, sizeof text - (size_t)at, " shared %d", p == MAP_FAILED ? errno : 0);
+    rc = prlimit(INT_MAX, RLIMIT_CPU, NULL, &r); /* there is none: ESRCH, were it looked for */
+    at += snprintf(text + at, sizeof text - (size_t)at, " limits %d", rc < 0 ? errno : 0);
+    rc = prlimit(0, RLIMIT_STACK, NULL, &r); /* the C library asks for a thread's stack */
+    at += snprintf(text + at, sizeof text - (size_t)at, " own %d", rc < 0 ? errno : 0);
     rc = pthread_create(&t, NULL, nothing, NULL);
     if (rc == 0)
         pthread_join(t, NULL);
