@@ -23,9 +23,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ENTRY  "berth_plugin_entry_v1"
-#define STATES 4096u
-#define NOBODY 65534u
+#define ENTRY     "berth_plugin_entry_v1"
+#define STATES    4096u
+#define NOBODY    65534u
+#define FILES_MAX 64
 
 struct bh_px_here bh_px_here;
 
@@ -660,11 +661,23 @@ static void describe(struct bh_px_out *o, const struct berth_plugin *p)
     }
 }
 
+/* The second half of the sandbox: the file is loaded, nothing else is to be. What its constructors opened is
+ * closed after it, so that none of their threads opens more. */
+static int shut(void)
+{
+    int rc = bh_px_sandbox(false);
+
+    for (int fd = BH_PX_FD_END; rc == 0 && fd < FILES_MAX; fd++)
+        (void)close(fd);
+    return rc;
+}
+
 static int load(struct bh_err *err)
 {
     char path[32];
     struct berth_entry e = {.size = sizeof e};
     __typeof__(&berth_plugin_entry_v1) entry;
+    int rc;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", BH_PX_FD_PLUGIN);
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -673,7 +686,10 @@ static int load(struct bh_err *err)
     *(void **)&entry = dlsym(lib, ENTRY);
     if (!entry)
         return bh_err_set(err, -EINVAL, "does not export the function " ENTRY);
-    int32_t rc = entry(bh_px_host_tables(), &e);
+    rc = shut();
+    if (rc < 0)
+        return bh_err_set(err, rc, "the sandbox could not be made: %s", strerror(-rc));
+    rc = entry(bh_px_host_tables(), &e);
     if (rc != 0)
         return bh_err_set(err, -EINVAL, "refuses to work here: its " ENTRY " returned %d", rc);
     if (!e.n || e.n > BH_PX_PLUGINS || !e.plugins)
@@ -693,10 +709,6 @@ static void hello(void)
     struct bh_err err = {0};
 
     a.r.code = load(&err);
-    /* The second half of the sandbox: the file is loaded, nothing else is to be. */
-    int rc = a.r.code < 0 ? 0 : bh_px_sandbox(false);
-    if (rc < 0)
-        a.r.code = bh_err_set(&err, rc, "the sandbox could not be made: %s", strerror(-rc));
     bh_px_put_u64(&a.o, host.n);
     for (uint32_t i = 0; i < host.n; i++)
         describe(&a.o, &host.plugin[i]->p);
@@ -777,7 +789,8 @@ static int drop_rights(void)
 
 static int prepare(void)
 {
-    const struct rlimit none = {0, 0}, few = {64, 64}, memory = {(rlim_t)4 << 30, (rlim_t)4 << 30};
+    const struct rlimit none = {0, 0}, few = {FILES_MAX, FILES_MAX},
+                        memory = {(rlim_t)4 << 30, (rlim_t)4 << 30};
     pthread_t t;
 
     bh_px_here.down = mmap(NULL, BH_PX_AREA_BYTES, PROT_READ, MAP_SHARED, BH_PX_FD_DOWN, 0);

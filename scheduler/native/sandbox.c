@@ -4,7 +4,8 @@
  *
  * A list of what is allowed; everything else fails with EPERM: no sockets, no programs, no files, no
  * other processes. In two steps: until the plugin's file is loaded, files may be opened for reading and
- * mapped as code, because the dynamic loader does so.
+ * mapped as code, because the dynamic loader does so; the file's constructors can, too. Its entry, and all that
+ * follows, cannot.
  */
 #include <errno.h>
 #include <fcntl.h>
