@@ -106,7 +106,9 @@ struct bh_px_request { /* begins every message of the scheduler; then feed, then
     uint32_t plugin, instance;
     uint32_t hook, may; /* as of struct bh_native */
     int64_t now_ns;
-    uint64_t filter_state, score_state; /* 0: none; numbers that the host gave */
+    /* 0: none; numbers that the host gave, or the one before it: what is kept for a template outlives it.
+     * CREATE: the first number is the one after filter_state, so that no two processes give the same. */
+    uint64_t filter_state, score_state;
 };
 enum bh_px_up { /* upcalls */
                 BH_PX_UP_INTERN,

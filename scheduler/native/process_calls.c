@@ -129,7 +129,10 @@ static bool make_instance(struct bh_px_instance *i)
     struct bh_call *const now = i->in->call;
     const uint32_t hook = i->in->hook, may = i->in->may;
 
-    k.q = (struct bh_px_request){.plugin = i->plugin, .instance = i->id, .hook = BH_HOOK_CREATE};
+    k.q = (struct bh_px_request){.plugin = i->plugin,
+                                 .instance = i->id,
+                                 .hook = BH_HOOK_CREATE,
+                                 .filter_state = i->x->generation << 32};
     i->fed = (struct bh_px_fed){0};
     i->generation = i->x->generation;
     i->in->call = NULL; /* create() is about no pod */

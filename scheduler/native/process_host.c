@@ -7,7 +7,8 @@
  * the cluster as it was told (process_world.c); what is not here is asked for (process_up.c).
  *
  * Owns:    instances, and what callbacks left in filter_state and score_state, by numbers. A state that
- *          nobody used for long is forgotten: PreFilter is asked again where it comes back.
+ *          nobody used for long is forgotten, and those of an earlier process are not here: PreFilter or
+ *          PreScore is asked again where one comes back.
  * Runs in: the host's main thread; one more waits for the end of the scheduler.
  */
 #include "scheduler/native/process_host.h"
@@ -448,19 +449,34 @@ static int32_t run(struct call *k)
     }
 }
 
-/* A state that was forgotten: what PreFilter says now, of a pod that it said it of before. */
-static void *remade(struct call *k, uint64_t id)
+/* A state that is not here: what PreFilter says now, of a pod that it said it of before. */
+static void *filter_state_anew(struct call *k)
 {
-    struct bh_px_out nowhere = k->a.o;
+    const struct bh_px_out before = k->a.o;
 
     if (!k->p->pre_filter)
         return NULL;
-    enter(k->i, &k->c, &k->r);
     (void)pre_filter(k);
+    k->a.o = before;
+    return k->c.pre_filter_state;
+}
+
+/* ... and PreScore: what outlives an attempt is kept for a template, whose PreScore is about no rows. */
+static void *score_state_anew(struct call *k)
+{
+    if (k->p->pre_score)
+        (void)k->p->pre_score(k->i->in.self, handle(k), NULL, 0, &k->why);
+    return k->c.pre_score_state;
+}
+
+/* other: a state of the same call, which must not make room for it. */
+static void *remade(struct call *k, void *(*anew)(struct call *k), uint64_t id, uint64_t other)
+{
+    enter(k->i, &k->c, &k->r);
+    void *p = anew(k);
     bh_native_inside = NULL;
-    k->a.o.n = nowhere.n;
-    k->a.o.full = false;
-    return k->c.pre_filter_state ? keep(k->i, id, k->c.pre_filter_state)->p : NULL;
+    k->why = (struct berth_why){.size = sizeof k->why};
+    return p && id % STATES != other % STATES ? keep(k->i, id, p)->p : p;
 }
 
 static void answer(struct call *k)
@@ -471,8 +487,11 @@ static void answer(struct call *k)
     k->c.pre_filter_state = f ? f->p : NULL;
     k->c.pre_score_state = s ? s->p : NULL;
     if (k->r.filter_state && !f && k->r.fn != BH_PX_PRE_FILTER)
-        k->c.pre_filter_state = remade(k, k->r.filter_state);
+        k->c.pre_filter_state = remade(k, filter_state_anew, k->r.filter_state, k->r.score_state);
+    if (k->r.score_state && !s && k->r.fn != BH_PX_PRE_SCORE)
+        k->c.pre_score_state = remade(k, score_state_anew, k->r.score_state, k->r.filter_state);
     void *const was_f = k->c.pre_filter_state, *const was_s = k->c.pre_score_state;
+    f = state_of(k->i, k->r.filter_state); /* as it may be here now */
     if (k->r.fn == BH_PX_CHANGE_POD && f)
         k->c.arena = &f->arena; /* it becomes part of the state */
     enter(k->i, &k->c, &k->r);
@@ -544,6 +563,7 @@ static void create(const struct bh_px_request *r, struct bh_px_in *m)
     struct berth_why why = {.size = sizeof why};
 
     i->id = r->instance;
+    i->last_state = r->filter_state;
     i->in.of = host.plugin[r->plugin];
     i->in.arena = &i->arena;
     i->world = bh_px_world_new(&i->in);

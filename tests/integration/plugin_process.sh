@@ -111,6 +111,24 @@ for i in 1 2 3; do
     expect "and the next pod is placed" 'default +after +Scheduled' cat "$work/lies"
 done
 
+# ---- states that are kept for a template, of a process that is gone
+{
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: high, labels: {rank: "9"}}\nstatus: {allocatable: {cpu: "1", memory: 16Gi, pods: "110"}}\n'
+    node low 'rank: "0"'
+    for i in 1 2 3; do pod "first$i" 'least: "8"' 0 250m; done
+    for i in 1 2 3; do pod "again$i" 'least: "1"' 0 10m; done
+    pod crashes 'at: Filter, do: segv' 0 100m
+    for i in 1 2 3; do pod "filler$i" 'least: "0"' 0 100m | sed 's/spec: {/spec: {nodeSelector: {rank: "0"}, /'; done
+    pod second 'least: "8"' 0 250m
+    pod again4 'least: "1"' 0 10m
+} >"$work/states.yaml"
+mode process ApartKept="$build/tests/plugins/apart.so"
+config '{multiPoint: {enabled: [{name: ApartKept}]}}' >"$work/kept.yaml"
+any "$BERTH_BIN/berth" simulate --tie-break first -f "$work/states.yaml" --config "$work/kept.yaml" -o wide >"$work/kept" 2>&1
+expect "PreFilter's is no other pod's in the next process" 'default +second +Unschedulable .*too low a rank' cat "$work/kept"
+expect "PreScore's is made anew" 'default +again4 +Scheduled +high' cat "$work/kept"
+expect "without another end" '^1$' lines_with "A plugin's process is ended" cat "$work/kept"
+
 # ---- a running scheduler
 command -v kubectl >/dev/null || { skip "plugins' processes of a running scheduler" "no kubectl"; exit 0; }
 k() { kubectl --cache-dir "$work/cache" "$@"; }

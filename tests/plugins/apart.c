@@ -4,7 +4,8 @@
  * with the label at: CALLBACK, stands in its label do: segv, hang, exit, memory, lie1 to lie3, or look: what the
  * sandbox lets it do becomes its reason. once: a signal the first time, of which a file of the callback's name in
  * $BERTH_CRASHES_DIR tells. Other pods go to nodes with a rank of at least that of their label
- * `least`, and to the highest; pod and node are seen through as many accessors as there are.
+ * `least`, and to the highest; pod and node are seen through as many accessors as there are. ApartKept: a smaller
+ * one, whose answers and states are kept for all pods of a template.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -410,11 +411,45 @@ static const struct berth_plugin plugin = {
     .post_bind = post_bind,
 };
 
-BERTH_NOTE("Apart", "0", "Apache-2.0");
+static int32_t pre_score_kept(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                              struct berth_why *why)
+{
+    struct instance *in = self;
+    struct state *s = host->base->alloc(c, sizeof *s);
+
+    (void)rows, (void)n, (void)why;
+    s->least = number(in, host->pods->label(c, host->pods->current(c), in->least));
+    *host->base->score_state(c) = s;
+    return BERTH_SUCCESS;
+}
+static int32_t score_kept(void *self, struct berth_call *c, const struct berth_node *node,
+                          int64_t *ret, struct berth_why *why)
+{
+    struct instance *in = self;
+    const struct state *s = *host->base->score_state(c);
+
+    (void)why;
+    *ret = 10 * number(in, host->nodes->label(c, node, in->rank)) + s->least;
+    return BERTH_SUCCESS;
+}
+
+static const struct berth_plugin kept = {
+    .size = sizeof kept,
+    .name = {"ApartKept", 9},
+    .reads = BERTH_READS_NODE | BERTH_READS_SUMS | BERTH_READS_PODS,
+    .create = create,
+    .destroy = free,
+    .pre_filter = pre_filter,
+    .filter = filter,
+    .pre_score = pre_score_kept,
+    .score = score_kept,
+};
+
+BERTH_NOTE("Apart ApartKept", "0", "Apache-2.0");
 
 int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
 {
-    static const struct berth_plugin *const all[] = {&plugin};
+    static const struct berth_plugin *const all[] = {&plugin, &kept};
 
     host = h;
     errno = 0;
@@ -423,6 +458,6 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
     if (fd >= 0)
         close(fd);
     ret->plugins = all;
-    ret->n = 1;
+    ret->n = 2;
     return 0;
 }
