@@ -492,58 +492,42 @@ static void take_reasons(struct bh_px_ahead *a, struct bh_px_in *m)
     }
 }
 
-/* What it did wrong with one of the nodes is said when that one is asked about. */
-static void forget_broke(struct bh_native *in)
+static bool take_filters(struct bh_px_ahead *a, struct bh_px_in *m, const uint32_t *rows,
+                         uint32_t n)
 {
-    in->broke = NULL;
+    const struct bh_px_each *each = bh_px_get(m, n * sizeof *each);
+
+    for (uint32_t x = 0; each && x < n; x++)
+        a->each[rows[x]] = each[x];
+    take_reasons(a, m);
+    return each != NULL;
 }
 
-static void ask_filters(struct bh_px_instance *i)
+static bool take_scores(struct bh_px_ahead *a, struct bh_px_in *m, const uint32_t *rows, uint32_t n)
 {
-    struct bh_px_ahead *a = &i->filters;
+    const int64_t *got = bh_px_get(m, n * sizeof *got);
+
+    for (uint32_t x = 0; got && x < n; x++)
+        a->scores[rows[x]] = got[x];
+    return got != NULL;
+}
+
+static void ask_ahead(struct bh_px_instance *i, struct bh_px_ahead *a, enum bh_px_fn fn,
+                      bool (*take_all)(struct bh_px_ahead *a, struct bh_px_in *m,
+                                       const uint32_t *rows, uint32_t n))
+{
     const struct bh_cache *c = i->in->call->cache;
     uint32_t n;
     BH_CLEANUP(bh_freep) uint32_t *rows = live_rows(c, &n);
-    struct call k = begin(i->in, i, BH_PX_FILTER_EACH);
+    struct call k = begin(i->in, i, fn);
     struct berth_why why;
 
     put_rows(&k, rows, n);
     int32_t code = finish(&k, &why);
-    const struct bh_px_each *each =
-        k.ok && code == BERTH_SUCCESS ? bh_px_get(&k.m, n * sizeof *each) : NULL;
-    a->there = each != NULL;
-    a->failed = !each;
-    forget_broke(i->in);
-    if (each) {
-        make_room(a, c->cols.n_rows);
-        for (uint32_t x = 0; x < n; x++)
-            a->each[rows[x]] = each[x];
-        take_reasons(a, &k.m);
-    }
-    a->key = key_of(i->in);
-    done(&k);
-}
-
-static void ask_scores(struct bh_px_instance *i)
-{
-    struct bh_px_ahead *a = &i->scores;
-    const struct bh_cache *c = i->in->call->cache;
-    uint32_t n;
-    BH_CLEANUP(bh_freep) uint32_t *rows = live_rows(c, &n);
-    struct call k = begin(i->in, i, BH_PX_SCORE_EACH);
-    struct berth_why why;
-
-    put_rows(&k, rows, n);
-    int32_t code = finish(&k, &why);
-    const int64_t *got = k.ok && code == BERTH_SUCCESS ? bh_px_get(&k.m, n * sizeof *got) : NULL;
-    a->there = got != NULL;
-    a->failed = !got;
-    forget_broke(i->in);
-    if (got) {
-        make_room(a, c->cols.n_rows);
-        for (uint32_t x = 0; x < n; x++)
-            memcpy(&a->scores[rows[x]], &got[x], sizeof *got);
-    }
+    make_room(a, c->cols.n_rows);
+    a->there = k.ok && code == BERTH_SUCCESS && take_all(a, &k.m, rows, n);
+    a->failed = !a->there;
+    i->in->broke = NULL; /* said when the node that it was about is asked about alone */
     a->key = key_of(i->in);
     done(&k);
 }
@@ -557,7 +541,7 @@ static bool filtered(struct bh_px_instance *i, const struct bh_node_info *ni, in
     if (!is_ahead(a, i->in, ni))
         return false;
     if (!a->there)
-        ask_filters(i);
+        ask_ahead(i, a, BH_PX_FILTER_EACH, take_filters);
     if (!a->there)
         return false;
     const struct bh_px_each *e = &a->each[ni->row];
@@ -576,7 +560,7 @@ static bool scored(struct bh_px_instance *i, const struct bh_node_info *ni, int6
     if (!is_ahead(a, i->in, ni))
         return false;
     if (!a->there)
-        ask_scores(i);
+        ask_ahead(i, a, BH_PX_SCORE_EACH, take_scores);
     if (a->there)
         *ret = a->scores[ni->row];
     return a->there;
