@@ -6,7 +6,8 @@
  * sleep, exit, test, touch, if, while, functions, traps. From the first one on that is not, the
  * program is unknown. What files there are is known of those that such scripts make in volumes.
  * Invariants: the same run sees the same files however often it is looked at: those that it has made
- *             itself are not there yet.
+ *             itself are not there yet. Who writes a script cannot hold the loop up: MAX_WORK and
+ *             MAX_DEPTH bound what is read, of hostile ones, too; more is not understood.
  * Differences from a shell: no pipes, no jobs, no patterns; a loop whose first round does not leave it
  *             goes on for ever; files are there from the start of the run that makes them.
  */
@@ -21,6 +22,7 @@
 #define MAX_WORDS 32
 #define MAX_DEPTH 16
 #define MAX_FILES 100000 /* of all containers together; more are not remembered */
+#define MAX_WORK  65536  /* characters that a program may read, of a function at each call */
 
 struct name {
     struct name *next;
@@ -34,6 +36,7 @@ struct shell {
     int64_t status;      /* of the last command */
     bool stop, errexit;  /* stop: what stands behind is not reached */
     int depth;
+    size_t *left; /* of MAX_WORK */
 };
 
 static void give_up(struct shell *s)
@@ -41,6 +44,14 @@ static void give_up(struct shell *s)
     s->p.unknown = true;
     s->p.run_ns = FOR_EVER;
     s->stop = true;
+}
+
+/* n characters were read, or stand for a variable. */
+static void charge(struct shell *s, size_t n)
+{
+    if (n > *s->left && !s->stop)
+        give_up(s);
+    *s->left -= BH_MIN(n, *s->left);
 }
 
 static const char *find(const struct name *list, const char *name)
@@ -206,10 +217,12 @@ static void substitute(struct shell *s, const char **at, struct bh_buf *b)
     }
     bool sum = *from == '(';
     from += sum;
+    s->depth++;
     const char *inner = bh_arena_strndup(a, from, (size_t)(*at - from) - 1 - sum);
     for (const char *w; (w = next_word(s, &inner)) && !s->stop;)
         bh_buf_addf(&text, "%s%s", text.n ? " " : "",
                     sum && isalpha((unsigned char)*w) ? value_of(s, w) : w);
+    s->depth--;
     const char *t = text.n ? bh_buf_str(&text) : "";
     if (!sum && strncmp(t, "expr ", 5) != 0)
         give_up(s);
@@ -241,7 +254,9 @@ static void expand(struct shell *s, const char **at, struct bh_buf *b)
         return;
     }
     const char *v = value_of(s, bh_arena_strndup(s->run->a, from, n));
-    bh_buf_addf(b, "%s", v ? v : "");
+    charge(s, v ? strlen(v) : 0);
+    if (v && !s->stop)
+        bh_buf_adds(b, v);
 }
 
 static void skip_blanks(const char **at)
@@ -606,6 +621,7 @@ static void run_list(struct shell *s, const char **at, bool doing)
     bool next = doing;
 
     while (!s->stop) {
+        const char *begin = *at;
         *at += strspn(*at, " \t\n;");
         skip_blanks(at);
         if (**at == '\n')
@@ -620,6 +636,7 @@ static void run_list(struct shell *s, const char **at, bool doing)
             *at += 2;
         else if (*at == from || (!s->stop && **at && !strchr(";\n", **at) && !list_ends(*at)))
             give_up(s);
+        charge(s, (size_t)(*at - begin));
         if (next && s->errexit && s->status && !and&&! or)
             s->stop = true;
         next = doing && (and? s->status == 0 : or ? s->status != 0 : true);
@@ -646,8 +663,8 @@ struct bh_ctl_program bh_ctl_program_of(const struct bh_ctl_run *run, const stru
 {
     static const char *const lists[] = {"command", "args"};
     const char *w[MAX_WORDS] = {"", "", ""};
-    struct shell s = {.run = run};
-    size_t n = 0;
+    size_t n = 0, left = MAX_WORK;
+    struct shell s = {.run = run, .left = &left};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
         bh_json_each(v, bh_tree_arr(what, lists[i])) {

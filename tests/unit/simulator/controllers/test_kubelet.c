@@ -145,6 +145,20 @@ static void test_commands(void)
     world_fini(&w);
 }
 
+/* What the script ends with in the pod's container c; -1: it runs on. */
+static int code_of(struct bh_arena *a, const struct bh_json *pod, const struct bh_json *c,
+                   const char *script)
+{
+    const struct bh_ctl_run run = {a, pod, c, NULL, "r"};
+    struct bh_json *what = bh_json_make(a, "command: []"), *words = bh_json_get(what, "command");
+
+    bh_json_push(words, bh_json_new_str(a, "sh", 2));
+    bh_json_push(words, bh_json_new_str(a, "-c", 2));
+    bh_json_push(words, bh_json_new_str(a, script, strlen(script)));
+    struct bh_ctl_program p = bh_ctl_program_of(&run, what);
+    return p.run_ns == INT64_MAX ? -1 : (int)p.exit_code;
+}
+
 /* What scripts are made of, in a pod p-3 with V=42. */
 static void test_scripts(void)
 {
@@ -183,18 +197,42 @@ static void test_scripts(void)
     bh_json_append(&a, bh_tree_arr(c, "env"), "name: V, valueFrom: {fieldRef: {fieldPath: %s}}",
                    "metadata.labels['v']");
     for (size_t i = 0; i < BH_ARRAY_LEN(scripts); i++) {
-        const struct bh_ctl_run run = {&a, pod, c, NULL, "r"};
-        struct bh_json *what = bh_json_make(&a, "command: []");
-        bh_json_push(bh_json_get(what, "command"), bh_json_new_str(&a, "sh", 2));
-        bh_json_push(bh_json_get(what, "command"), bh_json_new_str(&a, "-c", 2));
-        bh_json_push(bh_json_get(what, "command"),
-                     bh_json_new_str(&a, scripts[i].script, strlen(scripts[i].script)));
-        struct bh_ctl_program p = bh_ctl_program_of(&run, what);
-        int got = p.run_ns == INT64_MAX ? -1 : (int)p.exit_code;
+        int got = code_of(&a, pod, c, scripts[i].script);
         if (got != scripts[i].code)
             fprintf(stderr, "%s: %d, want %d\n", scripts[i].script, got, scripts[i].code);
         CU_ASSERT_EQUAL(got, scripts[i].code);
     }
+    bh_arena_fini(&a);
+}
+
+/* Calls of calls, doubled variables and brackets in brackets: more than is read of any program. */
+static void test_script_bounds(void)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf calls = {0}, doubled = {0}, brackets = {0};
+    struct bh_arena a = {0};
+    const struct bh_json *pod = bh_json_make(&a, "metadata: {name: p}");
+    const struct bh_json *c = bh_json_make(&a, "name: c");
+
+    bh_buf_adds(&calls, "f0() { true; }\n");
+    for (int i = 1; i < 7; i++)
+        bh_buf_addf(&calls, "f%d() { f%d; f%d; f%d; f%d; f%d; f%d; }\n", i, i - 1, i - 1, i - 1,
+                    i - 1, i - 1, i - 1);
+    bh_buf_adds(&doubled, "x=a\n");
+    for (int i = 0; i < 20; i++)
+        bh_buf_adds(&doubled, "x=$x$x\n");
+    bh_buf_adds(&doubled, "exit 3");
+    bh_buf_adds(&brackets, "exit ");
+    for (int i = 0; i < 40; i++)
+        bh_buf_adds(&brackets, "$(expr 1 + ");
+    bh_buf_adds(&brackets, "1");
+    for (int i = 0; i < 40; i++)
+        bh_buf_adds(&brackets, ")");
+    CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_arena_printf(&a, "%sf2; exit 3", bh_buf_str(&calls))),
+                    3);
+    bh_buf_adds(&calls, "f6; exit 3");
+    CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&calls)), -1);
+    CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&doubled)), -1);
+    CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&brackets)), -1);
     bh_arena_fini(&a);
 }
 
@@ -479,5 +517,6 @@ BH_TESTS("simulator/controllers/kubelet", {"a node without status comes up", tes
          {"a finalizer keeps a stopped pod quietly", test_pod_with_finalizer},
          {"a pod of the same name is another pod", test_replaced_pod},
          {"without kubelet nothing runs", test_no_kubelet}, {"thousands of pods pass", test_many},
-         {"scripts", test_scripts}, {"files in volumes", test_files_in_volumes},
-         {"readiness probes", test_probes}, {"a trap takes its time", test_trap})
+         {"scripts", test_scripts}, {"scripts without end", test_script_bounds},
+         {"files in volumes", test_files_in_volumes}, {"readiness probes", test_probes},
+         {"a trap takes its time", test_trap})
