@@ -6,7 +6,8 @@
  * the time at which to look again. How long a container runs says its command (podscript.c); one whose
  * command is not understood runs for ever.
  * Upstream:   pkg/kubelet (kubelet_pods.go, status/generate.go; v1.36); differences: a container is
- *             ready while it runs, but for what its readiness probe says at once; its times are to the second, no memory is watched.
+ *             ready while it runs, but for what its readiness probe says at once; its times are to the
+ *             second, no memory is watched.
  */
 #include "simulator/controllers/controllers.h"
 #include "simulator/controllers/podscript.h"
@@ -195,12 +196,21 @@ static void add_name(struct bh_buf *b, const struct bh_json *c)
     bh_buf_addf(b, "%s%s", b->n ? " " : "", bh_tree_str(c, "name"));
 }
 
+static enum state run_init(struct pod *p, const struct bh_json *c, struct bh_json *s, bool sidecar)
+{
+    const char *policy = sidecar ? "Always" : bh_streq(p->policy, "Never") ? "Never" : "OnFailure";
+    struct bh_ctl_program prog = program_of(p, c, s, c);
+
+    if (prog.unknown && !sidecar)
+        prog.run_ns = 0;
+    return step(p, c, s, prog, policy, !sidecar);
+}
+
 /* One after the other; a sidecar (restartPolicy: Always) goes on while the next ones come. */
 static void run_inits(struct pod *p)
 {
     const struct bh_json *inits = bh_tree_arr(p->tree, "spec.initContainers");
     const struct bh_json *old = bh_tree_arr(p->status, "initContainerStatuses");
-    const char *again = bh_streq(p->policy, "Never") ? "Never" : "OnFailure";
     struct bh_json *list;
 
     p->initialized = true;
@@ -210,12 +220,7 @@ static void run_inits(struct pod *p)
     bh_json_each(c, inits) {
         struct bh_json *s = status_of(p, list, old, c, "PodInitializing");
         bool sidecar = bh_tree_is(c, "restartPolicy", "Always");
-        struct bh_ctl_program prog = program_of(p, c, s, c);
-        enum state st = WAITING;
-        if (prog.unknown && !sidecar)
-            prog.run_ns = 0;
-        if (p->initialized)
-            st = step(p, c, s, prog, sidecar ? "Always" : again, !sidecar);
+        enum state st = p->initialized ? run_init(p, c, s, sidecar) : WAITING;
         bool ok = st == (sidecar ? RUNNING : DONE);
         bh_json_set_bool(p->a, s, "ready", ok);
         if (!ok)
@@ -247,6 +252,17 @@ static bool probed(struct pod *p, const struct bh_json *c, const struct bh_json 
     return prog.unknown || !prog.exit_code;
 }
 
+static enum state run_main(struct pod *p, const struct bh_json *c, struct bh_json *s)
+{
+    struct bh_ctl_program prog = program_of(p, c, s, c);
+
+    if (prog.unknown && p->l->job_ns >= 0)
+        prog.run_ns = p->l->job_ns;
+    bool once = told(p->tree, &prog);
+    return step(p, c, s, prog, once ? "Never" : p->policy, false);
+}
+
+/* Probes ask when all have begun, whose files they may look for. */
 static void run_mains(struct pod *p)
 {
     const struct bh_json *old = bh_tree_arr(p->status, "containerStatuses");
@@ -257,19 +273,17 @@ static void run_mains(struct pod *p)
 
     bh_json_each(c, bh_tree_arr(p->tree, "spec.containers")) {
         struct bh_json *s = status_of(p, list, old, c, waits);
-        struct bh_ctl_program prog = program_of(p, c, s, c);
-        enum state st = WAITING;
-        if (prog.unknown && p->l->job_ns >= 0)
-            prog.run_ns = p->l->job_ns;
-        bool once = told(p->tree, &prog);
-        if (p->initialized)
-            st = step(p, c, s, prog, once ? "Never" : p->policy, false);
-        bool ready = st == RUNNING && probed(p, c, s);
-        if (st == RUNNING)
+        p->n[p->initialized ? run_main(p, c, s) : WAITING]++;
+    }
+    struct bh_json *s = bh_json_first(list);
+    bh_json_each(c, bh_tree_arr(p->tree, "spec.containers")) {
+        bool runs = p->initialized && bh_tree_obj(s, "state.running");
+        bool ready = runs && probed(p, c, s);
+        if (runs)
             bh_json_set_bool(p->a, s, "ready", ready);
         if (!ready)
             add_name(&p->not_ready, c);
-        p->n[st]++;
+        s = s->next;
     }
     bh_json_set(p->a, p->status, "containerStatuses", list);
 }

@@ -265,6 +265,15 @@ static void test_files_in_volumes(void)
     pod_with(&w, "d", spec);
     pass(&w, 5);
     EQ(phase(&w, "d"), "Succeeded");
+    /* What has not begun has made nothing yet. */
+    pod_with(
+        &w, "e",
+        "restartPolicy: Never, volumes: [{name: v, emptyDir: {}}], initContainers: [{name: a, "
+        "image: i, command: [sleep, '3']}, {name: b, image: i, command: [sh, -c, '[ ! -e /v/up "
+        "]'], volumeMounts: [{name: v, mountPath: /v}]}], containers: [{name: c, image: i, "
+        "command: [sh, -c, 'touch /v/up'], volumeMounts: [{name: v, mountPath: /v}]}]");
+    pass(&w, 8);
+    EQ(phase(&w, "e"), "Succeeded");
     world_fini(&w);
 }
 
@@ -283,11 +292,17 @@ static void test_probes(void)
              "containers: [{name: c, image: i, command: [sh, -c, 'touch /v/up; sleep 100'], "
              "volumeMounts: [{name: v, mountPath: /v}], readinessProbe: {exec: {command: [cat, "
              "/v/up]}}}], volumes: [{name: v, emptyDir: {}}]");
+    pod_with(&w, "other",
+             "containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}], "
+             "readinessProbe: {exec: {command: [cat, /v/up]}}}, {name: d, image: i, command: [sh, "
+             "-c, 'touch /v/up; sleep 100'], volumeMounts: [{name: v, mountPath: /v}]}], volumes: "
+             "[{name: v, emptyDir: {}}]");
     pass(&w, 10);
     EQ(phase(&w, "late"), "Running");
     CU_ASSERT(!bh_ctl_pod_ready(get(&w.f, "pods", "default", "late")));
     CU_ASSERT(!bh_ctl_pod_ready(get(&w.f, "pods", "default", "never")));
     CU_ASSERT(bh_ctl_pod_ready(get(&w.f, "pods", "default", "soon")));
+    CU_ASSERT(bh_ctl_pod_ready(get(&w.f, "pods", "default", "other")));
     pass(&w, 11);
     CU_ASSERT(bh_ctl_pod_ready(get(&w.f, "pods", "default", "late")));
     CU_ASSERT(!bh_ctl_pod_ready(get(&w.f, "pods", "default", "never")));
