@@ -3,7 +3,8 @@
  * simulator/admission/workload_validate.c - field errors of the kinds that make pods
  *
  * Upstream: pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go
- * (v1.36); differences: volume claim templates are not checked.
+ * (v1.36); differences: not checked are volume claim templates, and of policies texts of indexes,
+ * names of containers, numbers of rules and values, and values that stand twice.
  */
 #include "simulator/admission/admission.h"
 #include "simulator/admission/cron.h"
