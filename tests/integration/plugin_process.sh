@@ -134,6 +134,7 @@ command -v kubectl >/dev/null || { skip "plugins' processes of a running schedul
 k() { kubectl --cache-dir "$work/cache" "$@"; }
 { printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: default-scheduler\n  plugins: %s\n- schedulerName: plain\n' "$every"; } >"$work/up.yaml"
 export BERTH_PLUGIN_TIMEOUT=1s
+mode process "$apart"
 start_up --binders 1 --no-example --config "$work/up.yaml" || exit 1
 k create -f "$work/nodes.yaml" >/dev/null
 on_a_node() { [ -n "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" ]; }
