@@ -19,7 +19,6 @@ sed 's/leadSeconds: 60/leadSeconds: soon/' "$work/config.yaml" >"$work/bad.yaml"
 any() { "$@" || true; }
 expect "arguments are looked at" 'args.leadSeconds: 0 to 604800 is needed' \
     any env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$work/bad.yaml"
-check "the example configuration is one" env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$root/config/example-maintenance.yaml"
 
 expect "what it reads is said" '^reads +maintenancewindows.v1alpha1.berth.dev$' "$BERTH_BIN/berth" plugin check "$build/plugins/maintenance.so"
 
@@ -76,7 +75,7 @@ check "node c" node c r2
 pod early
 eventually "without the definition a pod gets a node" 20 bound early
 expect "the watcher says that there is no such kind" 'kind="maintenancewindows.berth.dev".*does not have this kind' cat "$run/watcher.log"
-check "the definition" api POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions application/yaml <"$root/plugins/maintenance/crd.yaml"
+check "the definition" api POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions application/yaml <"$root/config/plugins/maintenance-crd.yaml"
 there() { window rack1 '10 minutes ago' '1 hour' '{"matchLabels":{"rack":"r1"}}' 'new switches'; }
 eventually "a window" 10 there
 listed() { has_metric watcher 'berth_watcher_objects{kind="maintenancewindows.berth.dev"} 1'; }
@@ -170,7 +169,7 @@ also_stop=$!
 check "a server with roles" wait_for_file "$work/admin.yaml"
 export KUBECONFIG=$work/admin.yaml
 k() { kubectl --cache-dir "$work/cache" "$@"; }
-check "the definition and roles" k apply -f "$root/plugins/maintenance/crd.yaml" -f "$root/config/rbac.yaml"
+check "the definition and roles" k apply -f "$root/config/plugins/maintenance-crd.yaml" -f "$root/config/rbac.yaml"
 sed 's/t-admin/t-watcher/' "$work/admin.yaml" >"$work/watcher.yaml"
 start() { # program flags...
     local what=$1
@@ -200,10 +199,10 @@ expect "so does readiness" '^\[-\]plugin-kinds failed: the watcher may not list 
 check "a metric" has_metric watcher 'berth_watcher_troubled{kind="maintenancewindows.berth.dev"} 1'
 expect "and the log, in the server's words" 'cannot list resource \\?"maintenancewindows\\?"' cat "$run/watcher.log"
 check "the pod is not bound" status 1 kbound blind
-check "half of the rights" k apply -f <(sed 's/list, watch/list/' "$root/plugins/maintenance/rbac.yaml")
+check "half of the rights" k apply -f <(sed 's/list, watch/list/' "$root/config/plugins/maintenance-rbac.yaml")
 cannot_watch() { ready | grep -xF '[-]plugin-kinds failed: the watcher may not watch maintenancewindows.berth.dev'; }
 eventually "are not enough" 60 cannot_watch
-check "all of them" k apply -f "$root/plugins/maintenance/rbac.yaml"
+check "all of them" k apply -f "$root/config/plugins/maintenance-rbac.yaml"
 eventually "and the pod gets its node" 60 kbound blind
 is_ready() { [ "$(ready)" = ok ]; }
 eventually "and the watcher is ready" 20 is_ready
