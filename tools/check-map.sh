@@ -2,6 +2,7 @@
 # ARCHITECTURE.md's map and the READMEs against the tree:
 #   - every folder with C files stands in the table of "The house", and what stands there exists;
 #   - every folder with more than three .c and .h files has a README;
+#   - each plugin of plugins/ is a Debian package and has an example configuration;
 #   - links between the project's Markdown files lead somewhere.
 # Prints what is wrong and "N passed, N failed, 0 skipped" (one test a folder or file).
 # usage: tools/check-map.sh
@@ -32,6 +33,12 @@ while read -r folder n; do
 done < <(git ls-files 'scheduler/plugins/*/*.c' 'scheduler/plugins/*/*.h' | sed 's|/[^/]*$||' | sort | uniq -c | awk '{ print $2 " " $1 }')
 for entry in $map; do
     test_that "ARCHITECTURE.md's map names $entry, which is not there" test -d "$entry"
+done
+for plugin in plugins/*/; do
+    plugin=${plugin#plugins/} plugin=${plugin%/}
+    [[ $plugin != include && $plugin != wasm ]] || continue
+    test_that "debian/control lacks berth-plugin-$plugin" grep -qx "Package: berth-plugin-$plugin" debian/control
+    test_that "config/plugins/$plugin.yaml is missing" test -s "config/plugins/$plugin.yaml"
 done
 # All links of all files first, "FILE LINK" a line: a process for each of them would take most of the time.
 declare -A dead

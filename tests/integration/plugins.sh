@@ -19,6 +19,11 @@ pod() { # name labels
 { node a 'rank: "10"' 4 8Gi; node b 'rank: "20"' 8 16Gi; node c '' 16 16Gi; } >"$work/nodes.yaml"
 for i in 1 2 3 4 5 6; do pod "p$i" ""; done >"$work/pods.yaml"
 
+# ---- what stands in config/plugins
+for f in "$here"/../../config/plugins/*.yaml; do
+    ! grep -q '^kind: KubeSchedulerConfiguration$' "$f" || check "${f##*/} is valid" env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$f"
+done
+
 # ---- NodeMetadata and NodeResourcesAllocatable: the originals' numbers
 config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 10}, {name: NodeResourcesAllocatable}]}}
   pluginConfig:
