@@ -111,8 +111,12 @@ static void add_config(const char **args, unsigned n, const struct bh_up_options
         args[n++] = a->gates;
 }
 
-/* Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. */
-static uint16_t try_port(uint16_t port)
+/*
+ * Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. It stays ours while we live: a socket that
+ * is bound and does not listen is in no child's way, but keeps everybody else from being given the port, before the
+ * child listens and between two of its lives.
+ */
+static uint16_t hold_port(uint16_t port)
 {
     struct sockaddr_in sa = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -122,7 +126,7 @@ static uint16_t try_port(uint16_t port)
               bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 &&
               getsockname(fd, (struct sockaddr *)&sa, &len) == 0;
 
-    if (fd >= 0)
+    if (!ok && fd >= 0)
         close(fd);
     return ok ? ntohs(sa.sin_port) : 0;
 }
@@ -159,7 +163,7 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
     unsigned n = 6;
 
     /* The same one for each of its lives: the others go on where it was. */
-    snprintf(port, sizeof(port), "%d", a->port ? (int)a->port : try_port(0));
+    snprintf(port, sizeof(port), "%d", a->port ? (int)a->port : hold_port(0));
     args[n++] = "--annotate-decisions";
     args[n++] = a->annotate ? "full" : "off";
     if (a->data) {
@@ -263,9 +267,9 @@ int bh_up_prepare(struct bh_up *u, const struct bh_up_options *a, struct bh_err 
     if (!a->no_front) {
         u->front_port = a->front_port > 0 ? (uint16_t)a->front_port : 0;
         if (a->front_port < 0)
-            u->front_port = try_port(FRONT_PORT);
+            u->front_port = hold_port(FRONT_PORT);
         if (!u->front_port)
-            u->front_port = try_port(0);
+            u->front_port = hold_port(0);
     }
     describe_children(u, a);
     return rc;

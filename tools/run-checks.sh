@@ -6,7 +6,7 @@
 set -u
 out=$1
 mkdir -p "$out"
-max=$(($(nproc) + 1)) # many of them wait most of their time
+max=$(($(nproc) * 2)) # many of them wait most of their time
 passed=0 failed=0 skipped=0
 names=()
 # A python3 that is a shim (pyenv's) starts shells for each program: the real one once and for all.
