@@ -13,9 +13,9 @@
 #include "common/control/ask.h"
 #include "simulator/offline/offline.h"
 
-#define READY_NS    UINT64_C(20000000000)
-#define LOOK_MIN_NS INT64_C(20000000) /* between two looks at pods by LIST, */
-#define LOOK_SHARE  5                 /* and as many times as long as the LIST takes */
+#define READY_NS    UINT64_C(120000000000) /* an end is noticed at once; this is for one that hangs */
+#define LOOK_MIN_NS INT64_C(20000000)      /* between two looks at pods by LIST, */
+#define LOOK_SHARE  5                      /* and as many times as long as the LIST takes */
 #define JSON        "application/json"
 #define POD_GROUPS  "--runtime-config=scheduling.k8s.io/v1alpha2=true" /* with their gate */
 

@@ -10,21 +10,9 @@
  */
 #include "common/base/arena.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_ASAN 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ARENA_ASAN 1
-#endif
-#ifdef ARENA_ASAN
-#include <sanitizer/asan_interface.h>
-#define REDZONE 16
-#else
-#define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
-#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-#define REDZONE                           0
-#endif
+#include "common/base/poison.h"
+
+#define REDZONE (BH_POISONS ? 16 : 0)
 
 #define ALIGN     16
 #define CHUNK_MIN ((size_t)4096)

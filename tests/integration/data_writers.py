@@ -57,6 +57,7 @@ class Writer(threading.Thread):
     def __init__(self, number, first, port):
         super().__init__()
         self.number, self.n, self.port, self.state, self.end = number, first, port, {}, False
+        self.answered = threading.Event()
 
     def run(self):
         c = http.client.HTTPConnection('127.0.0.1', self.port, timeout=30)
@@ -80,6 +81,7 @@ class Writer(threading.Thread):
                         return
                     m = o.get('metadata') or {}
                     log[-1] = (time.monotonic(), int(m.get('resourceVersion') or 0), value, m.get('uid') or '')
+                    self.answered.set()
         except (OSError, http.client.HTTPException, ValueError):
             pass   # killed
 
@@ -105,6 +107,8 @@ def one_round(server, first, sync):
     writers = [Writer(i, first, server.port) for i in range(4)]
     for w in writers:
         w.start()
+    for w in writers:
+        w.answered.wait(30 * SCALE)
     time.sleep(random.uniform(0.1, 0.5) + (SLACK / 2 if sync == 'batch' else 0))
     dead = time.monotonic()
     server.kill()

@@ -25,6 +25,7 @@
 #include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/base/loop.h"
+#include "common/base/poison.h"
 #include "common/snapshot/snapshot.h"
 
 #define STACK_BYTES ((size_t)1 << 20)
@@ -256,6 +257,8 @@ static void on_start(void *arg)
         p->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bh_assert(p->stack != MAP_FAILED);
+    ASAN_UNPOISON_MEMORY_REGION(p->stack,
+                                STACK_BYTES); /* frames of the life before were never left */
     getcontext(&p->context);
     p->context.uc_stack.ss_sp = p->stack;
     p->context.uc_stack.ss_size = STACK_BYTES;

@@ -12,7 +12,7 @@
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "tests/unit/harness.h"
 
-#define SPIN_NS     UINT64_C(20000000000)
+#define SPIN_NS     UINT64_C(120000000000)
 #define MAX_PODS    400u
 #define MAX_RESULTS 1000u
 #define BIND        BERTH__WORK_KIND__WORK_BIND

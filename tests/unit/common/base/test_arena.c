@@ -3,20 +3,10 @@
  * tests/unit/common/base/test_arena.c - memory that is freed all at once
  */
 #include "common/base/arena.h"
+#include "common/base/poison.h"
 #include "tests/unit/harness.h"
 
 #include <malloc.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define UNDER_ASAN 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define UNDER_ASAN 1
-#endif
-#ifdef UNDER_ASAN
-#include <sanitizer/asan_interface.h>
-#endif
 
 static void test_allocations_are_aligned_and_apart(void)
 {
@@ -202,7 +192,7 @@ static void test_strings(void)
 
 static void test_the_free_part_is_poisoned(void)
 {
-#ifdef UNDER_ASAN
+#if BH_POISONS
     struct bh_arena a;
     bh_arena_init(&a, 0);
     char *p = bh_arena_alloc(&a, 30), *q = bh_arena_alloc(&a, 32);

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define DEADLINE_NS (UINT64_C(10) * 1000 * 1000 * 1000)
+#define DEADLINE_NS (UINT64_C(120) * 1000 * 1000 * 1000)
 
 static char *fresh_endpoint(void)
 {

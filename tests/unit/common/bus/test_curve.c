@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#define DEADLINE_NS (UINT64_C(20) * 1000 * 1000 * 1000)
+#define DEADLINE_NS (UINT64_C(120) * 1000 * 1000 * 1000)
 
 struct host {
     char *dir, *allow, *endpoint;

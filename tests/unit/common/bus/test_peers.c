@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEADLINE_NS (UINT64_C(20) * 1000 * 1000 * 1000)
+#define DEADLINE_NS (UINT64_C(120) * 1000 * 1000 * 1000)
 #define STRANGER    ((uid_t)61234)
 
 /* ---- names ----------------------------------------------------------------------------------- */

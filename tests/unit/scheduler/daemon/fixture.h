@@ -20,7 +20,7 @@
 #include "scheduler/daemon/daemon.h"
 #include "tests/unit/harness.h"
 
-#define SPIN_NS        UINT64_C(20000000000)
+#define SPIN_NS        UINT64_C(120000000000)
 #define MAX_ITEMS      64u
 #define HELLO_EVERY_NS UINT64_C(20000000)
 

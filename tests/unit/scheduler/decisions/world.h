@@ -106,7 +106,7 @@ BH_UNUSED static void world_settle(struct world *w, uint64_t recorded)
 {
     static const struct timespec pause = {.tv_nsec = 2000000};
     struct bh_recorder_stats s;
-    uint64_t until = bh_mono_ns() + UINT64_C(20000000000);
+    uint64_t until = bh_mono_ns() + UINT64_C(120000000000); /* a hang, not a slow disk */
 
     do {
         bh_recorder_turn(w->r);
