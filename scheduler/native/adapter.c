@@ -276,8 +276,7 @@ static bool less(struct bh_call *c, const struct bh_queue_key *a, const struct b
 
 static uint64_t ask_epoch(struct bh_native *in, struct bh_call *c)
 {
-    uint64_t e =
-        enter(in, c, BH_HOOK_EPOCH, declared(in) | BERTH_READS_TIME)->epoch(in->self, handle(c));
+    uint64_t e = enter(in, c, BH_HOOK_EPOCH, anything(in))->epoch(in->self, handle(c));
 
     leave();
     return e;

@@ -562,6 +562,11 @@ static struct berth_str pod_annotation(struct berth_call *c, const struct berth_
              : (struct berth_str){NULL, 0};
 }
 
+static berth_sym pod_scheduler_name(struct berth_call *c, const struct berth_pod *pod)
+{
+    return may(c, 0, "scheduler_name") ? pod_of(pod)->shape->scheduler_name : BH_SYM_NONE;
+}
+
 static const struct berth_host_pods pods = {
     .size = sizeof pods,
     .current = pod_current,
@@ -585,6 +590,7 @@ static const struct berth_host_pods pods = {
     .extended_at = pod_extended_at,
     .started = pod_started,
     .annotation = pod_annotation,
+    .scheduler_name = pod_scheduler_name,
 };
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -769,6 +775,26 @@ static struct berth_str node_annotation(struct berth_call *c, const struct berth
              : (struct berth_str){NULL, 0};
 }
 
+/* Moments are positions in the change log, from 1 on. */
+static uint64_t node_changed(struct berth_call *c, uint64_t since,
+                             void (*fn)(void *arg, const struct berth_node *node), void *arg)
+{
+    const struct bh_native *in =
+        may(c, BERTH_READS_OTHERS, UNDECLARED("changed", "BERTH_READS_OTHERS"));
+    const struct bh_cache *cache = in ? in->call->cache : NULL;
+
+    if (!cache)
+        return since;
+    const uint64_t end = cache->log_end;
+    bool all = !since || since - 1 < cache->log_begin || since - 1 > end;
+    for (uint64_t i = all ? 0 : since - 1; i < (all ? cache->cols.n_rows : end); i++) {
+        const struct bh_node_info *ni = cache->rows[all ? i : cache->log[i & (cache->log_cap - 1)]];
+        if (ni)
+            fn(arg, (const struct berth_node *)(const void *)ni);
+    }
+    return end + 1;
+}
+
 static const struct berth_host_nodes nodes = {
     .size = sizeof nodes,
     .row = node_row,
@@ -789,6 +815,7 @@ static const struct berth_host_nodes nodes = {
     .n_extended = node_n_extended,
     .extended_at = node_extended_at,
     .annotation = node_annotation,
+    .changed = node_changed,
 };
 
 /* ---- columns --------------------------------------------------------------------------------- */

@@ -213,6 +213,9 @@ struct berth_host_pods {
      * hint(). */
     struct berth_str (*annotation)(struct berth_call *c, const struct berth_pod *pod,
                                    struct berth_str key);
+    /* Since 1.1. spec.schedulerName, which pods of one template share. The current pod's is the name of the
+     * profile that the instance belongs to. */
+    berth_sym (*scheduler_name)(struct berth_call *c, const struct berth_pod *pod);
 };
 #define BERTH_CONTAINER         0u
 #define BERTH_CONTAINER_INIT    1u /* ends before the containers begin */
@@ -256,6 +259,11 @@ struct berth_host_nodes {
      * hint(). */
     struct berth_str (*annotation)(struct berth_call *c, const struct berth_node *node,
                                    struct berth_str key);
+    /* Since 1.1. Calls fn with every node whose object or pods changed since the moment that `since` is,
+     * once or more often; 0, and a moment too long ago: with every node. Returns this moment. Nodes that
+     * went are not told of. Needs BERTH_READS_OTHERS. */
+    uint64_t (*changed)(struct berth_call *c, uint64_t since,
+                        void (*fn)(void *arg, const struct berth_node *node), void *arg);
 };
 #define BERTH_NO_SCHEDULE        1
 #define BERTH_PREFER_NO_SCHEDULE 2
@@ -543,7 +551,9 @@ struct berth_plugin {
     void (*destroy)(void *self);
     /* A number that changes whenever answers may, for a reason that is neither in the pod nor in what
      * the plugin reads. Asked for each pod: cheap. Since 1.1 also right before pre_filter(), and now()
-     * may be used whatever `reads` says: so answers that hold for a while are kept for as long. */
+     * may be used whatever `reads` says: so answers that hold for a while are kept for as long. Identity, pods
+     * and other nodes are free there, too: what of them changes answers changes the number, or is about a
+     * node that changed and `reads` says so. */
     uint64_t (*epoch)(void *self, struct berth_call *c);
 
     /* ---- queue ---- */

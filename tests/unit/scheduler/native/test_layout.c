@@ -81,6 +81,7 @@ AT(host_pods, n_extended, 144);
 AT(host_pods, extended_at, 152);
 AT(host_pods, started, 160);
 AT(host_pods, annotation, 168);
+AT(host_pods, scheduler_name, 176);
 
 GROWS(host_nodes, 120);
 AT(host_nodes, size, 0);
@@ -103,6 +104,7 @@ AT(host_nodes, capacity, 120);
 AT(host_nodes, n_extended, 128);
 AT(host_nodes, extended_at, 136);
 AT(host_nodes, annotation, 144);
+AT(host_nodes, changed, 152);
 
 GROWS(host_columns, 56);
 AT(host_columns, size, 0);
