@@ -3,9 +3,8 @@
  * plugins/noderesourcetopologymatch/args.c - NodeResourceTopologyMatch: arguments, instances, the file
  *
  * Upstream:   sigs.k8s.io/scheduler-plugins, pkg/noderesourcetopology and apis/config.
- * Difference: there is no cache to configure. The watcher's objects are as fresh as a cache could be, so
- *             `cache` is checked and not used, and cacheResyncPeriodSeconds above 0, which asks for pods to
- *             be subtracted from every zone, is refused; preemptionMode Enabled, which needs it, too.
+ * Difference: preemptionMode Enabled is refused. cache.informerMode is checked and not used: the watcher
+ *             sees what it sees.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +12,15 @@
 
 #include "nrt.h"
 
+#define PERIOD_MAX 86400
+
 const struct berth_host *nrt_host;
 
 static const char *const strategies[] = {"LeastAllocated", "MostAllocated", "BalancedAllocation",
                                          "LeastNUMANodes"};
+static const char *const detects[] = {"All", "None", "OnlyExclusiveResources"};
+static const char *const methods[] = {"Autodetect", "All", "OnlyExclusiveResources"};
+static const char *const scopes[] = {"All", "OnlyResources"};
 
 static const struct berth_value *get(const struct berth_value *v, const char *name)
 {
@@ -125,19 +129,42 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     check_one_of(args, "preemptionMode", "preemptionMode", "Disabled Enabled",
                  "invalid PreemptionMode", errors);
     if (nrt_is(text(args, "preemptionMode"), "Enabled"))
-        complain(errors, "preemptionMode", "Enabled is not there: it needs a cache");
+        complain(errors, "preemptionMode", "only Disabled is there");
     if (get(args, "discardReservedNodes") &&
         !nrt_host->values->boolean(get(args, "discardReservedNodes"), &discard))
         complain(errors, "discardReservedNodes", "true or false is needed");
     if (get(args, "cacheResyncPeriodSeconds") &&
         !nrt_host->values->integer(get(args, "cacheResyncPeriodSeconds"), &period))
         complain(errors, "cacheResyncPeriodSeconds", "an integer is needed");
-    if (period > 0)
-        complain(errors, "cacheResyncPeriodSeconds",
-                 "only 0 is there: objects are used as the watcher sees them");
+    if (period > PERIOD_MAX)
+        complain(errors, "cacheResyncPeriodSeconds", "at most 86400 are allowed");
 }
 
 /* ---- instances ------------------------------------------------------------------------------- */
+
+/* Its number in the list; 0: it is not given. */
+static unsigned which(struct berth_str s, const char *const *names, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (nrt_is(s, names[i]))
+            return i;
+    return 0;
+}
+
+/* discardReservedNodes wins, as upstream. */
+static void read_cache(struct nrt_instance *in, const struct berth_value *args)
+{
+    const struct berth_value *cache = get(args, "cache");
+    int64_t period = 0;
+
+    if (get(args, "cacheResyncPeriodSeconds"))
+        (void)nrt_host->values->integer(get(args, "cacheResyncPeriodSeconds"), &period);
+    in->cached = period > 0 && !in->discard_reserved;
+    in->period = period * 1000000000;
+    in->detect = (enum nrt_detect)which(text(cache, "foreignPodsDetect"), detects, 3);
+    in->method = (enum nrt_method)which(text(cache, "resyncMethod"), methods, 3);
+    in->scope = (enum nrt_scope)which(text(cache, "resyncScope"), scopes, 2);
+}
 
 static void read_args(struct nrt_instance *in, const struct berth_value *args)
 {
@@ -146,9 +173,7 @@ static void read_args(struct nrt_instance *in, const struct berth_value *args)
                              *list = get(strategy, "resources");
     int32_t discard = 0;
 
-    for (unsigned i = 0; i < 4; i++)
-        if (nrt_is(text(strategy, "type"), strategies[i]))
-            in->strategy = (enum nrt_strategy)i;
+    in->strategy = (enum nrt_strategy)which(text(strategy, "type"), strategies, 4);
     for (const struct berth_value *r = list ? h->first(list) : NULL;
          r && in->n_weights < NRT_WEIGHTS; r = h->next(r)) {
         int64_t weight = 1;
@@ -160,6 +185,7 @@ static void read_args(struct nrt_instance *in, const struct berth_value *args)
     if (get(args, "discardReservedNodes"))
         (void)h->boolean(get(args, "discardReservedNodes"), &discard);
     in->discard_reserved = discard;
+    read_cache(in, args);
 }
 
 static int32_t create(struct berth_home *home, const struct berth_value *args, void **ret,
@@ -172,6 +198,7 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
         return BERTH_ERROR;
     }
     in->home = home;
+    in->now = -1;
     in->cpu = nrt_host->base->intern(home, BERTH_STR("cpu"));
     in->memory = nrt_host->base->intern(home, BERTH_STR("memory"));
     in->storage = nrt_host->base->intern(home, BERTH_STR("ephemeral-storage"));
@@ -187,6 +214,8 @@ static void destroy(void *self)
     nrt_topology_fini(in);
     free(in->reserved);
     free(in->scratch);
+    free(in->dirty);
+    free(in->hash);
     free(in);
 }
 
@@ -242,7 +271,9 @@ static const struct berth_event events[] = {
 static const struct berth_plugin plugin = {
     .size = sizeof plugin,
     .name = {"NodeResourceTopologyMatch", 25},
-    .reads = BERTH_READS_NODE | BERTH_READS_OBJECTS,
+    /* Of SUMS nothing is asked: a node whose pods changed is to be looked at anew, for what is reserved
+     * there. */
+    .reads = BERTH_READS_NODE | BERTH_READS_SUMS | BERTH_READS_OBJECTS,
     .normal = BERTH_NORMAL_NONE,
     .events = events,
     .n_events = sizeof events / sizeof *events,
@@ -258,7 +289,7 @@ static const struct berth_plugin plugin = {
     .score = nrt_score,
     .reserve = nrt_reserve,
     .unreserve = nrt_unreserve,
-    .post_bind = nrt_unreserve,
+    .post_bind = nrt_post_bind,
     .kinds = kinds,
     .n_kinds = 1,
 };
@@ -268,7 +299,8 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
 {
     static const struct berth_plugin *const all[] = {&plugin};
 
-    if (!BERTH_HAS(h, objects))
+    if (!BERTH_HAS(h, objects) || !BERTH_HAS(h->nodes, changed) ||
+        !BERTH_HAS(h->pods, scheduler_name))
         return 1;
     nrt_host = h;
     ret->plugins = all;

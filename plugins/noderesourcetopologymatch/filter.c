@@ -11,8 +11,19 @@
 
 /* ---- zones ----------------------------------------------------------------------------------- */
 
-int nrt_zones(struct nrt_instance *in, const struct nrt_topology *t, struct nrt_zones *ret)
+/* What pods hold may be in any zone, so it is taken from all of them. */
+static void subtract_held(const struct nrt_seen *s, struct nrt_amount *amount, uint32_t n)
 {
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < s->n_sum; k++)
+            if (s->sum[k].name == amount[i].name && s->sum[k].value)
+                amount[i].value =
+                    amount[i].value > s->sum[k].value ? amount[i].value - s->sum[k].value : 0;
+}
+
+int nrt_zones(struct nrt_instance *in, const struct nrt_seen *s, struct nrt_zones *ret)
+{
+    const struct nrt_topology *t = s->topology;
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < t->n; i++)
@@ -29,6 +40,7 @@ int nrt_zones(struct nrt_instance *in, const struct nrt_topology *t, struct nrt_
     for (uint32_t i = 0; i < t->n; i++) {
         ret->amount[i] = in->scratch + n;
         memcpy(ret->amount[i], t->zone[i].amount, t->zone[i].n * sizeof(struct nrt_amount));
+        subtract_held(s, ret->amount[i], t->zone[i].n);
         n += t->zone[i].n;
     }
     return 1;
@@ -147,13 +159,26 @@ static int32_t no_memory(struct berth_why *why)
     return BERTH_ERROR;
 }
 
+static int32_t fits(struct nrt_instance *in, struct berth_call *c, const struct berth_node *node,
+                    const struct nrt_seen *s, const struct nrt_pod *pod, struct berth_why *why)
+{
+    struct nrt_zones z;
+
+    if (!nrt_zones(in, s, &z))
+        return no_memory(why);
+    if (!s->topology->pod_scope)
+        return by_container(in, c, node, &z, pod, why);
+    return lowest_fit(in, c, node, &z, pod->qos, pod->all) < 0
+               ? reject(why, BERTH_STR("cannot align pod"))
+               : BERTH_SUCCESS;
+}
+
 int32_t nrt_filter(void *self, struct berth_call *c, const struct berth_node *node,
                    struct berth_why *why)
 {
     struct nrt_instance *in = self;
     const struct nrt_pod *pod = *nrt_host->base->filter_state(c);
     berth_sym name = nrt_host->nodes->name(c, node);
-    struct nrt_zones z;
 
     if (pod->qos == NRT_BEST_EFFORT && !pod->non_native)
         return BERTH_SUCCESS;
@@ -161,14 +186,15 @@ int32_t nrt_filter(void *self, struct berth_call *c, const struct berth_node *no
         in->turned_away = 1;
         return reject(why, BERTH_STR("invalid node topology data"));
     }
-    const struct nrt_topology *t = nrt_topology(in, c, name);
-    if (!t || !t->single)
+    const struct nrt_seen *s = nrt_topology(in, c, name);
+    if (s && s->stale) {
+        in->turned_away = 1;
+        return reject(why, BERTH_STR("invalid node topology data"));
+    }
+    if (!s || !s->topology->single)
         return BERTH_SUCCESS;
-    if (!nrt_zones(in, t, &z))
-        return no_memory(why);
-    if (!t->pod_scope)
-        return by_container(in, c, node, &z, pod, why);
-    return lowest_fit(in, c, node, &z, pod->qos, pod->all) < 0
-               ? reject(why, BERTH_STR("cannot align pod"))
-               : BERTH_SUCCESS;
+    int32_t verdict = fits(in, c, node, s, pod, why);
+    if (verdict != BERTH_SUCCESS && in->cached)
+        nrt_mark(in, s);
+    return verdict;
 }

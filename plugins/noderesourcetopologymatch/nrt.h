@@ -16,6 +16,10 @@
 
 enum nrt_strategy { NRT_LEAST_ALLOCATED, NRT_MOST_ALLOCATED, NRT_BALANCED, NRT_LEAST_NODES };
 enum nrt_qos { NRT_BEST_EFFORT, NRT_BURSTABLE, NRT_GUARANTEED };
+/* cache: in the order of the texts in args.c; the first is the default. */
+enum nrt_detect { NRT_DETECT_ALL, NRT_DETECT_NONE, NRT_DETECT_EXCLUSIVE };
+enum nrt_method { NRT_METHOD_AUTODETECT, NRT_METHOD_ALL, NRT_METHOD_EXCLUSIVE };
+enum nrt_scope { NRT_SCOPE_ALL, NRT_SCOPE_RESOURCES };
 
 struct nrt_amount {
     berth_sym name;
@@ -34,15 +38,41 @@ struct nrt_topology { /* what one object says */
     struct nrt_zone zone[]; /* of NUMA nodes, in the object's order */
 };
 
+#define NRT_VERSION 64u /* of a resourceVersion with its NUL; longer ones are not kept */
+
+struct nrt_held { /* what is subtracted from every zone for one pod */
+    uint64_t pod; /* nrt_pod_hash() */
+    uint32_t n;
+    struct nrt_amount amount[];
+};
+struct nrt_seen { /* a node */
+    berth_sym node;
+    char version[NRT_VERSION];     /* of the object; "": it is read each time */
+    struct nrt_topology *topology; /* what it said; NULL: there is none */
+    /* ---- cache.c ---- */
+    int stale; /* who is there is not known: no pod that it is about may come */
+    int dirty; /* a pod was rejected, or it is stale: worth another look at the object */
+    int again; /* since the last look something else has changed */
+    char tried[NRT_VERSION]; /* whose object was looked at in vain */
+    int awaits;              /* pods of others that the kubelet has not taken up yet */
+    uint64_t foreign;        /* who of others' pods is there */
+    uint32_t n_held, cap_held, n_sum, cap_sum;
+    struct nrt_held **held;
+    struct nrt_amount *sum; /* of what is held */
+};
+
 struct nrt_pod; /* the pod at hand, see pod.c */
-struct nrt_seen;
 struct nrt_reserved;
 struct nrt_instance {
     struct berth_home *home;
     berth_sym cpu, memory, storage;
     /* ---- arguments ---- */
     enum nrt_strategy strategy;
-    int discard_reserved;
+    int discard_reserved, cached;
+    int64_t period; /* ns, of looking for changes that have nothing to do with pods */
+    enum nrt_detect detect;
+    enum nrt_method method;
+    enum nrt_scope scope;
     uint32_t n_weights;
     struct nrt_amount weight[NRT_WEIGHTS];
     /* ---- topology.c: what was read last of each node's object ---- */
@@ -52,6 +82,15 @@ struct nrt_instance {
     struct nrt_reserved *reserved;
     uint64_t n_reserved, cap_reserved, epoch;
     int turned_away; /* a pod was rejected because of a reservation, since the last wake() */
+    /* ---- cache.c ---- */
+    berth_sym own;                     /* schedulerName of the profile */
+    uint64_t followed, objects, tried; /* nodes, objects, and those that were compared last */
+    int64_t now, next_scan;
+    int again;
+    berth_sym *dirty; /* nodes */
+    uint32_t n_dirty, cap_dirty;
+    uint64_t *hash; /* room for the pods of one node */
+    uint32_t cap_hash;
     /* Room for one callback's copies of amounts. */
     struct nrt_amount *scratch;
     uint64_t cap_scratch;
@@ -72,10 +111,23 @@ static inline int nrt_is(struct berth_str s, const char *text)
 }
 
 /* ---- topology.c ---- */
-/* What the node's object says; NULL: there is none, or no memory. Valid until the next call. */
-const struct nrt_topology *nrt_topology(struct nrt_instance *in, struct berth_call *c,
-                                        berth_sym node);
+/* The node, if something is known of its topology. With the cache: what was taken last; else what its
+ * object says now. NULL: there is none, or no memory. Valid until the next call. */
+const struct nrt_seen *nrt_topology(struct nrt_instance *in, struct berth_call *c, berth_sym node);
 void nrt_topology_fini(struct nrt_instance *in);
+/* What is known of a node, or an empty one; NULL: no memory, or not there. Valid until the next nrt_entry(). */
+struct nrt_seen *nrt_entry(struct nrt_instance *in, berth_sym node);
+struct nrt_seen *nrt_known(const struct nrt_instance *in, berth_sym node);
+/* The node's object, or NULL. */
+const struct berth_value *nrt_object(struct nrt_instance *in, struct berth_call *c, berth_sym node);
+struct berth_str nrt_version(const struct berth_value *object);
+void nrt_keep_version(char to[NRT_VERSION], struct berth_str version);
+/* 0: no memory; what was known stays. */
+int nrt_take(struct nrt_instance *in, struct nrt_seen *s, const struct berth_value *object);
+/* Does it configure the kubelet otherwise than it did? */
+int nrt_is_reconfigured(const struct nrt_topology *t, const struct berth_value *object);
+/* Of a list of {name, value}: the first of this name; p NULL: there is none. */
+struct berth_str nrt_attribute(const struct berth_value *list, const char *name);
 
 /* ---- pod.c ---- */
 struct nrt_request { /* of one container, or of the pod as a whole */
@@ -90,6 +142,13 @@ struct nrt_pod {
     const struct nrt_request **one; /* of each container */
     const struct nrt_request *all;  /* the higher of init containers and the sum of the others */
 };
+/* What the pod as a whole wants of the i-th resource, and its name; i from 0 on; NRT_ABSENT: nothing. The
+ * name is 0 behind the last. */
+int64_t nrt_effective(const struct nrt_instance *in, struct berth_call *c,
+                      const struct berth_pod *pod, uint32_t i, berth_sym *name);
+/* Does a container that stays hold something that no other may use? */
+int nrt_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
+                     const struct berth_pod *pod, const struct nrt_topology *t);
 /* NULL: no memory. In memory of the callback. */
 const struct nrt_pod *nrt_pod(struct nrt_instance *in, struct berth_call *c);
 /* Resources that must belong to a NUMA node: cpu, memory, huge pages. */
@@ -102,8 +161,8 @@ struct nrt_zones { /* a copy of a topology, from which may be subtracted */
     const struct nrt_topology *t;
     struct nrt_amount *amount[NRT_ZONES];
 };
-/* 0: no memory. In the instance's scratch. */
-int nrt_zones(struct nrt_instance *in, const struct nrt_topology *t, struct nrt_zones *ret);
+/* Without what is held. 0: no memory. In the instance's scratch. */
+int nrt_zones(struct nrt_instance *in, const struct nrt_seen *s, struct nrt_zones *ret);
 /* NULL: the zone does not list it. */
 int64_t *nrt_available(const struct nrt_zones *z, uint32_t i, berth_sym resource);
 /* Is it enough? Those of affine resources that are not exclusive always are. */
@@ -118,9 +177,27 @@ int32_t nrt_score(void *self, struct berth_call *c, const struct berth_node *nod
 int64_t nrt_least_nodes(const struct nrt_instance *in, const struct nrt_pod *pod,
                         struct nrt_zones *z);
 
+/* ---- fingerprint.c ---- */
+uint64_t nrt_pod_hash(struct berth_call *c, const struct berth_pod *pod);
+/* Does the object know of the pods that run on the node, and of no others? 1; 0; -1: it does not say. */
+int nrt_knows_pods(struct nrt_instance *in, struct berth_call *c, const struct berth_node *node,
+                   const struct nrt_topology *t, const struct berth_value *object);
+
+/* ---- cache.c ---- */
+/* Catches up with nodes, pods and objects. */
+void nrt_follow(struct nrt_instance *in, struct berth_call *c);
+/* A pod was rejected by the node. */
+void nrt_mark(struct nrt_instance *in, const struct nrt_seen *s);
+/* 0: no memory. */
+int nrt_hold(struct nrt_instance *in, struct berth_call *c, struct nrt_seen *s,
+             const struct berth_pod *pod);
+void nrt_let_go(struct nrt_seen *s, uint64_t pod);
+void nrt_free_held(struct nrt_seen *s);
+
 /* ---- reserved.c ---- */
 int nrt_is_reserved(const struct nrt_instance *in, berth_sym node);
 uint64_t nrt_epoch(void *self, struct berth_call *c);
 int32_t nrt_reserve(void *self, struct berth_call *c, berth_sym node, struct berth_why *why);
 void nrt_unreserve(void *self, struct berth_call *c, berth_sym node);
+void nrt_post_bind(void *self, struct berth_call *c, berth_sym node);
 #endif

@@ -99,32 +99,80 @@ static struct nrt_request *of_container(struct berth_call *c, const struct berth
     return r;
 }
 
-static int64_t named(const struct nrt_request *r, berth_sym name)
+/* The higher of the largest init container and the sum of the others, and overhead. */
+static int64_t effective(struct berth_call *c, const struct berth_pod *pod, berth_sym name)
 {
-    for (uint32_t i = 0; i < r->n; i++)
-        if (r->amount[i].name == name)
-            return r->amount[i].value;
-    return NRT_ABSENT;
+    const struct berth_host_pods *h = nrt_host->pods;
+    int64_t init = NRT_ABSENT, sum = NRT_ABSENT;
+
+    for (uint32_t i = 0; i < h->n_containers(c, pod); i++) {
+        int64_t v = h->container_request(c, pod, i, name);
+        if (v >= 0 && h->container_kind(c, pod, i) != BERTH_CONTAINER)
+            init = v > init ? v : init;
+        else if (v >= 0)
+            sum = (sum < 0 ? 0 : sum) + v;
+    }
+    int64_t more = h->overhead(c, pod, name), value = init > sum ? init : sum;
+    return more > 0 ? (value < 0 ? 0 : value) + more : value;
+}
+
+static berth_sym resource_at(const struct nrt_instance *in, struct berth_call *c,
+                             const struct berth_pod *pod, uint32_t i)
+{
+    const berth_sym usual[] = {in->cpu, in->memory, in->storage};
+
+    if (i < 3)
+        return usual[i];
+    return i - 3 < nrt_host->pods->n_extended(c, pod) ? nrt_host->pods->extended_at(c, pod, i - 3)
+                                                      : 0;
+}
+
+int64_t nrt_effective(const struct nrt_instance *in, struct berth_call *c,
+                      const struct berth_pod *pod, uint32_t i, berth_sym *name)
+{
+    *name = resource_at(in, c, pod, i);
+    return *name ? effective(c, pod, *name) : NRT_ABSENT;
+}
+
+static int lists(const struct nrt_topology *t, berth_sym resource)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        for (uint32_t k = 0; k < t->zone[i].n; k++)
+            if (t->zone[i].amount[k].name == resource)
+                return 1;
+    return 0;
+}
+
+/* Devices that the object names; whole cores, memory and huge pages of guaranteed pods. */
+int nrt_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
+                     const struct berth_pod *pod, const struct nrt_topology *t)
+{
+    const struct berth_host_pods *h = nrt_host->pods;
+    const int guaranteed = qos_of(in, c, pod) == NRT_GUARANTEED;
+    berth_sym name;
+
+    for (uint32_t k = 0; (name = resource_at(in, c, pod, k)); k++) {
+        int native = is_native(in, name);
+        if (native ? !guaranteed || !nrt_is_affine(in, name) : !lists(t, name))
+            continue;
+        for (uint32_t i = 0; i < h->n_containers(c, pod); i++) {
+            int64_t v = h->container_request(c, pod, i, name);
+            if (v < 0 || h->container_kind(c, pod, i) == BERTH_CONTAINER_INIT)
+                continue;
+            if (!native || (v > 0 && (name != in->cpu || v % 1000 == 0)))
+                return 1;
+        }
+    }
+    return 0;
 }
 
 static struct nrt_request *of_pod(struct berth_call *c, const struct berth_pod *pod,
-                                  const struct names *names, const struct nrt_pod *p)
+                                  const struct names *names)
 {
     struct nrt_request *r = new_request(c, names, BERTH_CONTAINER);
 
     for (uint32_t k = 0; r && k < names->n; k++) {
-        int64_t init = NRT_ABSENT, sum = NRT_ABSENT;
-        for (uint32_t i = 0; i < p->n; i++) {
-            int64_t v = named(p->one[i], names->name[k]);
-            if (v >= 0 && p->one[i]->kind != BERTH_CONTAINER)
-                init = v > init ? v : init;
-            else if (v >= 0)
-                sum = (sum < 0 ? 0 : sum) + v;
-        }
-        int64_t more = nrt_host->pods->overhead(c, pod, names->name[k]);
-        int64_t value = init > sum ? init : sum;
-        if (more > 0)
-            value = (value < 0 ? 0 : value) + more;
+        int64_t value = effective(c, pod, names->name[k]);
         if (value >= 0)
             r->amount[r->n++] = (struct nrt_amount){names->name[k], value};
     }
@@ -152,6 +200,6 @@ const struct nrt_pod *nrt_pod(struct nrt_instance *in, struct berth_call *c)
             p->non_native |= !is_native(in, r->amount[i].name);
         p->one[p->n] = r;
     }
-    p->all = of_pod(c, pod, &names, p);
+    p->all = of_pod(c, pod, &names);
     return p->all ? p : NULL;
 }

@@ -27,11 +27,15 @@ int nrt_is_reserved(const struct nrt_instance *in, berth_sym node)
     return 0;
 }
 
-/* Answers that are kept do not know of reservations. */
+/* Answers that are kept do not know of such reservations; of those of the cache they do: the pod is on the
+ * node, which is looked at anew. */
 uint64_t nrt_epoch(void *self, struct berth_call *c)
 {
-    (void)c;
-    return ((struct nrt_instance *)self)->epoch;
+    struct nrt_instance *in = self;
+
+    if (in->cached)
+        nrt_follow(in, c);
+    return in->epoch;
 }
 
 static struct nrt_reserved describe(struct berth_call *c, berth_sym node)
@@ -53,20 +57,27 @@ static uint64_t find(const struct nrt_instance *in, const struct nrt_reserved *r
     return i;
 }
 
+static int32_t no_memory(struct berth_why *why)
+{
+    why->reason = BERTH_STR("out of memory");
+    return BERTH_ERROR;
+}
+
 int32_t nrt_reserve(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
 {
     struct nrt_instance *in = self;
     const struct nrt_reserved r = describe(c, node);
+    struct nrt_seen *s = in->cached ? nrt_known(in, node) : NULL;
 
+    if (s && s->topology && !nrt_hold(in, c, s, nrt_host->pods->current(c)))
+        return no_memory(why);
     if (!in->discard_reserved || find(in, &r) < in->n_reserved)
         return BERTH_SUCCESS;
     if (in->n_reserved == in->cap_reserved) {
         uint64_t cap = in->cap_reserved ? 2 * in->cap_reserved : 64;
         struct nrt_reserved *more = realloc(in->reserved, cap * sizeof *more);
-        if (!more) {
-            why->reason = BERTH_STR("out of memory");
-            return BERTH_ERROR;
-        }
+        if (!more)
+            return no_memory(why);
         in->reserved = more;
         in->cap_reserved = cap;
     }
@@ -75,7 +86,8 @@ int32_t nrt_reserve(void *self, struct berth_call *c, berth_sym node, struct ber
     return BERTH_SUCCESS;
 }
 
-void nrt_unreserve(void *self, struct berth_call *c, berth_sym node)
+/* What is held by the cache stays: the object does not know of the pod yet. */
+void nrt_post_bind(void *self, struct berth_call *c, berth_sym node)
 {
     struct nrt_instance *in = self;
     const struct nrt_reserved r = describe(c, node);
@@ -89,4 +101,14 @@ void nrt_unreserve(void *self, struct berth_call *c, berth_sym node)
         in->turned_away = 0;
         nrt_host->base->wake(in->home);
     }
+}
+
+void nrt_unreserve(void *self, struct berth_call *c, berth_sym node)
+{
+    struct nrt_instance *in = self;
+    struct nrt_seen *s = in->cached ? nrt_known(in, node) : NULL;
+
+    if (s)
+        nrt_let_go(s, nrt_pod_hash(c, nrt_host->pods->current(c)));
+    nrt_post_bind(self, c, node);
 }

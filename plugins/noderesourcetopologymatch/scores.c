@@ -108,10 +108,11 @@ int32_t nrt_score(void *self, struct berth_call *c, const struct berth_node *nod
     *ret = pod->qos == NRT_GUARANTEED ? 0 : MAX_SCORE;
     if (pod->qos != NRT_GUARANTEED || (in->discard_reserved && nrt_is_reserved(in, name)))
         return BERTH_SUCCESS;
-    const struct nrt_topology *t = nrt_topology(in, c, name);
+    const struct nrt_seen *s = nrt_topology(in, c, name);
+    const struct nrt_topology *t = s && !s->stale ? s->topology : NULL;
     if (!t || (in->strategy != NRT_LEAST_NODES && !t->single))
         return BERTH_SUCCESS;
-    if (!nrt_zones(in, t, &z)) {
+    if (!nrt_zones(in, s, &z)) {
         why->reason = BERTH_STR("out of memory");
         return BERTH_ERROR;
     }

@@ -16,12 +16,6 @@
 #define SEEN_MAX        65536u
 #define MAX_ZONES_LIMIT 1024
 
-struct nrt_seen {
-    berth_sym node;   /* 0: the place is free */
-    char version[64]; /* resourceVersion; "": read each time */
-    struct nrt_topology *topology;
-};
-
 static const struct berth_value *get(const struct berth_value *v, const char *name)
 {
     return nrt_host->values->get(v, (struct berth_str){name, strlen(name)});
@@ -61,6 +55,16 @@ static int64_t zones_of(struct berth_str s)
     return n < 2 ? 0 : n > MAX_ZONES_LIMIT ? MAX_ZONES_LIMIT : n;
 }
 
+struct berth_str nrt_attribute(const struct berth_value *list, const char *name)
+{
+    const struct berth_host_values *h = nrt_host->values;
+
+    for (const struct berth_value *a = h->first(list); a; a = h->next(a))
+        if (nrt_is(h->text(get(a, "name")), name))
+            return h->text(get(a, "value"));
+    return (struct berth_str){NULL, 0};
+}
+
 static void read_attributes(struct nrt_topology *t, const struct berth_value *list)
 {
     const struct berth_host_values *h = nrt_host->values;
@@ -78,6 +82,22 @@ static void read_attributes(struct nrt_topology *t, const struct berth_value *li
             t->max_zones = zones_of(value);
         }
     }
+}
+
+static void read_configuration(struct nrt_topology *t, const struct berth_value *object)
+{
+    t->max_zones = 8;
+    read_policies(t, get(object, "topologyPolicies"));
+    read_attributes(t, get(object, "attributes"));
+}
+
+int nrt_is_reconfigured(const struct nrt_topology *t, const struct berth_value *object)
+{
+    struct nrt_topology now = {0};
+
+    read_configuration(&now, object);
+    return now.single != t->single || now.pod_scope != t->pod_scope ||
+           now.max_zones != t->max_zones;
 }
 
 /* ---- zones ----------------------------------------------------------------------------------- */
@@ -149,9 +169,7 @@ static struct nrt_topology *read_topology(struct nrt_instance *in, const struct 
         calloc(1, sizeof *t + n * sizeof t->zone[0] + amounts * sizeof(struct nrt_amount));
     if (!t)
         return NULL;
-    t->max_zones = 8;
-    read_policies(t, get(object, "topologyPolicies"));
-    read_attributes(t, get(object, "attributes"));
+    read_configuration(t, object);
     struct nrt_amount *free_amount = (struct nrt_amount *)(void *)&t->zone[n];
     for (const struct berth_value *z = h->first(zones); z && t->n < n; z = h->next(z)) {
         if (!is_numa(z))
@@ -179,19 +197,22 @@ static struct nrt_seen *place(const struct nrt_instance *in, berth_sym node)
 
 void nrt_topology_fini(struct nrt_instance *in)
 {
-    for (uint64_t i = 0; i < in->cap_seen; i++)
+    for (uint64_t i = 0; i < in->cap_seen; i++) {
         free(in->seen[i].topology);
+        nrt_free_held(&in->seen[i]);
+    }
     free(in->seen);
     in->seen = NULL;
     in->n_seen = in->cap_seen = 0;
 }
 
-/* Twice as many places; nodes that went are forgotten once there are very many. 0: no memory. */
+/* Twice as many places. Where objects are read anew anyway, nodes that went are forgotten once there are
+ * very many. 0: no memory. */
 static int grow(struct nrt_instance *in)
 {
     struct nrt_instance was = *in;
 
-    if (was.n_seen >= SEEN_MAX) {
+    if (!in->cached && was.n_seen >= SEEN_MAX) {
         nrt_topology_fini(in);
         was = *in;
     }
@@ -208,27 +229,71 @@ static int grow(struct nrt_instance *in)
     return 1;
 }
 
-const struct nrt_topology *nrt_topology(struct nrt_instance *in, struct berth_call *c,
-                                        berth_sym node)
+struct nrt_seen *nrt_known(const struct nrt_instance *in, berth_sym node)
+{
+    struct nrt_seen *s = in->cap_seen ? place(in, node) : NULL;
+
+    return s && s->node ? s : NULL;
+}
+
+struct nrt_seen *nrt_entry(struct nrt_instance *in, berth_sym node)
+{
+    struct nrt_seen *s = nrt_known(in, node);
+
+    if (s || (2 * in->n_seen >= in->cap_seen && !grow(in)))
+        return s;
+    s = place(in, node);
+    s->node = node;
+    in->n_seen++;
+    return s;
+}
+
+const struct berth_value *nrt_object(struct nrt_instance *in, struct berth_call *c, berth_sym node)
 {
     const struct berth_object *o = nrt_host->objects->find(c, TOPOLOGIES, (struct berth_str){"", 0},
                                                            nrt_host->base->text(in->home, node));
 
-    if (!o || (2 * in->n_seen >= in->cap_seen && !grow(in)))
-        return NULL;
-    const struct berth_value *v = nrt_host->objects->value(c, o);
-    struct berth_str version = nrt_host->values->path(v, BERTH_STR("metadata.resourceVersion"))
-                                   ? nrt_host->values->text(nrt_host->values->path(
-                                         v, BERTH_STR("metadata.resourceVersion")))
-                                   : (struct berth_str){"", 0};
-    struct nrt_seen *s = place(in, node);
-    if (s->topology && version.n && nrt_is(version, s->version))
-        return s->topology;
-    struct nrt_topology *t = read_topology(in, v);
-    in->n_seen += !s->node;
+    return o ? nrt_host->objects->value(c, o) : NULL;
+}
+
+struct berth_str nrt_version(const struct berth_value *object)
+{
+    const struct berth_value *v =
+        nrt_host->values->path(object, BERTH_STR("metadata.resourceVersion"));
+
+    return v ? nrt_host->values->text(v) : (struct berth_str){"", 0};
+}
+
+void nrt_keep_version(char to[NRT_VERSION], struct berth_str version)
+{
+    memset(to, 0, NRT_VERSION);
+    if (version.n < NRT_VERSION)
+        memcpy(to, version.p, version.n);
+}
+
+int nrt_take(struct nrt_instance *in, struct nrt_seen *s, const struct berth_value *object)
+{
+    struct nrt_topology *t = read_topology(in, object);
+
+    if (!t)
+        return 0;
     free(s->topology);
-    *s = (struct nrt_seen){.node = node, .topology = t};
-    if (version.n < sizeof s->version)
-        memcpy(s->version, version.p, version.n);
-    return t;
+    s->topology = t;
+    nrt_keep_version(s->version, nrt_version(object));
+    return 1;
+}
+
+const struct nrt_seen *nrt_topology(struct nrt_instance *in, struct berth_call *c, berth_sym node)
+{
+    struct nrt_seen *s = in->cached ? nrt_known(in, node) : NULL;
+
+    if (in->cached)
+        return s && s->topology ? s : NULL;
+    const struct berth_value *v = nrt_object(in, c, node);
+    if (!v || !(s = nrt_entry(in, node)))
+        return NULL;
+    struct berth_str version = nrt_version(v);
+    if (s->topology && version.n && nrt_is(version, s->version))
+        return s;
+    return nrt_take(in, s, v) ? s : NULL;
 }

@@ -7,10 +7,12 @@ usage: run.py [--bin build/bin] [--only TEXT] [FILE.yaml...]        default: all
 A file has `plugin`, defaults of its cases (`args`, `node`) and `cases`. A case has a name and
 
   node, nodes   what nodes have: {cpu: 1000m, memory: 1Gi} each, and under `allocatable` where it is less; `nodes` has names
-  pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end}
+  pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end, name, namespace, scheduler}
+  before        pods that are scheduled first, each {containers: [...]}
   pod           the one that is scheduled: {containers: [{requests, limits}], init: [...], overhead: {...}}
   topology      of node `node`, or by node: a name in the table's `topologies`: {policy, attributes, zones: [{cpu: "4", costs: [10, 20]}, ...]};
-                a zone is named node-0, node-1 and so on, or by its `name`, and of type Node or its `type`
+                a zone is named node-0, node-1 and so on, or by its `name`, and of type Node or its `type`;
+                `knows`: the pods (NAMESPACE/NAME) whose fingerprint it has, or the fingerprint; `annotated: true`: in an annotation
   metrics       by node: words of the file that the plugin reads ("CPU/AVG=50 CPU/STD=10"); `window_age`: seconds since it ended
   score         of node `node`, or by node; `raw`: before NormalizeScore; `rejects`: by node, the filter's reason
   errors        instead of all that: texts that checking the arguments gives; []: they are right
@@ -50,7 +52,7 @@ def container(i, c):
 
 
 def pod(name, what, end):
-    spec = {"schedulerName": "default-scheduler", "containers": [container(i, c) for i, c in enumerate(what.get("containers", []))],
+    spec = {"schedulerName": what.get("scheduler", "default-scheduler"), "containers": [container(i, c) for i, c in enumerate(what.get("containers", []))],
             "initContainers": [{**container(i, {k: v for k, v in c.items() if k != "sidecar"}), "name": f"i{i}",
                                 **({"restartPolicy": "Always"} if c.get("sidecar") else {})} for i, c in enumerate(what.get("init", []))]}
     for key in ("overhead", "priority"):
@@ -61,8 +63,53 @@ def pod(name, what, end):
         spec["nodeName"] = what["node"]
         if "started" in what:
             status = {"phase": "Running", "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end - what["started"]))}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": "p-" + name,
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": what.get("name", name), "namespace": what.get("namespace", "default"), "uid": "p-" + name,
             "annotations": what.get("annotations", {}), "labels": what.get("labels", {})}, "spec": spec, "status": status}
+
+
+M64 = (1 << 64) - 1
+P64 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+
+
+def rotl(x, n):
+    return (x << n | x >> (64 - n)) & M64
+
+
+def xxh64(data, seed=0):
+    """XXH64, as its specification says it."""
+    def word(i, size=8):
+        return int.from_bytes(data[i:i + size], "little")
+
+    def step(acc, lane):
+        return rotl((acc + lane * P64[1]) & M64, 31) * P64[0] & M64
+    i, n = 0, len(data)
+    if n >= 32:
+        acc = [(seed + P64[0] + P64[1]) & M64, (seed + P64[1]) & M64, seed, (seed - P64[0]) & M64]
+        for i in range(0, n - 31, 32):
+            acc = [step(a, word(i + 8 * k)) for k, a in enumerate(acc)]
+        i += 32
+        h = sum(rotl(a, r) for a, r in zip(acc, (1, 7, 12, 18))) & M64
+        for a in acc:
+            h = ((h ^ step(0, a)) * P64[0] + P64[3]) & M64
+    else:
+        h = (seed + P64[4]) & M64
+    h = (h + n) & M64
+    while i + 8 <= n:
+        h, i = (rotl(h ^ step(0, word(i)), 27) * P64[0] + P64[3]) & M64, i + 8
+    if i + 4 <= n:
+        h, i = (rotl(h ^ word(i, 4) * P64[0] & M64, 23) * P64[1] + P64[2]) & M64, i + 4
+    for b in data[i:]:
+        h = rotl(h ^ b * P64[4] & M64, 11) * P64[0] & M64
+    h = (h ^ h >> 33) * P64[1] & M64
+    h = (h ^ h >> 29) * P64[2] & M64
+    return h ^ h >> 32
+
+
+def fingerprint(pods):
+    """Of a node's pods, as github.com/k8stopologyawareschedwg/podfingerprint makes it."""
+    names = [p.split("/") for p in pods]
+    hashes = sorted(xxh64(name.encode(), xxh64(ns.encode())) for ns, name in names)
+    return f"pfp0v001{xxh64(b''.join(h.to_bytes(8, 'little') for h in hashes)):016x}"
 
 
 def topology(name, what):
@@ -73,9 +120,17 @@ def topology(name, what):
         zones.append({"name": z.get("name", f"node-{i}"), "type": z.get("type", "Node"),
                       "costs": [{"name": f"node-{k}", "value": v} for k, v in enumerate(z.get("costs", []))],
                       "resources": [{"name": k, "capacity": "1000", "allocatable": "1000", "available": v} for k, v in there.items()]})
-    return {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": {"name": name, "uid": "t-" + name},
+    attributes, annotations = dict(what.get("attributes", {})), {}
+    if "knows" in what:
+        knows = what["knows"] if isinstance(what["knows"], str) else fingerprint(what["knows"])
+        if what.get("annotated"):
+            annotations["topology.node.k8s.io/fingerprint"] = knows
+        else:
+            attributes["nodeTopologyPodsFingerprint"] = knows
+    return {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
+            "metadata": {"name": name, "uid": "t-" + name, "annotations": annotations},
             "topologyPolicies": [what["policy"]] if "policy" in what else [], "zones": zones,
-            "attributes": [{"name": k, "value": v} for k, v in what.get("attributes", {}).items()]}
+            "attributes": [{"name": k, "value": v} for k, v in attributes.items()]}
 
 
 class Runner:
@@ -113,6 +168,7 @@ class Runner:
         have = case.get("topology", {})
         objects += [topology(n, table["topologies"][t]) for n, t in (have if isinstance(have, dict) else {"node": have}).items()]
         objects += [pod(f"there-{i}", {"node": "node", **p}, end) for i, p in enumerate(case.get("pods", []))]
+        objects += [pod(f"before-{i}", p, end) for i, p in enumerate(case.get("before", []))]
         objects.append(pod("p", case.get("pod", {}), end))
         lines = [f"{n} {words}" for n, words in case.get("metrics", {}).items()]
         self.file("metrics", "\n".join(["berth-node-metrics 1", f"window {end - 900} {end}", *lines, ""]))
