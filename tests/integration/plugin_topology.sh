@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # NodeResourceTopologyMatch in a running cluster: pods go where one NUMA node has room, an object that changes wakes them, and
-# with discardReservedNodes a node is used again once its pod is bound.
+# with discardReservedNodes a node is used again once its pod is bound. A second profile has the cache: what its pods take counts
+# in every zone until the node's object has their fingerprint, also after a restart, and pods of the other profile are foreign.
 here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
 . "$here/lib/common.sh"
@@ -26,6 +27,7 @@ on() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = "$2" ]; }
 says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
 
 sed 's/discardReservedNodes: false/discardReservedNodes: true/' "$root/config/plugins/noderesourcetopologymatch.yaml" >"$work/config.yaml"
+sed -n '/^- schedulerName/,$p' "$root/config/plugins/noderesourcetopologymatch.yaml" | sed 's/default-scheduler/cached/; s/# cacheResync/cacheResync/' >>"$work/config.yaml"
 start_up --binders 1 --no-example --config "$work/config.yaml" --plugin-dir "$build/plugins" || exit 1
 check "definition and rights" k apply -f "$root/config/plugins/noderesourcetopologymatch-crd.yaml"
 served() { k get noderesourcetopologies; }
@@ -49,3 +51,33 @@ eventually "a node whose pod is bound is used again" 20 on more a
 check "two at once" k apply -f "$work/two.yaml"
 eventually "the first is there" 20 on left a
 eventually "and so is the second, which no object woke" 20 on right a
+
+# ---- the cache ----
+fingerprint() { PYTHONPATH=$root/tests/conformance/community python3 -B -c 'import run, sys; print(run.fingerprint(["default/" + p for p in sys.argv[1:]]))' "$@"; }
+knows() { # node cpu-of-zone-0 cpu-of-zone-1 pod...: what its agent writes
+    topology "$1" "$2" "$3" | sed "s/^attributes: \[/&{name: nodeTopologyPodsFingerprint, value: $(fingerprint "${@:4}")}, /" | k apply -f -
+}
+pod_in() { pod_of "$2" "$3" | sed "s/^spec: {/&schedulerName: $1, nodeSelector: {pool: cache}, /" | k apply -f -; } # profile name cpu
+node c | sed 's/metadata: {/&labels: {pool: cache}, /' >"$work/c.yaml"
+check "a node of a pool" k apply -f "$work/c.yaml"
+check "whose agent says that nobody is there" knows c 4 4
+check "a pod of three of its cores" pod_in cached first 3
+eventually "is there" 20 on first c
+check "one of two" pod_in cached second 2
+eventually "may meet the first in any zone" 20 says second '1 cannot align pod'
+check "the agent knows the first" knows c 1 4 first
+eventually "and the second goes to the other zone" 20 on second c
+check "a pod of the other profile" pod_in default-scheduler foreign 1
+eventually "comes past the cache" 20 on foreign c
+check "a pod of one core" pod_in cached third 1
+eventually "does not trust the node any more" 20 says third '1 invalid node topology data'
+check "the agent knows all three" knows c 1 1 first second foreign
+eventually "and the third has room" 20 on third c
+scheduler=$(pid_of berth-scheduler)
+check "the scheduler is killed" kill -9 "$scheduler"
+another() { local p; p=$(pid_of berth-scheduler) && [ -n "$p" ] && [ "$p" != "$scheduler" ]; }
+eventually "and started again" 30 another
+check "a pod of one core more" pod_in cached fourth 1
+eventually "waits: the third may be in any zone" 30 says fourth '1 invalid node topology data'
+check "the agent knows the third" knows c 0 1 first second foreign third
+eventually "and the fourth has room" 20 on fourth c
