@@ -263,7 +263,8 @@ static bool less(struct bh_call *c, const struct bh_queue_key *a, const struct b
                                      .initial_attempt = keys[i]->initial_attempt_ns};
     }
     int32_t answer =
-        enter(in, c, BH_HOOK_LESS, BERTH_READS_IDENTITY)->less(in->self, handle(c), &q[0], &q[1]);
+        enter(in, c, BH_HOOK_LESS, BERTH_READS_IDENTITY | (declared(in) & BERTH_READS_OBJECTS))
+            ->less(in->self, handle(c), &q[0], &q[1]);
     leave();
     if (bh_likely(!in->broke))
         return answer;

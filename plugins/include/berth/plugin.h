@@ -612,9 +612,9 @@ struct berth_plugin {
 
     /* ======== since ABI 1.1 ======== */
     /* QueueSort: 1, a is tried before b; 0. The same plugin for all profiles, and one instance of it:
-     * the first profile's. May look at both pods, at nothing else: there is no current pod, no time and
-     * no alloc(). What it says may change while pods wait: the queue asks again about those at its
-     * head. */
+     * the first profile's. May look at both pods, and at objects of `kinds` as far as they are known, at
+     * nothing else: there is no current pod, no time and no alloc(). What it says may change while pods
+     * wait: the queue asks again about those at its head. */
     int32_t (*less)(void *self, struct berth_call *c, const struct berth_queued *a,
                     const struct berth_queued *b);
     /* 1: as things stand the plugin has no say about the pod: neither PreFilter and Filter nor PreScore
