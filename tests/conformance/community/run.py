@@ -4,7 +4,7 @@
 
 usage: run.py [--bin build/bin] [--only TEXT] [FILE.yaml...]        default: all beside this script
 
-A file has `plugin`, defaults of its cases (`args`, `node`) and `cases`. A case has a name and
+A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cases (`args`, `node`) and `cases`. A case has a name and
 
   node, nodes   what nodes have: {cpu: 1000m, memory: 1Gi} each, and under `allocatable` where it is less; `nodes` has names
   pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end, name, namespace, scheduler}
@@ -14,6 +14,8 @@ A file has `plugin`, defaults of its cases (`args`, `node`) and `cases`. A case 
                 a zone is named node-0, node-1 and so on, or by its `name`, and of type Node or its `type`;
                 `knows`: the pods (NAMESPACE/NAME) whose fingerprint it has, or the fingerprint; `annotated: true`: in an annotation
   metrics       by node: words of the file that the plugin reads ("CPU/AVG=50 CPU/STD=10"); `window_age`: seconds since it ended
+  objects       what else there is, as it is; those of the table come first
+  order         the queue's: names of `queue`, pods by name, as they are tried
   score         of node `node`, or by node; `raw`: before NormalizeScore; `rejects`: by node, the filter's reason
   errors        instead of all that: texts that checking the arguments gives; []: they are right
 
@@ -38,6 +40,13 @@ def config(plugin, args):
     return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
                           "pluginConfig": [{"name": plugin, "args": args}]}]}
+
+
+def sorted_by(plugin, args):
+    """Nodes take one pod each, the first by name first: so the nodes' names tell the order."""
+    c = config(plugin, args)
+    c["profiles"][0]["plugins"]["multiPoint"]["enabled"] = [{"name": n} for n in (plugin, "NodeResourcesFit", "DefaultBinder")]
+    return c
 
 
 def node(name, has):
@@ -150,7 +159,8 @@ class Runner:
                               env={**os.environ, "BERTH_PLUGIN_DIR": self.plugins, "BERTH_NODE_METRICS": f"{self.dir}/metrics"})
 
     def arguments(self, table, case):
-        r = self.run("config", "check", self.file("config.yaml", config(table["plugin"], case.get("args", {}))))
+        made = sorted_by if table.get("sorts") else config
+        r = self.run("config", "check", self.file("config.yaml", made(table["plugin"], case.get("args", {}))))
         said = r.stdout + r.stderr
         if not case["errors"]:
             return None if r.returncode == 0 else said
@@ -161,12 +171,13 @@ class Runner:
 
     def decide(self, table, case):
         end = int(time.time()) - case.get("window_age", 0)
-        nodes = case.get("nodes") or {"node": case.get("node", table.get("node"))}
+        nodes = case.get("nodes") or table.get("nodes") or {"node": case.get("node", table.get("node"))}
         objects = [node(n, has) for n, has in nodes.items()]
         if len(nodes) == 1:  # of one feasible node alone nobody asks the score
             objects.append(node("another", next(iter(nodes.values()))))
         have = case.get("topology", {})
         objects += [topology(n, table["topologies"][t]) for n, t in (have if isinstance(have, dict) else {"node": have}).items()]
+        objects += table.get("objects", []) + case.get("objects", [])
         objects += [pod(f"there-{i}", {"node": "node", **p}, end) for i, p in enumerate(case.get("pods", []))]
         objects += [pod(f"before-{i}", p, end) for i, p in enumerate(case.get("before", []))]
         objects.append(pod("p", case.get("pod", {}), end))
@@ -180,9 +191,23 @@ class Runner:
         except (ValueError, LookupError):
             return None, r.stdout + r.stderr
 
+    def order(self, table, case):
+        objects = [node(f"n{i:02}", {"pods": "1"}) for i in range(len(case["queue"]))]
+        objects += table.get("objects", []) + case.get("objects", []) + [pod(n, p, 0) for n, p in case["queue"].items()]
+        args = {**table.get("args", {}), **case.get("args", {})}
+        r = self.run("simulate", "--verify", "--tie-break=first", "-o", "json", "--config", self.file("config.yaml", sorted_by(table["plugin"], args)),
+                     "-f", self.file("objects.json", {"apiVersion": "v1", "kind": "List", "items": objects}))
+        try:
+            have = [p["name"] for p in sorted(json.loads(r.stdout)["pods"], key=lambda p: p["nodeName"])]
+        except (ValueError, LookupError):
+            return r.stdout + r.stderr
+        return None if have == case["order"] else f"order {have}, not {case['order']}"
+
     def compare(self, table, case):
         if "errors" in case:
             return self.arguments(table, case)
+        if "order" in case:
+            return self.order(table, case)
         e, wrong = self.decide(table, case)
         if wrong is not None:
             return wrong
