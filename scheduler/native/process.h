@@ -14,11 +14,13 @@
  *
  * Passing the word.                       down.seq: W scheduler, up.seq: W host
  * Speaker:  writes the message, then seq + 1 (seq_cst), then, if the other's `sleeps` is set, FUTEX_WAKE.
- * Listener: sets its own `sleeps` (seq_cst), looks whether seq is another one, FUTEX_WAIT for the value it
- *           saw, clears `sleeps`. Pairs with the speaker's two: either it sees the new seq, or the speaker
- *           sees that it sleeps. It does not spin: where every processor is busy, the other side waits for
- *           the one that the listener spins on (measured with 2 and a load of 10: 9 us a call became 100 to
- *           1000).
+ * Listener: looks for a new seq for up to 50 us; then sets its own `sleeps` (seq_cst), looks whether seq is
+ *           another one, FUTEX_WAIT for the value it saw, clears `sleeps`. Pairs with the speaker's two:
+ *           either it sees the new seq, or the speaker sees that it sleeps. One that looked in vain sleeps at
+ *           once the next time, and from then on for twice as many times as before, up to 255, until looking
+ *           succeeds: a processor that falls idle wakes up later than a short call takes, but where every
+ *           processor is busy, the other side waits for the one that the listener looks on (measured with 2
+ *           and a load of 10, with looking each time: 9 us a call became 100 to 1000).
  * Bound:    the scheduler waits until --plugin-timeout after the call began, upcalls included; then, and
  *           when the socket ends, the host is killed and the callback is an Error.
  *
@@ -47,6 +49,7 @@
 #define BH_PX_FEED_BYTES ((size_t)8 << 20) /* of a message may be feed; the rest goes before it */
 #define BH_PX_ROWS_MAX   (1u << 20)
 #define BH_PX_PLUGINS    16u
+#define BH_PX_BLIND_MAX  255u
 
 /* Descriptors of the host process. */
 enum { BH_PX_FD_PLUGIN = 3, BH_PX_FD_DOWN, BH_PX_FD_UP, BH_PX_FD_SOCK, BH_PX_FD_END };
@@ -56,7 +59,10 @@ struct bh_px_area {
     _Atomic uint32_t sleeps; /* its writer, which waits for the other area */
     uint64_t bytes;          /* of the message */
     uint32_t aside;          /* it stands in the second part: an upcall, or its answer */
-    char pad[44];
+    /* Its writer's own: how often it is going to sleep without looking first, and how often after the next time
+     * that looking was in vain. */
+    uint32_t blind, blind_next;
+    char pad[36];
     char data[];
 };
 _Static_assert(sizeof(struct bh_px_area) == 64, "the message begins on a cache line");

@@ -3,6 +3,9 @@
  * What a plugin's process is told of the cluster: the scheduler's feed into the process's world, without
  * the process.
  */
+#include <errno.h>
+#include <pthread.h>
+
 #include "scheduler/native/process.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
@@ -163,6 +166,58 @@ static void test_full(void)
     teardown(&t);
 }
 
+/* One that says nothing is not looked for again and again: half of the times that were in vain. */
+static void test_patience(void)
+{
+    struct bh_px_area *mine = bh_calloc(1, sizeof *mine), *other = bh_calloc(1, sizeof *other);
+
+    for (uint32_t blind = 1; blind < 2 * BH_PX_BLIND_MAX; blind = 2 * blind + 1) {
+        CU_ASSERT_EQUAL(mine->blind, 0);
+        CU_ASSERT_EQUAL(bh_px_listen(mine, other, 0, 1, NULL, NULL), -ETIMEDOUT);
+        CU_ASSERT_EQUAL(mine->blind_next, BH_MIN(blind, BH_PX_BLIND_MAX));
+        for (uint32_t i = mine->blind; i > 0; i--) {
+            CU_ASSERT_EQUAL(mine->blind, i);
+            CU_ASSERT_EQUAL(bh_px_listen(mine, other, 0, 1, NULL, NULL), -ETIMEDOUT);
+        }
+    }
+    CU_ASSERT_EQUAL(atomic_load(&mine->sleeps), 0);
+    free(mine);
+    free(other);
+}
+
+static void *speak(void *area)
+{
+    struct bh_px_area *to = area;
+
+    for (uint32_t i = 1; i <= 1000; i++) {
+        if (bh_px_listen(to, to + 1, i - 1, 0, NULL, NULL) != 0)
+            break;
+        bh_px_say(to, to + 1, i, false);
+    }
+    return NULL;
+}
+
+/* Each word arrives, whether its listener looks or sleeps. */
+static void test_words(void)
+{
+    struct bh_px_area *area = bh_calloc(2, sizeof *area);
+    pthread_t t;
+
+    CU_ASSERT_FATAL(pthread_create(&t, NULL, speak, area) == 0);
+    for (uint32_t i = 1; i <= 1000; i++) {
+        if (i % 3 == 0)
+            area[1].blind = 1;
+        bh_px_say(&area[1], &area[0], i, false);
+        CU_ASSERT_FATAL(bh_px_listen(&area[1], &area[0], i - 1, 0, NULL, NULL) == 0);
+        CU_ASSERT_EQUAL(area[0].bytes, i);
+    }
+    pthread_join(t, NULL);
+    CU_ASSERT_EQUAL(atomic_load(&area[0].seq), 1000);
+    free(area);
+}
+
 BH_TESTS("scheduler/native/process", {"changes reach the process's picture", test_changes},
          {"more changed nodes than go into a message", test_many_changed},
-         {"what was not sent is told again", test_full})
+         {"what was not sent is told again", test_full},
+         {"who looks in vain sleeps the next times", test_patience},
+         {"each word arrives", test_words})
