@@ -35,8 +35,8 @@ import yaml
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def config(plugin, args):
-    enabled = [{"name": n} for n in ("PrioritySort", "DefaultBinder")] + [{"name": plugin, "weight": 1}]
+def config(plugin, args, others=("PrioritySort", "DefaultBinder")):
+    enabled = [{"name": n} for n in others] + [{"name": plugin, "weight": 1}]
     return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
                           "pluginConfig": [{"name": plugin, "args": args}]}]}
