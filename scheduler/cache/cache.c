@@ -132,7 +132,7 @@ static void take_row(struct bh_cache *c, struct bh_node_info *ni)
     c->membership++;
     c->n_affinity_pods += ni->n_affinity_pods;
     bh_claims_count_node(c, ni, true);
-    bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, bh_cache_nominations(c, ni->name) != NULL);
+    bh_cache_count_nominations(c, ni);
 }
 
 struct bh_node_info *bh_cache_get_info(struct bh_cache *c, bh_sym name)

@@ -21,6 +21,8 @@ void bh_cache_free_pods(struct bh_cache *c);
 void bh_cache_drop_unseen_pods(struct bh_cache *c);
 
 void bh_nominator_fini(struct bh_cache *c);
+/* Of a node that has a row. */
+void bh_cache_count_nominations(struct bh_cache *c, struct bh_node_info *ni);
 
 /* The node's names leave the cluster-wide table, then the new ones enter (either may be NULL). */
 void bh_images_swap(struct bh_cache *c, const struct bh_node_rec *old,

@@ -116,12 +116,18 @@ static void apply(struct bh_node_info *ni, const struct bh_shape_rec *s, bool ad
         ni->n_affinity_pods += add ? 1u : -1u;
 }
 
+static uint32_t is_terminating(const struct bh_pod_info *pod)
+{
+    return pod->rec->flags & BH_POD_TERMINATING ? 1 : 0;
+}
+
 void bh_node_info_add_pod(struct bh_node_info *ni, struct bh_pod_info *pod)
 {
     ni->pods = grow(ni, ni->pods, ni->n_pods, &ni->cap_pods, sizeof *ni->pods);
     if (!ni->arena)
         pod->slot = ni->n_pods;
     ni->pods[ni->n_pods++] = pod;
+    ni->n_terminating += is_terminating(pod);
     apply(ni, pod->shape, true);
 }
 
@@ -136,6 +142,7 @@ void bh_node_info_remove_pod(struct bh_node_info *ni, struct bh_pod_info *pod)
     ni->pods[i] = ni->pods[--ni->n_pods];
     if (!ni->arena)
         ni->pods[i]->slot = i;
+    ni->n_terminating -= is_terminating(pod);
     apply(ni, pod->shape, false);
 }
 
@@ -147,6 +154,7 @@ void bh_node_info_leave_out_pod(struct bh_node_info *ni, struct bh_pod_info *pod
         ni->pods[i] = ni->pods[i + 1];
         ni->pods[i]->slot = i;
     }
+    ni->n_terminating -= is_terminating(pod);
     apply(ni, pod->shape, false);
     ni->n_ports = 0;
     for (uint32_t i = 0; i < ni->n_pods; i++) {

@@ -55,6 +55,8 @@ struct bh_node_info {
     uint32_t n_images, cap_images;
     uint64_t images_seen;     /* cache's images_version + 1 when they were frozen; 0: read rec */
     uint32_t n_affinity_pods; /* pods that use inter-pod (anti-)affinity */
+    uint32_t n_terminating;   /* pods that are being deleted; not in sketches */
+    uint32_t n_nominated;     /* pods that preemption promised it */
     uint32_t mark;            /* rebuild generation that saw the node last */
     struct bh_arena *arena;   /* forks only */
     struct bh_pool *pool;     /* the cache's own: of the arrays above */

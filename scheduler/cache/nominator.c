@@ -26,6 +26,16 @@ bh_sym bh_cache_nominated_node(const struct bh_cache *c, struct bh_str uid)
     return n ? n->node : BH_SYM_NONE;
 }
 
+void bh_cache_count_nominations(struct bh_cache *c, struct bh_node_info *ni)
+{
+    const struct bh_nomination *n = bh_cache_nominations(c, ni->name);
+
+    ni->n_nominated = 0;
+    for (; n; n = n->next_on_node)
+        ni->n_nominated++;
+    bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, ni->n_nominated > 0);
+}
+
 static void mark_row(struct bh_cache *c, bh_sym node)
 {
     uint64_t v;
@@ -35,7 +45,7 @@ static void mark_row(struct bh_cache *c, bh_sym node)
     struct bh_node_info *ni = (struct bh_node_info *)(uintptr_t)v;
     if (ni->row == BH_ROW_NONE)
         return;
-    bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, bh_cache_nominations(c, node) != NULL);
+    bh_cache_count_nominations(c, ni);
     bh_cache_touch_row(c, ni->row, BH_ROW_NODE);
 }
 

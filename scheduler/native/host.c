@@ -795,6 +795,20 @@ static uint64_t node_changed(struct berth_call *c, uint64_t since,
     return end + 1;
 }
 
+static uint32_t node_n_terminating(struct berth_call *c, const struct berth_node *node)
+{
+    return may(c, BERTH_READS_PODS, UNDECLARED("n_terminating", "BERTH_READS_PODS"))
+               ? info_of(node)->n_terminating
+               : 0;
+}
+
+static uint32_t node_n_nominated(struct berth_call *c, const struct berth_node *node)
+{
+    return may(c, BERTH_READS_PODS, UNDECLARED("n_nominated", "BERTH_READS_PODS"))
+               ? info_of(node)->n_nominated
+               : 0;
+}
+
 static const struct berth_host_nodes nodes = {
     .size = sizeof nodes,
     .row = node_row,
@@ -816,6 +830,8 @@ static const struct berth_host_nodes nodes = {
     .extended_at = node_extended_at,
     .annotation = node_annotation,
     .changed = node_changed,
+    .n_terminating = node_n_terminating,
+    .n_nominated = node_n_nominated,
 };
 
 /* ---- columns --------------------------------------------------------------------------------- */

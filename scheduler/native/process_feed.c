@@ -42,6 +42,8 @@ static void put_sums(struct bh_px_out *o, const struct bh_node_info *ni)
 
     bh_px_put(o, sums, sizeof sums);
     bh_px_put_u64(o, ni->n_pods);
+    bh_px_put_u64(o, ni->n_terminating);
+    bh_px_put_u64(o, ni->n_nominated);
     bh_px_put_u64(o, ni->n_scalars);
     for (uint32_t i = 0; i < ni->n_scalars; i++) {
         bh_px_put_u64(o, ni->scalars[i].name);

@@ -140,6 +140,8 @@ static void get_sums(struct bh_px_in *m, struct bh_node_info *ni, struct bh_aren
     ni->nonzero_cpu_milli = sums[3];
     ni->nonzero_memory_bytes = sums[4];
     ni->n_pods = (uint32_t)bh_px_get_u64(m);
+    ni->n_terminating = (uint32_t)bh_px_get_u64(m);
+    ni->n_nominated = (uint32_t)bh_px_get_u64(m);
     const uint32_t n = (uint32_t)bh_px_get_u64(m);
     if (n > ni->cap_scalars) {
         ni->scalars = a ? bh_arena_new_array(a, struct bh_scalar_sum, n)

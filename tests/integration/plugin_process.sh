@@ -54,6 +54,11 @@ both NodeMetadata '{score: {enabled: [{name: NodeMetadata, weight: 10}]}}' \
 both NodeResourcesAllocatable '{score: {enabled: [{name: NodeResourcesAllocatable, weight: 10}]}}' '' NodeResourcesAllocatable="$build/plugins/noderesourcesallocatable.so"
 both NodeNumberRows '{score: {enabled: [{name: NodeNumberRows, weight: 10}]}}' '' NodeNumberRows="$build/plugins/nodenumber.so"
 both LabelGang '{multiPoint: {enabled: [{name: LabelGang}]}}' '{name: LabelGang, args: {groupLabel: app, sizeLabel: least}}' LabelGang="$build/plugins/labelgang.so"
+for i in 1 2 3; do
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: leaves%s, uid: leaves%s, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30}\nspec: {nodeName: n%s, containers: [{name: c, image: i}]}\n' "$i" "$i" "$((i / 3 + 1))"
+done >>"$work/pods.yaml"
+both PodState '{score: {enabled: [{name: PodState, weight: 10}]}}' '' PodState="$build/plugins/podstate.so"
+expect "pods that are being deleted make a node better" 'n1 +[0-9]+ +PodState +2 +100 +10 +1000$' cat "$work/there"
 
 # ---- arguments
 mode process NodeMetadata="$build/plugins/nodemetadata.so"

@@ -264,6 +264,10 @@ struct berth_host_nodes {
      * went are not told of. Needs BERTH_READS_OTHERS. */
     uint64_t (*changed)(struct berth_call *c, uint64_t since,
                         void (*fn)(void *arg, const struct berth_node *node), void *arg);
+    /* Since 1.1. How many of its pods are being deleted; how many pods of the queue are nominated to it,
+     * because preemption made room for them there. Need BERTH_READS_PODS. */
+    uint32_t (*n_terminating)(struct berth_call *c, const struct berth_node *node);
+    uint32_t (*n_nominated)(struct berth_call *c, const struct berth_node *node);
 };
 #define BERTH_NO_SCHEDULE        1
 #define BERTH_PREFER_NO_SCHEDULE 2

@@ -7,7 +7,8 @@ usage: run.py [--bin build/bin] [--only TEXT] [FILE.yaml...]        default: all
 A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cases (`args`, `node`) and `cases`. A case has a name and
 
   node, nodes   what nodes have: {cpu: 1000m, memory: 1Gi} each, and under `allocatable` where it is less; `nodes` has names
-  pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end, name, namespace, scheduler}
+  pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end, name, namespace, scheduler};
+                `terminating: true`; `copies`: of it; `nominated: NODE`: it is on no node, but waits for room on this one
   before        pods that are scheduled first, each {containers: [...]}
   pod           the one that is scheduled: {containers: [{requests, limits}], init: [...], overhead: {...}}
   topology      of node `node`, or by node: a name in the table's `topologies`: {policy, attributes, zones: [{cpu: "4", costs: [10, 20]}, ...]};
@@ -72,8 +73,14 @@ def pod(name, what, end):
         spec["nodeName"] = what["node"]
         if "started" in what:
             status = {"phase": "Running", "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end - what["started"]))}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": what.get("name", name), "namespace": what.get("namespace", "default"), "uid": "p-" + name,
-            "annotations": what.get("annotations", {}), "labels": what.get("labels", {})}, "spec": spec, "status": status}
+    if "nominated" in what:  # and tried after the pod that the case is about
+        spec["priority"] = -1
+        status["nominatedNodeName"] = what["nominated"]
+    meta = {"name": what.get("name", name), "namespace": what.get("namespace", "default"), "uid": "p-" + name,
+            "annotations": what.get("annotations", {}), "labels": what.get("labels", {})}
+    if what.get("terminating"):
+        meta |= {"deletionTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "deletionGracePeriodSeconds": 30}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
 
 
 M64 = (1 << 64) - 1
@@ -178,7 +185,8 @@ class Runner:
         have = case.get("topology", {})
         objects += [topology(n, table["topologies"][t]) for n, t in (have if isinstance(have, dict) else {"node": have}).items()]
         objects += table.get("objects", []) + case.get("objects", [])
-        objects += [pod(f"there-{i}", {"node": "node", **p}, end) for i, p in enumerate(case.get("pods", []))]
+        there = [{"node": "node", **p} if "nominated" not in p else p for p in case.get("pods", []) for _ in range(p.get("copies", 1))]
+        objects += [pod(f"there-{i}", p, end) for i, p in enumerate(there)]
         objects += [pod(f"before-{i}", p, end) for i, p in enumerate(case.get("before", []))]
         objects.append(pod("p", case.get("pod", {}), end))
         lines = [f"{n} {words}" for n, words in case.get("metrics", {}).items()]

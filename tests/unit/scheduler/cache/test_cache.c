@@ -309,6 +309,7 @@ static void test_nominations(void)
     bh_cache_sync(&w.c);
     FX_INT(w.c.log_end - pos, 1); /* its filters say something else now */
     CU_ASSERT(bh_row_bit(&w.c.cols, BH_ROW_NOMINATED, 0));
+    FX_INT(w.c.rows[0]->n_nominated, 2);
     const struct bh_nomination *n = bh_cache_nominations(&w.c, sym(&w, "a"));
     CU_ASSERT(n && n->next_on_node && !n->next_on_node->next_on_node);
     FX_STR(bh_rec_text(n->info.rec, n->info.rec->name).p, "p"); /* in order of nomination */
@@ -319,8 +320,10 @@ static void test_nominations(void)
     bh_cache_unnominate(&w.c, bh_rec_text(q.rec, q.rec->uid));
     CU_ASSERT(bh_cache_nominations(&w.c, sym(&w, "a")) == NULL);
     CU_ASSERT(!bh_row_bit(&w.c.cols, BH_ROW_NOMINATED, 0));
+    FX_INT(w.c.rows[0]->n_nominated, 0);
     node(&w, "elsewhere", "", ""); /* promised before it was known */
     CU_ASSERT(bh_row_bit(&w.c.cols, BH_ROW_NOMINATED, 1));
+    FX_INT(w.c.rows[1]->n_nominated, 1);
     teardown(&w);
 }
 

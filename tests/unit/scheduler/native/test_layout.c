@@ -105,6 +105,8 @@ AT(host_nodes, n_extended, 128);
 AT(host_nodes, extended_at, 136);
 AT(host_nodes, annotation, 144);
 AT(host_nodes, changed, 152);
+AT(host_nodes, n_terminating, 160);
+AT(host_nodes, n_nominated, 168);
 
 GROWS(host_columns, 56);
 AT(host_columns, size, 0);
