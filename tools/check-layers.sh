@@ -35,7 +35,7 @@ scheduler/cache: common proto
 scheduler/config: common
 scheduler/extender: common proto scheduler/config
 scheduler/framework: common proto scheduler/cache scheduler/config
-scheduler/native: common plugins/include scheduler/cache scheduler/framework
+scheduler/native: common plugins/include scheduler/cache scheduler/framework scheduler/preemption
 scheduler/wasm: common scheduler/cache scheduler/extender scheduler/framework
 scheduler/preemption: common proto scheduler/cache scheduler/framework scheduler/extender
 scheduler/plugins: common proto scheduler/cache scheduler/framework

@@ -62,7 +62,9 @@ enum bh_plugin_flags {
      * not asked again when only pods on the node have changed. */
     BH_PLUGIN_READS_NODE = 32,
     /* Its args have no schema: they stand in the configuration as the file has them. */
-    BH_PLUGIN_OWN_ARGS = 64
+    BH_PLUGIN_OWN_ARGS = 64,
+    /* Its PostFilter may evict pods that have no lower priority than the pod at hand. */
+    BH_PLUGIN_EVICTS_ANY = 128
 };
 
 struct bh_plugin;

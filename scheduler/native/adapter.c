@@ -399,18 +399,24 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     return m;
 }
 
-static const struct bh_status *post_filter(struct bh_call *c,
-                                           const struct bh_diagnosis *d BH_UNUSED,
+static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret)
 {
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     struct berth_post_filter r = {.size = sizeof r};
+    in->diagnosis = d;
+    in->preempted = ret;
+    in->ran = in->found = false;
     int32_t code =
         enter(in, c, BH_HOOK_POST_FILTER, anything(in))->post_filter(in->self, handle(c), &r, &why);
     const struct bh_status *s = verdict(in, code, REJECTIONS, &why);
 
-    if (s || !r.nominate)
+    in->diagnosis = NULL;
+    in->preempted = NULL;
+    if (s && in->found) /* it does without */
+        *ret = (struct bh_post_filter_result){0};
+    if (s || !r.nominate || in->found)
         return s;
     if (r.nominate >= bh_symtab_count(c->tab) || !bh_cache_node(c->cache, r.nominate))
         return error(in, "it nominated a node that there is not");
@@ -841,7 +847,7 @@ void bh_native_describe(struct bh_native_plugin *np)
         flags = BH_PLUGIN_OVERLAY | (flags & BH_PLUGIN_READS_SUMS);
     np->d = (struct bh_plugin){
         BH_PLUGIN_HEAD(name),
-        .flags = flags | BH_PLUGIN_OWN_ARGS,
+        .flags = flags | BH_PLUGIN_OWN_ARGS | (p->post_filter ? BH_PLUGIN_EVICTS_ANY : 0),
         .args_check = args_check,
         .args_new = args_new,
         .args_free = args_free,

@@ -567,6 +567,25 @@ static berth_sym pod_scheduler_name(struct berth_call *c, const struct berth_pod
     return may(c, 0, "scheduler_name") ? pod_of(pod)->shape->scheduler_name : BH_SYM_NONE;
 }
 
+static const struct berth_pod *pod_nominated(struct berth_call *c, uint64_t *at, berth_sym *node)
+{
+    const struct bh_native *in =
+        may(c, BERTH_READS_OTHERS, UNDECLARED("nominated", "BERTH_READS_OTHERS"));
+    const struct bh_cache *cache = in ? in->call->cache : NULL;
+    const struct bh_map_entry *e;
+
+    for (size_t it = *at; cache && (e = bh_map_next(&cache->nominations, &it));) {
+        const struct bh_nomination *n = e->value;
+        *at = it;
+        if (!bh_cache_node(cache, n->node))
+            continue;
+        if (node)
+            *node = n->node;
+        return (const struct berth_pod *)(const void *)&n->info;
+    }
+    return NULL;
+}
+
 static const struct berth_host_pods pods = {
     .size = sizeof pods,
     .current = pod_current,
@@ -591,6 +610,7 @@ static const struct berth_host_pods pods = {
     .started = pod_started,
     .annotation = pod_annotation,
     .scheduler_name = pod_scheduler_name,
+    .nominated = pod_nominated,
 };
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -917,6 +937,25 @@ static uint32_t column_n_rows(struct berth_call *c)
     return in ? in->call->cache->cols.n_rows : 0;
 }
 
+/* *at: a position of the log and one, so that 0 is none. */
+static uint32_t column_changed(struct berth_call *c, uint64_t *at, uint32_t *rows, uint32_t max)
+{
+    const struct bh_native *in =
+        may(c, BERTH_READS_OTHERS, UNDECLARED("changed", "BERTH_READS_OTHERS"));
+    const struct bh_cache *cache = in ? in->call->cache : NULL;
+    uint32_t n = 0;
+
+    if (!cache)
+        return 0;
+    if (!*at || *at - 1 < cache->log_begin || *at - 1 > cache->log_end) {
+        *at = cache->log_end + 1;
+        return UINT32_MAX;
+    }
+    for (; n < max && *at - 1 < cache->log_end; ++*at)
+        rows[n++] = cache->log[(*at - 1) & (cache->log_cap - 1)];
+    return n;
+}
+
 static const struct berth_host_columns columns = {
     .size = sizeof columns,
     .allocatable = column_allocatable,
@@ -925,6 +964,7 @@ static const struct berth_host_columns columns = {
     .fact = column_fact,
     .node = column_node,
     .n_rows = column_n_rows,
+    .changed = column_changed,
 };
 
 /* ---- waiting pods ---------------------------------------------------------------------------- */
@@ -1244,4 +1284,5 @@ const struct berth_host bh_native_host = {
     .writes = &bh_native_writes,
     .metrics = &bh_native_metrics_table,
     .objects = &objects,
+    .preemption = &bh_native_preemption,
 };

@@ -116,6 +116,10 @@ struct bh_native {
     bh_sym node;                 /* PreBind, Bind: the pod's */
     uint32_t n_new;              /* PreBind: patches that were not asked for before */
     struct bh_bind_order *order; /* Bind: what is written */
+    /* PostFilter: why no node fits, and what preemption->run() found, if it ran. */
+    const struct bh_diagnosis *diagnosis;
+    struct bh_post_filter_result *preempted;
+    bool ran, found;
 };
 /* The instance whose callback this thread is in; NULL: none. */
 extern _Thread_local struct bh_native *bh_native_inside;
@@ -189,6 +193,8 @@ bool bh_native_metric_taken(const char *name, const struct bh_native_plugin *not
 
 /* ---- writes.c: what plugins want written ----------------------------------------------------- */
 extern const struct berth_host_writes bh_native_writes;
+/* ---- preempt.c: making room by a plugin's rules ------------------------------------------------ */
+extern const struct berth_host_preemption bh_native_preemption;
 /* For host.c and writes.c: the instance whose callback c is, NULL. */
 struct bh_native *bh_native_callback(const struct berth_call *c, const char *what);
 

@@ -19,6 +19,7 @@ struct dry {
     struct bh_cycle *cy;
     struct bh_node_info *ni;
     bool sketch; /* ni is one, and cy need not be a copy */
+    const struct bh_victim_rules *rules;
 };
 
 struct ranking {
@@ -40,6 +41,11 @@ static bool more_important(void *arg, int32_t i, int32_t j)
     return bh_pod_start_ns(x, r->now_ns) < bh_pod_start_ns(y, r->now_ns);
 }
 
+static bool less_important(void *arg, int32_t i, int32_t j)
+{
+    return !more_important(arg, i, j);
+}
+
 static void swap_pods(void *arg, int32_t i, int32_t j)
 {
     struct ranking *r = arg;
@@ -49,16 +55,19 @@ static void swap_pods(void *arg, int32_t i, int32_t j)
     r->pods[j] = t;
 }
 
-static void sort_pods(struct bh_pod_info **pods, uint32_t n, int64_t now_ns)
+static void sort_pods(struct bh_pod_info **pods, uint32_t n, int64_t now_ns, bool ascending)
 {
     struct ranking r = {.pods = pods, .now_ns = now_ns};
 
-    bh_go_sort(&(struct bh_go_sort){more_important, swap_pods, &r}, (int32_t)n);
+    bh_go_sort(&(struct bh_go_sort){ascending ? less_important : more_important, swap_pods, &r},
+               (int32_t)n);
 }
 
 /* Puts the pod on the node, or takes it off. */
 static const struct bh_status *move_pod(struct dry *d, struct bh_pod_info *pod, bool on)
 {
+    if (d->rules)
+        d->rules->moved(d->rules->arg, pod, on ? 1 : -1);
     if (d->sketch) {
         bh_node_info_sketch_pod(d->ni, pod->shape, on);
         return NULL;
@@ -90,10 +99,49 @@ static struct bh_pod_info **lower_pods(const struct bh_node_info *ni, int32_t pr
     return v;
 }
 
+/* Those that the rules give, off the node one after the other. */
+static const struct bh_status *take_off(struct bh_attempt *at, struct dry *d,
+                                        const struct bh_node_info *node, struct bh_pod_info ***ret,
+                                        uint32_t *ret_n)
+{
+    struct bh_pod_info **all = bh_arena_alloc(at->cy->scratch, (node->n_pods + 1) * sizeof *all);
+    uint32_t n = 0;
+
+    if (node->n_pods)
+        memcpy(all, node->pods, node->n_pods * sizeof *all);
+    if (d->rules->ascending)
+        sort_pods(all, node->n_pods, at->c->now_ns, true);
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        if (!d->rules->may_evict(d->rules->arg, all[i]))
+            continue;
+        const struct bh_status *s = move_pod(d, all[i], false);
+        if (s)
+            return s;
+        all[n++] = all[i];
+    }
+    *ret = all;
+    *ret_n = n;
+    return NULL;
+}
+
+/* What the rules say of a pod that is back on the node. NULL, or an error. */
+static const struct bh_status *judge(struct bh_attempt *at, struct dry *d,
+                                     const struct bh_node_info *node, struct bh_pod_info *pod,
+                                     bool fits, bool *ret_victim)
+{
+    const struct bh_status *s = d->rules->check(
+        d->rules->arg, node, fits ? BH_VICTIMS_FIT : BH_VICTIMS_NO_LONGER, at->cy->scratch);
+
+    *ret_victim = !fits || s;
+    if (!s || s->code == BH_ERROR || !fits)
+        return s && s->code == BH_ERROR ? s : NULL;
+    return move_pod(d, pod, false);
+}
+
 /* Two rounds over the pool: pods that break a budget are spared first. */
 static const struct bh_status *spare(struct bh_attempt *at, struct dry *d,
-                                     struct bh_pod_info **pool, uint32_t n,
-                                     struct bh_candidate *out)
+                                     const struct bh_node_info *node, struct bh_pod_info **pool,
+                                     uint32_t n, struct bh_candidate *out)
 {
     struct bh_arena *a = at->cy->scratch;
     bool *violating = bh_arena_new_array(a, bool, n);
@@ -114,17 +162,72 @@ static const struct bh_status *spare(struct bh_attempt *at, struct dry *d,
                 unfit = bh_run_filter_nominated(d->cy, d->ni, &by);
             if (unfit)
                 s = move_pod(d, pool[i], false);
+            bool victim = unfit != NULL;
+            if (!s && d->rules)
+                s = judge(at, d, node, pool[i], !unfit, &victim);
             if (s)
                 return s;
-            if (unfit) {
+            if (victim)
                 out->victims[out->n_victims++] = pool[i];
-                out->violating += violating[i];
-            }
+            out->violating += unfit && violating[i];
         }
     }
     if (n_violating && n_violating < n)
-        sort_pods(out->victims, out->n_victims, at->c->now_ns);
+        sort_pods(out->victims, out->n_victims, at->c->now_ns, false);
     return NULL;
+}
+
+static void new_dry(struct bh_attempt *at, const struct bh_node_info *node, struct bh_cycle *copy,
+                    struct dry *ret)
+{
+    if (at->sketcher) {
+        *ret =
+            (struct dry){at->sketcher, bh_node_info_sketch(node, at->cy->scratch), true, at->rules};
+        return;
+    }
+    bh_cycle_clone(copy, at->cy, at->cy->scratch);
+    *ret = (struct dry){copy, bh_node_info_fork(node, at->cy->scratch), false, at->rules};
+}
+
+/* Does the pod fit now that they are off? If so, as many as possible are put back. */
+static const struct bh_status *without(struct bh_attempt *at, struct dry *d,
+                                       const struct bh_node_info *node, struct bh_pod_info **pool,
+                                       uint32_t n, struct bh_candidate *out)
+{
+    int by;
+    const struct bh_status *s = bh_run_filter_nominated(d->cy, d->ni, &by);
+
+    if (!s && d->rules)
+        s = d->rules->check(d->rules->arg, node, BH_VICTIMS_OFF, at->cy->scratch);
+    if (s)
+        return s;
+    sort_pods(pool, n, at->c->now_ns, false);
+    s = spare(at, d, node, pool, n, out);
+    if (!s && !out->n_victims)
+        s = bh_status_new(at->cy->scratch, BH_ERROR, NULL,
+                          "expected at least one victim pod on node \"%s\"",
+                          bh_sym_text(at->c->tab, node->name));
+    return s;
+}
+
+static const struct bh_status *
+dry_run_by_rules(struct bh_attempt *at, const struct bh_node_info *node, struct bh_candidate *out)
+{
+    const struct bh_victim_rules *rules = at->rules;
+    struct bh_pod_info **pool;
+    struct bh_cycle copy;
+    struct dry d;
+    uint32_t n;
+
+    rules->begin(rules->arg, node);
+    new_dry(at, node, &copy, &d);
+    const struct bh_status *s = take_off(at, &d, node, &pool, &n);
+    if (s)
+        return s;
+    if (n)
+        return without(at, &d, node, pool, n, out);
+    s = rules->check(rules->arg, node, BH_VICTIMS_NONE, at->cy->scratch);
+    return s ? s : &bh_no_victims;
 }
 
 const struct bh_status *bh_dry_run(struct bh_attempt *at, const struct bh_node_info *node,
@@ -133,33 +236,20 @@ const struct bh_status *bh_dry_run(struct bh_attempt *at, const struct bh_node_i
     struct bh_cycle copy;
     struct dry d;
     uint32_t n;
-    int by;
 
+    if (at->rules)
+        return dry_run_by_rules(at, node, out);
     struct bh_pod_info **pool = lower_pods(node, at->c->pod->shape->priority, at->cy->scratch, &n);
     if (!n)
         return &bh_no_victims;
     /* Some have started, others not: how they rank may change with the time. */
     for (uint32_t i = 1; i < n && !out->mixed; i++)
         out->mixed = !pool[i]->rec->start_ns != !pool[0]->rec->start_ns;
-    if (at->sketcher) {
-        d = (struct dry){at->sketcher, bh_node_info_sketch(node, at->cy->scratch), true};
-    } else {
-        bh_cycle_clone(&copy, at->cy, at->cy->scratch);
-        d = (struct dry){&copy, bh_node_info_fork(node, at->cy->scratch), false};
-    }
+    new_dry(at, node, &copy, &d);
     for (uint32_t i = 0; i < n; i++) {
         const struct bh_status *s = move_pod(&d, pool[i], false);
         if (s)
             return s;
     }
-    const struct bh_status *s = bh_run_filter_nominated(d.cy, d.ni, &by);
-    if (s)
-        return s;
-    sort_pods(pool, n, at->c->now_ns);
-    s = spare(at, &d, pool, n, out);
-    if (!s && !out->n_victims)
-        s = bh_status_new(at->cy->scratch, BH_ERROR, NULL,
-                          "expected at least one victim pod on node \"%s\"",
-                          bh_sym_text(at->c->tab, node->name));
-    return s;
+    return without(at, &d, node, pool, n, out);
 }

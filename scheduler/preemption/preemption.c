@@ -29,11 +29,22 @@ static bh_sym nominated_node(struct bh_call *c)
     return node != BH_SYM_NONE ? node : r->nominated_node;
 }
 
-/* A pod whose victims are still terminating waits for them instead of choosing more. */
-static const struct bh_status *ineligible(struct bh_call *c, const struct bh_preemption_args *args,
-                                          const struct bh_diagnosis *d)
+static bool waits_for(const struct bh_call *c, const struct bh_victim_rules *rules,
+                      const struct bh_pod_info *pod)
 {
     const uint32_t by_scheduler = BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER;
+
+    if (rules)
+        return pod->rec->flags & BH_POD_TERMINATING && rules->waits_for(rules->arg, pod);
+    return pod->shape->priority < c->pod->shape->priority &&
+           (pod->rec->flags & by_scheduler) == by_scheduler;
+}
+
+/* A pod whose victims are still terminating waits for them instead of choosing more. */
+static const struct bh_status *ineligible(struct bh_call *c, const struct bh_preemption_args *args,
+                                          const struct bh_victim_rules *rules,
+                                          const struct bh_diagnosis *d)
+{
     const struct bh_node_info *ni = bh_cache_node(c->cache, nominated_node(c));
 
     if (args->by_group && c->pod->rec->group != BH_SYM_NONE)
@@ -46,8 +57,7 @@ static const struct bh_status *ineligible(struct bh_call *c, const struct bh_pre
     if (bh_status_code(s) == BH_UNSCHEDULABLE_AND_UNRESOLVABLE)
         return NULL;
     for (uint32_t i = 0; i < ni->n_pods; i++)
-        if (ni->pods[i]->shape->priority < c->pod->shape->priority &&
-            (ni->pods[i]->rec->flags & by_scheduler) == by_scheduler)
+        if (waits_for(c, rules, ni->pods[i]))
             return &terminating;
     return NULL;
 }
@@ -193,8 +203,16 @@ static const struct bh_status *choose(struct bh_attempt *at, struct bh_candidate
 const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
                                    const struct bh_diagnosis *d, struct bh_post_filter_result *ret)
 {
-    struct bh_attempt at = {.c = c, .cy = c->cycle, .errors = {.a = c->arena}};
-    const struct bh_status *s = ineligible(c, args, d);
+    return bh_preempt_by(c, args, NULL, d, ret);
+}
+
+const struct bh_status *bh_preempt_by(struct bh_call *c, const struct bh_preemption_args *args,
+                                      const struct bh_victim_rules *rules,
+                                      const struct bh_diagnosis *d,
+                                      struct bh_post_filter_result *ret)
+{
+    struct bh_attempt at = {.c = c, .cy = c->cycle, .rules = rules, .errors = {.a = c->arena}};
+    const struct bh_status *s = ineligible(c, args, rules, d);
     uint32_t *rows = NULL, m;
 
     if (s)
@@ -212,7 +230,7 @@ const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption
     if (bh_cycle_sketches(at.cy) && m)
         at.sketcher = new_sketcher(at.cy);
     bh_budgets_list(&at.budgets, c->objects, c->arena);
-    if (d->kept && bh_preempt_kept(&at, d, want, offset, &s, ret))
+    if (d->kept && !rules && bh_preempt_kept(&at, d, want, offset, &s, ret))
         return s;
     if (!rows) {
         rows = bh_arena_new_array(c->arena, uint32_t, m ? m : 1);

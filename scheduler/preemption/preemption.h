@@ -20,6 +20,36 @@ struct bh_preemption_args {
 const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
                                    const struct bh_diagnosis *d, struct bh_post_filter_result *ret);
 
+/* ---- by rules of one's own (a plugin's): who may be evicted, and when that is enough ------------ */
+
+enum bh_victims_when {
+    BH_VICTIMS_NONE,     /* nobody may be evicted from the node */
+    BH_VICTIMS_OFF,      /* all of them are off it, and the pod fits */
+    BH_VICTIMS_FIT,      /* the last one that was put back: the pod fits still */
+    BH_VICTIMS_NO_LONGER /* it does not: that one is off the node again */
+};
+struct bh_victim_rules {
+    void *arg;
+    bool
+        ascending; /* may_evict() is asked about the least important pods first, else as they stand */
+    /* Of terminating pods on the node that the pod is nominated to: is their room what it waits for? */
+    bool (*waits_for)(void *arg, const struct bh_pod_info *pod);
+    void (*begin)(void *arg,
+                  const struct bh_node_info *node); /* a dry run: everything is on the nodes */
+    /* Asked of each pod when those before it, for which it was true, are off the node. */
+    bool (*may_evict)(void *arg, const struct bh_pod_info *pod);
+    void (*moved)(void *arg, const struct bh_pod_info *pod,
+                  int by); /* back on the node, or off (-1) */
+    /* NONE, OFF: why the node is no candidate; NULL: it may be (NONE: what DefaultPreemption says).
+     * FIT: not NULL, the pod that was put back has to go all the same. Error: so much for this node. */
+    const struct bh_status *(*check)(void *arg, const struct bh_node_info *node,
+                                     enum bh_victims_when when, struct bh_arena *a);
+};
+const struct bh_status *bh_preempt_by(struct bh_call *c, const struct bh_preemption_args *args,
+                                      const struct bh_victim_rules *rules,
+                                      const struct bh_diagnosis *d,
+                                      struct bh_post_filter_result *ret);
+
 /* ---- room for a group (group.c) -----------------------------------------------------------------
  * Candidates are all pods of lower priority on all nodes, those of a group that is disrupted as a whole
  * together. All are taken off their nodes, and put back as long as the group still fits.
@@ -86,6 +116,7 @@ struct bh_attempt {
     struct bh_call *c;
     struct bh_cycle *cy;
     struct bh_cycle *sketcher; /* a copy for sketches of nodes; NULL: whole copies are needed */
+    const struct bh_victim_rules *rules; /* NULL: all pods of lower priority */
     struct bh_budgets budgets;
     const struct bh_status **status; /* by row: why the dry run failed */
     struct bh_field_errors errors;   /* internal ones, each text once */

@@ -216,6 +216,10 @@ struct berth_host_pods {
     /* Since 1.1. spec.schedulerName, which pods of one template share. The current pod's is the name of the
      * profile that the instance belongs to. */
     berth_sym (*scheduler_name)(struct berth_call *c, const struct berth_pod *pod);
+    /* Since 1.1. The pods of the queue that have a node nominated, one by one, in no order, and that node
+     * (node may be NULL); *at is 0 at first. NULL: that was all. Needs BERTH_READS_OTHERS. NULL in a
+     * process of the plugin's own. */
+    const struct berth_pod *(*nominated)(struct berth_call *c, uint64_t *at, berth_sym *node);
 };
 #define BERTH_CONTAINER         0u
 #define BERTH_CONTAINER_INIT    1u /* ends before the containers begin */
@@ -293,6 +297,12 @@ struct berth_host_columns {
     const struct berth_node *(*node)(struct berth_call *c, uint32_t row);
     /* Rows are 0 to n_rows - 1, some of them without a node. Needs BERTH_READS_OTHERS. */
     uint32_t (*n_rows)(struct berth_call *c);
+    /* Since 1.1. The rows whose node, or pods on it, may be others than before *at, which goes on; at most
+     * max of them (one may come twice, or have no node any more), so call it until it says fewer. *at 0
+     * is the beginning. UINT32_MAX: all rows are to be looked at; *at is now. So what a plugin counts of
+     * other nodes' pods it need not count anew for each pod. In Idle, PreFilter and PostFilter. Needs
+     * BERTH_READS_OTHERS. NULL in a process of the plugin's own. */
+    uint32_t (*changed)(struct berth_call *c, uint64_t *at, uint32_t *rows, uint32_t max);
 };
 #define BERTH_FACT_UNSCHEDULABLE 1 /* spec.unschedulable */
 #define BERTH_FACT_HARD_TAINT    2 /* some NoSchedule or NoExecute taint */
@@ -423,6 +433,51 @@ struct berth_host_objects {
     uint64_t (*version)(struct berth_call *c, uint32_t kind);
 };
 
+/* A flag: evicts() is asked about the least important pods first. */
+#define BERTH_PREEMPT_ASCENDING 1u
+
+/* When check() is asked. */
+#define BERTH_EVICT_NONE 0u /* evicts() named no pod of the node */
+#define BERTH_EVICT_OFF  1u /* all that it named are off the node, and the pod fits */
+#define BERTH_EVICT_FITS 2u /* one of them is back on the node, and the pod still fits */
+#define BERTH_EVICT_GONE 3u /* one was back, the pod did not fit, and it is off the node again */
+
+/* Since 1.1. How a plugin would make room for the pod at hand: kube-scheduler's preemption, with the
+ * plugin's word on whom it may hit. For each node that may become feasible: evicts() of each of its
+ * pods, those for which it says 1 are taken off; filters and check() say whether that would do; then as
+ * many as possible are put back, the most important first, those covered by an exhausted disruption
+ * budget before the others. Of the nodes the one is chosen where it hurts least. Nothing of this changes
+ * anything: the calls are about a copy of the node. They come while run() does, from the same thread. */
+struct berth_preemption {
+    uint32_t size; /* sizeof(struct berth_preemption) */
+    uint32_t flags;
+    void *arg; /* the first of each of these */
+    /* DefaultPreemption's arguments: 100 looks at all nodes. */
+    int32_t min_candidates_percentage, min_candidates_absolute;
+    /* A pod that is terminating on the node that was nominated for the pod at hand: 1, the pod waits for
+     * it, and evicts nobody else meanwhile. */
+    int32_t (*waits_for)(void *arg, struct berth_call *c, const struct berth_pod *pod);
+    int32_t (*evicts)(void *arg, struct berth_call *c, const struct berth_pod *pod);
+    /* May be NULL. Another node's turn, with everything as it is; a pod was taken off (-1), which may be
+     * seen in what evicts() says of the next, or was put back (1). */
+    void (*begin)(void *arg, struct berth_call *c, const struct berth_node *node);
+    void (*moved)(void *arg, struct berth_call *c, const struct berth_pod *pod, int32_t by);
+    /* May be NULL. when: BERTH_EVICT_. NONE, OFF: other than SUCCESS, the node is none, and why. FITS:
+     * UNSCHEDULABLE, the pod that was put back has to go all the same (it then counts as no violated
+     * budget). ERROR: the node is none. */
+    int32_t (*check)(void *arg, struct berth_call *c, const struct berth_node *node, uint32_t when,
+                     struct berth_why *why);
+};
+
+/* Since 1.1. NULL in a process of the plugin's own. */
+struct berth_host_preemption {
+    uint32_t size;
+    uint32_t reserved;
+    /* In post_filter(), once. SUCCESS: a node is found; when post_filter() says SUCCESS, too, its pods are
+     * evicted and it is nominated. Else what post_filter() is to say, and why. */
+    int32_t (*run)(struct berth_call *c, const struct berth_preemption *how, struct berth_why *why);
+};
+
 struct berth_host {
     uint32_t size;
     uint32_t abi_minor; /* of BERTH_ABI_MAJOR */
@@ -438,7 +493,8 @@ struct berth_host {
     const struct berth_host_events *events;
     const struct berth_host_writes *writes;
     const struct berth_host_metrics *metrics;
-    const struct berth_host_objects *objects; /* since 1.1 */
+    const struct berth_host_objects *objects;       /* since 1.1 */
+    const struct berth_host_preemption *preemption; /* since 1.1 */
 };
 
 /* ---- what a plugin is ------------------------------------------------------------------------ */

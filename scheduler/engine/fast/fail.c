@@ -341,7 +341,10 @@ static bool begin(struct bh_engine *e, struct bh_profile *p, const struct bh_pod
     r->cy.left_out = sc->idle;
     for (uint32_t k = 0; k < p->fw->n_point[BH_POINT_POST_FILTER]; k++)
         r->cy.left_out &= ~((uint64_t)1 << p->fw->point[BH_POINT_POST_FILTER][k]);
-    bool may_preempt = false; /* some dry run will ask what a node is without lower pods */
+    bool may_preempt = false; /* some dry run will ask what a node is without lower pods, or any */
+    for (uint32_t k = 0; k < p->fw->n_point[BH_POINT_POST_FILTER]; k++)
+        may_preempt |= p->fw->plugins[p->fw->point[BH_POINT_POST_FILTER][k]].plugin->flags &
+                       BH_PLUGIN_EVICTS_ANY;
     for (size_t w = 0; sc->tracked && !may_preempt && w < words(sc->fail->n_rows); w++)
         may_preempt = sc->fail->unschedulable[w] & sc->fail->lower[w];
     if (sc->tracked && !may_preempt)

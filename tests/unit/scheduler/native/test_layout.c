@@ -82,6 +82,7 @@ AT(host_pods, extended_at, 152);
 AT(host_pods, started, 160);
 AT(host_pods, annotation, 168);
 AT(host_pods, scheduler_name, 176);
+AT(host_pods, nominated, 184);
 
 GROWS(host_nodes, 120);
 AT(host_nodes, size, 0);
@@ -117,6 +118,7 @@ AT(host_columns, label, 24);
 AT(host_columns, fact, 32);
 AT(host_columns, node, 40);
 AT(host_columns, n_rows, 48);
+AT(host_columns, changed, 56); /* since 1.1 */
 
 GROWS(host_waiting, 24);
 AT(host_waiting, size, 0);
@@ -199,6 +201,24 @@ AT(host_events, size, 0);
 AT(host_events, reserved, 4);
 AT(host_events, emit, 8);
 AT(host, objects, 104);
+AT(host, preemption, 112);
+
+GROWS(preemption, 64); /* since 1.1 */
+AT(preemption, size, 0);
+AT(preemption, flags, 4);
+AT(preemption, arg, 8);
+AT(preemption, min_candidates_percentage, 16);
+AT(preemption, min_candidates_absolute, 20);
+AT(preemption, waits_for, 24);
+AT(preemption, evicts, 32);
+AT(preemption, begin, 40);
+AT(preemption, moved, 48);
+AT(preemption, check, 56);
+
+GROWS(host_preemption, 16); /* since 1.1 */
+AT(host_preemption, size, 0);
+AT(host_preemption, reserved, 4);
+AT(host_preemption, run, 8);
 
 FIXED(event, 8);
 AT(event, on, 0);
