@@ -20,6 +20,15 @@ A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cas
   score         of node `node`, or by node; `raw`: before NormalizeScore; `rejects`: by node, the filter's reason
   errors        instead of all that: texts that checking the arguments gives; []: they are right
 
+A table with `with` (further plugins) is about what becomes of pods, by preemption too. Its cases have
+
+  quotas        by namespace the spec of an ElasticQuota: {min: {memory: 100}, max: {...}}
+  there, come   pods: "NAME NAMESPACE AMOUNT PRIORITY [NODE]"; AMOUNT: of the table's `resources` ("50,10m"), PRIORITY a number or of its
+                `priorities`. A word `terminating` behind them, or `nominated=NODE`, or `policy=Never`, `label=VALUE`
+  budgets       pod disruption budgets: {NAMESPACE: {LABEL VALUE: disruptions allowed}}
+  bound         the names of those that have a node in the end; `on` by name: which
+  says          by name: what the message of one without a node has in it
+
 Every case is decided by both paths of the engine (--verify), in an engine of its own with no other plugin.
 """
 import argparse
@@ -149,6 +158,36 @@ def topology(name, what):
             "attributes": [{"name": k, "value": v} for k, v in attributes.items()]}
 
 
+def short_pod(table, line, there):
+    """A pod of a table with `with`."""
+    name, ns, amount, priority, *more = line.split()
+    words = dict(w.split("=", 1) for w in more if "=" in w)
+    requests = {r: a for r, a in zip(table["resources"], amount.split(",")) if a != "-"}
+    meta = {"name": name, "namespace": ns, "uid": "p-" + name, "labels": {"app": words["label"]} if "label" in words else {}}
+    spec = {"schedulerName": "default-scheduler", "priority": int(table["priorities"].get(priority, priority)),
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}]}
+    status = {"phase": "Running" if there else "Pending"}
+    if "policy" in words:
+        spec["preemptionPolicy"] = words["policy"]
+    if "nominated" in words:
+        status["nominatedNodeName"] = words["nominated"]
+    if "terminating" in more:
+        meta.update(deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=30)
+    if there:
+        spec["nodeName"] = more[0]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
+
+
+def quota(ns, spec):
+    return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": {"name": "eq", "namespace": ns, "uid": "q-" + ns}, "spec": spec}
+
+
+def budget(ns, label, allowed):
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"b-{label}", "namespace": ns, "uid": f"b-{ns}-{label}"},
+            "spec": {"selector": {"matchLabels": {"app": label}}}, "status": {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1,
+                                                                              "expectedPods": 1, "observedGeneration": 1}}
+
+
 class Runner:
     def __init__(self, o):
         self.o, self.passed, self.failed = o, 0, 0
@@ -211,11 +250,36 @@ class Runner:
             return r.stdout + r.stderr
         return None if have == case["order"] else f"order {have}, not {case['order']}"
 
+    def play(self, table, case):
+        """What becomes of the pods: None, or what is not as the case says."""
+        nodes = case.get("nodes", table.get("nodes"))
+        objects = [node(n, has) for n, has in nodes.items()] + [quota(n, spec) for n, spec in case.get("quotas", {}).items()]
+        objects += [budget(n, label, allowed) for n, of in case.get("budgets", {}).items() for label, allowed in of.items()]
+        objects += [short_pod(table, p, True) for p in case.get("there", [])] + [short_pod(table, p, False) for p in case["come"]]
+        r = self.run("simulate", "--verify", "--tie-break", "first", "-o", "json", "--config",
+                     self.file("config.yaml", config(table["plugin"], table.get("args", {}), ("PrioritySort", "DefaultBinder", *table["with"]))),
+                     "-f", self.file("objects.json", {"apiVersion": "v1", "kind": "List", "items": objects}))
+        try:
+            doc = json.loads(r.stdout)
+        except ValueError:
+            return r.stdout + r.stderr
+        gone = {p["name"] for p in doc["preempted"]}
+        on = {p.split()[0]: p.split()[4] for p in case.get("there", []) if p.split()[0] not in gone}
+        on.update({p["name"]: p["nodeName"] for p in doc["pods"] if p["result"] == "Scheduled"})
+        says = {p["name"]: p.get("message", "") for p in doc["pods"]}
+        if set(case["bound"].split()) != set(on):
+            return f"bound {' '.join(sorted(on))}, evicted {' '.join(sorted(gone))}; {says}"
+        wrong = {n: on[n] for n, want in case.get("on", {}).items() if on[n] != want}
+        silent = {n: says.get(n) for n, text in case.get("says", {}).items() if text not in says.get(n, "")}
+        return f"on {wrong}" if wrong else f"says {silent}" if silent else None
+
     def compare(self, table, case):
         if "errors" in case:
             return self.arguments(table, case)
         if "order" in case:
             return self.order(table, case)
+        if "with" in table:
+            return self.play(table, case)
         e, wrong = self.decide(table, case)
         if wrong is not None:
             return wrong
