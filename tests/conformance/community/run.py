@@ -239,7 +239,7 @@ class Runner:
             return None, r.stdout + r.stderr
 
     def order(self, table, case):
-        objects = [node(f"n{i:02}", {"pods": "1"}) for i in range(len(case["queue"]))]
+        objects = [node(f"n{i:02}", {"cpu": "100", "memory": "100Gi", "pods": "1"}) for i in range(len(case["queue"]))]
         objects += table.get("objects", []) + case.get("objects", []) + [pod(n, p, 0) for n, p in case["queue"].items()]
         args = {**table.get("args", {}), **case.get("args", {})}
         r = self.run("simulate", "--verify", "--tie-break=first", "-o", "json", "--config", self.file("config.yaml", sorted_by(table["plugin"], args)),
