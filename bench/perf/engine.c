@@ -173,6 +173,17 @@ static int refused(const struct bh_sim_error *e, struct bh_err *err)
     return bh_err_set(err, e->code == 409 ? -EEXIST : -EINVAL, "%s", e->message);
 }
 
+/* The store's own of a kind that a definition made. */
+static const struct bh_sim_type *type_of(const struct bh_bench_engine *e,
+                                         const struct bh_sim_type *t)
+{
+    const struct bh_sim_type *own =
+        t->flags & BH_SIM_CUSTOM ? bh_sim_find_type(e->cluster.sim, t->group, t->version, t->plural)
+                                 : NULL;
+
+    return own ? own : t;
+}
+
 static int create(struct bh_bench_world *w, const struct bh_bench_new *o, struct bh_err *err)
 {
     struct bh_bench_engine *e = w->d;
@@ -188,7 +199,8 @@ static int create(struct bh_bench_world *w, const struct bh_bench_new *o, struct
         if (rc < 0)
             return rc;
         drawn = !bh_json_get_str(bh_json_get(tree, "metadata"), "name");
-        code = bh_sim_create(e->cluster.sim, o->type, o->ns, &e->arena, tree, &made, &why);
+        code =
+            bh_sim_create(e->cluster.sim, type_of(e, o->type), o->ns, &e->arena, tree, &made, &why);
     }
     if (code && !(code == 409 && o->may_exist))
         return refused(&why, err);
@@ -220,7 +232,8 @@ static int update(struct bh_bench_world *w, const struct bh_sim_type *t, const c
     for (size_t i = 0; i < BH_ARRAY_LEN(subs); i++) {
         if (!bh_streq(subs[i].name, sub))
             continue;
-        if (bh_sim_update(e->cluster.sim, t, ns, name, subs[i].sub, &e->arena, tree, NULL, &why))
+        if (bh_sim_update(e->cluster.sim, type_of(e, t), ns, name, subs[i].sub, &e->arena, tree,
+                          NULL, &why))
             return refused(&why, err);
         return 0;
     }

@@ -55,15 +55,53 @@ static int give_class(struct bh_bench_world *w, struct bh_arena *a, struct bh_js
                        true, err);
 }
 
+/* Of a definition the first version. */
+static void learn_custom(struct bh_bench_world *w, const struct bh_json *definition)
+{
+    const struct bh_json *spec = bh_json_get(definition, "spec"),
+                         *names = bh_json_get(spec, "names");
+    struct bh_bench_custom *k = bh_calloc(1, sizeof *k);
+
+    k->texts[0] = bh_strdup(bh_json_get_text(spec, "group"));
+    k->texts[1] =
+        bh_strdup(bh_json_get_text(bh_json_first(bh_json_get_list(spec, "versions")), "name"));
+    k->texts[2] = bh_strdup(bh_json_get_text(names, "kind"));
+    k->texts[3] = bh_strdup(bh_json_get_text(names, "plural"));
+    k->type = (struct bh_sim_type){
+        .group = k->texts[0],
+        .version = k->texts[1],
+        .kind = k->texts[2],
+        .plural = k->texts[3],
+        .flags = BH_SIM_CUSTOM |
+                 (bh_streq(bh_json_get_text(spec, "scope"), "Namespaced") ? BH_SIM_NAMESPACED : 0)};
+    k->next = w->customs;
+    w->customs = k;
+}
+
+static const struct bh_sim_type *find_custom(const struct bh_bench_world *w,
+                                             const struct bh_json *obj)
+{
+    char version[160];
+
+    for (const struct bh_bench_custom *k = w->customs; k; k = k->next) {
+        snprintf(version, sizeof version, "%s/%s", k->type.group, k->type.version);
+        if (bh_streq(bh_json_get_text(obj, "apiVersion"), version) &&
+            bh_streq(bh_json_get_text(obj, "kind"), k->type.kind))
+            return &k->type;
+    }
+    return NULL;
+}
+
 struct edits { /* what is done to each template, and what its reader wants */
     struct bh_bench_world *w;
     bh_bench_edit *more;
     void *arg;
+    const struct bh_sim_type *custom; /* found: the template's kind */
 };
 
 static int edit_any(void *arg, struct bh_arena *a, struct bh_json *obj, struct bh_err *err)
 {
-    const struct edits *e = arg;
+    struct edits *e = arg;
     const char *kind = bh_json_get_text(obj, "kind");
     int rc = e->more ? e->more(e->arg, a, obj, err) : 0;
 
@@ -71,8 +109,28 @@ static int edit_any(void *arg, struct bh_arena *a, struct bh_json *obj, struct b
         rc = give_class(e->w, a, obj, err);
     if (bh_streq(kind, "Node"))
         bh_admit_vouch_for(a, obj);
+    if (bh_streq(kind, "CustomResourceDefinition"))
+        learn_custom(e->w, obj);
+    e->custom = find_custom(e->w, obj);
     if (!bh_tree_has(obj, "metadata"))
         (void)bh_json_obj_at(a, obj, "metadata");
+    return rc;
+}
+
+static int open_file(struct bh_bench_world *w, const char *path, bool plain, struct edits *e,
+                     struct bh_bench_template *ret, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep)
+    char *full = *path == '/' ? bh_strdup(path) : bh_asprintf("%s/%s", w->target->file->dir, path);
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    size_t n;
+    int rc = bh_read_file(full, TEMPLATE_MAX_BYTES, &text, &n);
+
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s: %s", full, strerror(-rc));
+    rc = bh_bench_template_init(ret, path, text, plain, edit_any, e, err);
+    if (rc >= 0 && !ret->type)
+        ret->type = e->custom;
     return rc;
 }
 
@@ -80,22 +138,18 @@ int bh_bench_open_template(struct bh_bench_world *w, const char *path, const cha
                            bh_bench_edit *edit, void *arg, struct bh_bench_template *ret,
                            struct bh_err *err)
 {
-    if (!path && base)
-        return bh_bench_template_init(ret, "template", base, true, edit, arg, err);
-    BH_CLEANUP(bh_freep)
-    char *full = *path == '/' ? bh_strdup(path) : bh_asprintf("%s/%s", w->target->file->dir, path);
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    struct edits e = {w, edit, arg};
-    size_t n;
-    int rc = bh_read_file(full, TEMPLATE_MAX_BYTES, &text, &n);
+    struct edits e = {w, edit, arg, NULL};
 
     *ret = (struct bh_bench_template){0};
-    if (rc < 0)
-        return bh_err_set(err, rc, "%s: %s", full, strerror(-rc));
-    rc = bh_bench_template_init(ret, path, text, plain, edit_any, &e, err);
+    int rc = path ? open_file(w, path, plain, &e, ret, err)
+                  : bh_bench_template_init(ret, "template", base, true, edit, arg, err);
     if (rc < 0 || ret->type)
         return rc;
-    return bh_err_set(err, -EINVAL, "%s: its kind is not served here", path);
+    (void)bh_err_set(err, -EINVAL,
+                     "%s: its kind is not served here, and no CustomResourceDefinition before it "
+                     "makes it",
+                     path ? path : "template");
+    return -EINVAL;
 }
 
 /* Object number index of a template, as text in w->text. */

@@ -295,6 +295,11 @@ struct bh_bench_victims { /* objects by name */
 /* bh_bench_list_fn: arg is struct bh_bench_victims. */
 void bh_bench_add_victim(void *arg, const struct bh_bench_seen *o);
 void bh_bench_victims_fini(struct bh_bench_victims *l);
+struct bh_bench_custom { /* a kind that a CustomResourceDefinition of the workload made */
+    struct bh_bench_custom *next;
+    struct bh_sim_type type;
+    char *texts[4]; /* of type: group, version, kind, plural */
+};
 struct bh_bench_background { /* goes on until the workload ends */
     struct bh_bench_background *next;
     int64_t due_ns, interval_ns;
@@ -335,6 +340,7 @@ struct bh_bench_world {
     struct bh_map namespaces; /* struct bh_bench_namespace by name */
     struct bh_map drawn;      /* names of nodes that this side drew */
     struct bh_bench_background *background;
+    struct bh_bench_custom *customs;
     bool ticking;
     struct bh_bench_window window;
     bool failed;                      /* what a window holds is not all of it */

@@ -263,6 +263,12 @@ void bh_bench_world_fini(struct bh_bench_world *w)
         free(b->templates);
         free(b);
     }
+    for (struct bh_bench_custom *k; (k = w->customs);) {
+        w->customs = k->next;
+        for (size_t i = 0; i < BH_ARRAY_LEN(k->texts); i++)
+            free(k->texts[i]);
+        free(k);
+    }
     window_fini(&w->window);
     for (size_t it = 0; (e = bh_map_next(&w->namespaces, &it));) {
         struct bh_bench_namespace *ns = e->value;

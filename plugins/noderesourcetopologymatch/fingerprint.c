@@ -19,11 +19,16 @@
 
 #define FINGERPRINT 24 /* bytes: pfp0v001 and 16 digits */
 
+static uint64_t hash(const void *p, uint64_t n, uint64_t seed)
+{
+    return p && n ? XXH64(p, n, seed) : XXH64("", 0, seed);
+}
+
 uint64_t nrt_pod_hash(struct berth_call *c, const struct berth_pod *pod)
 {
     struct berth_str ns = nrt_host->pods->namespace_(c, pod), name = nrt_host->pods->name(c, pod);
 
-    return XXH64(name.p, name.n, XXH64(ns.p, ns.n, 0));
+    return hash(name.p, name.n, hash(ns.p, ns.n, 0));
 }
 
 static int by_value(const void *a, const void *b)
@@ -89,6 +94,6 @@ int nrt_knows_pods(struct nrt_instance *in, struct berth_call *c, const struct b
         return 0;
     if (n)
         qsort(in->hash, n, sizeof *in->hash, by_value);
-    snprintf(text, sizeof text, "pfp0v001%016" PRIx64, XXH64(in->hash, n * sizeof *in->hash, 0));
+    snprintf(text, sizeof text, "pfp0v001%016" PRIx64, hash(in->hash, n * sizeof *in->hash, 0));
     return nrt_is(s, text);
 }

@@ -36,3 +36,17 @@ check "a flag of the other mode: status 2" status 2 p --mode pipeline --verify
 expect "... is named" '^berth bench perf: --verify is of --mode engine and has no effect in pipeline$' both p --mode pipeline --verify
 check "... the other way round: status 2" status 2 p --binders 2
 check "a file that is not there: status 1" status 1 "$BERTH_BIN/berth" bench perf "$work/none.yaml"
+# ---- plugins, and kinds that a CustomResourceDefinition makes ----
+BERTH_PLUGIN_DIR=$(cd "$(dirname "$BERTH_BIN")" && pwd)/plugins
+export BERTH_PLUGIN_DIR
+workloads=$here/../../bench/workloads
+c() { "$BERTH_BIN/berth" bench perf "$@" --labels short; }
+expect "objects of a custom kind, both paths" '^nrt-cached/500Nodes_2000Pods +2000 +2000 ' c "$workloads/community.yaml" --name nrt --verify
+mkdir "$work/own"
+cp "$workloads"/*.yaml "$work/own"
+sed -i 's/cpu: "1"/cpu: "9"/g' "$work/own/pod-guaranteed.yaml"
+sed -i "s#\.\./\.\./config#$(cd "$here/../../config" && pwd)#; s/pods: 2000}/pods: 20}/" "$work/own/community.yaml"
+expect "which the plugin reads: no zone has nine cores" 'namespace bench: 0 of 20 pods have a node' both c "$work/own/community.yaml" --name '^nrt/'
+sed -i '/nrt-crd.yaml/s/nrt-crd/deviceclass/' "$work/own/community.yaml"
+expect "a kind that nothing makes" 'nrt.yaml: its kind is not served here, and no CustomResourceDefinition before it makes it$' \
+    both c "$work/own/community.yaml" --name '^nrt/'
