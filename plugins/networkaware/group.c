@@ -138,7 +138,7 @@ static void read_order(struct nw_instance *in, struct nw_group *g, const struct 
         g->ranks[g->n_ranks++] =
             (struct nw_rank){nw_host->base->intern(in->home, a[i].name), (int32_t)index};
     }
-    if (g->n_ranks)
+    if (g->ranks)
         qsort(g->ranks, g->n_ranks, sizeof *g->ranks, by_rank_workload);
     free(a);
 }
