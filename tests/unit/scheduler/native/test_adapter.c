@@ -618,6 +618,15 @@ static int32_t hint_object(void *self, struct berth_call *c, const struct berth_
         look_at(c, change->object);
     return change->object != NULL;
 }
+/* Later names first, while there are rules. */
+static int32_t less_object(void *self, struct berth_call *c, const struct berth_queued *a,
+                           const struct berth_queued *b)
+{
+    int later = host->pods->name(c, a->pod).p[0] > host->pods->name(c, b->pod).p[0];
+
+    (void)self;
+    return later == (host->objects->find(c, 1, BERTH_STR("x"), BERTH_STR("rules")) != NULL);
+}
 /* What epoch() finds holds for 10 s: by it, and not by the clock, filter decides. */
 static int64_t ten_seconds;
 static uint64_t by_time(void *self, struct berth_call *c)
@@ -705,6 +714,10 @@ static const struct berth_plugin plugins[] = {
      .filter = filter, .kinds = kinds, .n_kinds = 99},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
     {NAMED("Orders"), .reads = BERTH_READS_NODE, .less = less},
+    {NAMED("OrdersByRules"), .reads = BERTH_READS_NODE | BERTH_READS_OBJECTS, .less = less_object,
+     .kinds = kinds, .n_kinds = 2},
+    {NAMED("OrdersBlindly"), .reads = BERTH_READS_NODE, .less = less_object, .kinds = kinds,
+     .n_kinds = 2},
     {NAMED("Idles"), .filter = filter_all, .idle = idle},
     {NAMED("IdlesKept"), .reads = BERTH_READS_NODE, .filter = filter_all, .idle = idle},
     {NAMED("Talks"), .reads = BERTH_READS_NODE, .permit = talks},
@@ -1663,6 +1676,21 @@ static void test_objects(void)
     FX_STR(goes_to(&f, "p", 1), "a");
     fx_fini(&f);
 }
+/* QueueSort looks at objects, if it says that it does. */
+static void test_queue_sort_objects(void)
+{
+    struct bh_pending room[2];
+    struct fx f;
+
+    for (unsigned blind = 0; blind < 2; blind++) {
+        begin_order(&f, blind ? "OrdersBlindly" : "OrdersByRules");
+        struct bh_queue_key a = key_of(&f, "a", 10, &room[0]), b = key_of(&f, "b", 11, &room[1]);
+        CU_ASSERT(bh_engine_less(f.e, &a, &b) && !bh_engine_less(f.e, &b, &a));
+        rules(&f, BH_EV_ADD, "b");
+        CU_ASSERT(bh_engine_less(f.e, &b, &a) == !blind && bh_engine_less(f.e, &a, &b) == blind);
+        fx_fini(&f);
+    }
+}
 /* As the watcher sends a whole object besides the record. */
 static bool annotate(struct fx *f, enum bh_kind kind, const char *key, const char *value)
 {
@@ -1866,6 +1894,7 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"a struct of the future", test_future}, {"a struct of the past", test_past},
          {"no say about a pod", test_idle}, {"pods that wait, and events", test_waiting_and_events},
          {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
+         {"QueueSort by objects", test_queue_sort_objects},
          {"QueueSort of one that is aside", test_order_aside}, {"metrics", test_metrics},
          {"PreBind", test_pre_bind}, {"Bind and PostBind", test_bind},
          {"patches that are none", test_bad_patches})
