@@ -56,6 +56,10 @@ static struct bh_json *config_with(struct bh_arena *a, const char *plugin,
                      "KubeSchedulerConfiguration, profiles: [{plugins: {multiPoint: "
                      "{enabled: [{name: %s}]}}}]",
                      plugin);
+    const struct bh_plugin *p = bh_plugin_find(plugin);
+    if (p && p->less) /* there is one QueueSort: not PrioritySort then */
+        bh_json_add(a, bh_json_get(bh_json_at(bh_json_get(c, "profiles"), 0), "plugins"),
+                    "queueSort: {enabled: [{name: %s}], disabled: [{name: '*'}]}", plugin);
     if (args)
         bh_json_add(a, bh_json_at(bh_json_get(c, "profiles"), 0),
                     "pluginConfig: [{name: %s, args: %p}]", plugin, bh_json_clone(a, args));

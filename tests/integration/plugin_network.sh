@@ -62,6 +62,10 @@ simulated() {
     "$BERTH_BIN/berth" simulate --verify --tie-break=first --plugin-dir "$build/plugins" --config "$config" "$@" 2>&1
 }
 
+"$BERTH_BIN/berth" plugin check "$build/plugins/networkaware.so" >"$work/checked" 2>&1
+expect "berth plugin check has both of them decide" 'plugin +TopologicalSort: queueSort decided +64 pods on 16 nodes, both paths agree: 60 placed, 4 unschedulable, 0 gated, 0 failed memory +is freed' \
+    bash -c 'grep -v "^reads" "$1" | sed -n "/TopologicalSort/,\$p" | tr "\n" " "' - "$work/checked"
+
 # ---- an application, its pods in the wrong order: db first, cart beside it, web not too far
 { nodes; topology 5 UserDefined; group shop; echo "status: $order"; } >"$work/cluster.yaml"
 { pod web shop web; pod cart shop cart; pod db shop db; } >"$work/pods.yaml"
