@@ -123,11 +123,10 @@ static int check_step(struct bh_check *c, const struct bh_json *step, bool timel
         return bh_check_fail(c, step, "at", "steps of the setup have no time");
     size_t mark = bh_check_push(c, ".%s", x->name);
     const char *api = bh_json_get_str(what, "apiVersion"), *kind = bh_json_get_str(what, "kind");
-    if (api && kind && !bh_sim_type_of_kind(api, kind))
-        rc = bh_check_fail(c, bh_json_get(what, "apiVersion"), "apiVersion",
-                           "%.80s of %.80s is not served by the simulator", kind, api);
-    else if (x->selects && !bh_json_get(what, "name") && !bh_json_get(what, "selector") &&
-             !bh_json_get(what, "count"))
+    if (api && kind)
+        rc = bh_check_kind(c, bh_json_get(what, "apiVersion"), "apiVersion", api, kind);
+    if (x->selects && !bh_json_get(what, "name") && !bh_json_get(what, "selector") &&
+        !bh_json_get(what, "count"))
         rc = bh_check_fail(c, what, NULL, "one of name, selector, count is needed");
     else if (bh_streq(x->name, "patch"))
         rc = check_patch(c, what);
@@ -339,8 +338,8 @@ static int add_scheduler(struct bh_check *c, struct bh_scenario *s, const char *
     struct bh_scenario_scheduler *x = &s->schedulers[s->n_schedulers];
     BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     struct bh_err err = {0};
-    const char *text;
-    size_t n;
+    const char *text = NULL;
+    size_t n = 0;
     int rc;
 
     x->name = name;
@@ -558,7 +557,7 @@ int bh_scenario_read(const struct bh_scenario_source *src, struct bh_scenario **
         s->file = bh_arena_strdup(&s->arena, src->file);
         s->dir = dirname(bh_arena_strdup(&s->arena, src->file));
     }
-    int rc = read_documents(&c, s, src);
+    int rc = bh_check_unserved(&c, read_documents(&c, s, src));
     bh_buf_fini(&c.path);
     if (rc < 0) {
         whole_message(s, c.e, err);

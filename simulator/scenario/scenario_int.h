@@ -30,11 +30,23 @@ struct bh_check { /* a place in the document, and what is wrong there */
     const struct bh_scenario *s;
     struct bh_buf path;
     struct bh_scenario_error *e;
+    unsigned text_line; /* where the manifests' text begins, whose lines count from 1 */
+    /* Kinds that only plugins may know: judged when the schedulers are, who are read last. */
+    struct bh_unserved {
+        char *api_version, *kind;
+        struct bh_scenario_error e;
+    } * unserved;
+    size_t n_unserved, cap_unserved;
 };
 /* Fills c->e with path.key, line of at, and the text; returns -EINVAL. key may be NULL. */
 int bh_check_fail(struct bh_check *c, const struct bh_json *at, const char *key, const char *fmt,
                   ...) BH_PRINTF(4, 5);
 int bh_check_fields(struct bh_check *c, const char *object, const struct bh_json *v);
+/* Is there such a kind? at, key: where it stands, if nobody reads it either. */
+int bh_check_kind(struct bh_check *c, const struct bh_json *at, const char *key,
+                  const char *api_version, const char *kind);
+/* The kinds that were put off; frees them, also with rc < 0, which it returns then. */
+int bh_check_unserved(struct bh_check *c, int rc);
 /* An object that could be created. */
 int bh_check_manifest(struct bh_check *c, const struct bh_json *v);
 size_t bh_check_push(struct bh_check *c, const char *fmt, ...) BH_PRINTF(2, 3);

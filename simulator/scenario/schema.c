@@ -13,7 +13,9 @@
 #include <stdio.h>
 
 #include "common/data/yaml.h"
+#include "common/k8s/kinds.h"
 #include "common/k8s/quantity.h"
+#include "scheduler/framework/plugin.h"
 #include "simulator/schema/schema.h"
 #include "simulator/server/sim.h"
 
@@ -238,6 +240,63 @@ static int check_known(struct bh_check *c, const struct bh_json *v)
     return rep.n ? bh_check_fail(c, &at, NULL, "%s", bh_buf_str(&b)) : 0;
 }
 
+int bh_check_kind(struct bh_check *c, const struct bh_json *at, const char *key,
+                  const char *api_version, const char *kind)
+{
+    const struct bh_scenario_error before = *c->e;
+
+    if (bh_sim_type_of_kind(api_version, kind))
+        return 0;
+    for (size_t i = 0; i < c->n_unserved; i++)
+        if (bh_streq(c->unserved[i].kind, kind) &&
+            bh_streq(c->unserved[i].api_version, api_version))
+            return 0;
+    (void)bh_check_fail(c, at, key,
+                        "%.80s of %.80s is not served by the simulator, and no plugin of the "
+                        "schedulers reads it",
+                        kind, api_version);
+    c->e->line += c->text_line;
+    BH_GROW(c->unserved, c->n_unserved, c->cap_unserved);
+    c->unserved[c->n_unserved++] =
+        (struct bh_unserved){bh_strdup(api_version), bh_strdup(kind), *c->e};
+    *c->e = before;
+    return 0;
+}
+
+/* Does a plugin of any scheduler read objects of that kind? */
+static bool is_read(const struct bh_scenario *s, enum bh_kind kind)
+{
+    for (uint32_t i = 0; i < s->n_schedulers; i++) {
+        const struct bh_sched_config *config = s->schedulers[i].config;
+        for (uint32_t k = 0; k < config->n_profiles; k++) {
+            const struct bh_profile_config *p = &config->profiles[k];
+            for (unsigned at = 0; at < BH_POINT_COUNT; at++)
+                for (uint32_t x = 0; x < p->n_points[at]; x++) {
+                    const struct bh_plugin *plugin = bh_plugin_find(p->points[at][x].name);
+                    if (plugin && plugin->kinds >> kind & 1)
+                        return true;
+                }
+        }
+    }
+    return false;
+}
+
+int bh_check_unserved(struct bh_check *c, int rc)
+{
+    for (size_t i = 0; i < c->n_unserved; i++) {
+        struct bh_unserved *u = &c->unserved[i];
+        const struct bh_kind_info *k = bh_kind_find_any(u->api_version, u->kind);
+        if (rc >= 0 && !(k && (k->kind < BH_KIND_CUSTOM || is_read(c->s, k->kind)))) {
+            *c->e = u->e;
+            rc = -EINVAL;
+        }
+        free(u->api_version);
+        free(u->kind);
+    }
+    free(c->unserved);
+    return rc;
+}
+
 int bh_check_manifest(struct bh_check *c, const struct bh_json *v)
 {
     const char *kind = bh_json_get_str(v, "kind"), *api = bh_json_get_str(v, "apiVersion");
@@ -246,9 +305,7 @@ int bh_check_manifest(struct bh_check *c, const struct bh_json *v)
         return wants(c, v, "an object with apiVersion, kind and metadata");
     if (!kind || !api)
         return bh_check_fail(c, v, kind ? "apiVersion" : "kind", "is missing");
-    if (!bh_sim_type_of_kind(api, kind))
-        return bh_check_fail(c, bh_json_get(v, "kind"), "kind",
-                             "%.80s of %.80s is not served by the simulator", kind, api);
+    (void)bh_check_kind(c, bh_json_get(v, "kind"), "kind", api, kind);
     const struct bh_json *meta = bh_json_get(v, "metadata");
     if (!bh_json_get_str(meta, "name") && !bh_json_get_str(meta, "generateName"))
         return bh_check_fail(c, meta ? meta : v, "metadata.name", "is missing");
@@ -272,6 +329,7 @@ static int check_manifests(struct bh_check *c, const struct bh_json *v)
     } else if (v->type != BH_JSON_ARRAY) {
         rc = wants(c, v, "an object, a list of objects, or YAML text");
     }
+    c->text_line = list ? v->line : 0;
     bh_json_each(o, rc < 0 ? NULL : list ? list : v) {
         size_t mark = bh_check_push(c, "[%zu]", i++);
         rc = rc < 0 ? rc : bh_check_manifest(c, o);
@@ -281,6 +339,7 @@ static int check_manifests(struct bh_check *c, const struct bh_json *v)
         if (rc < 0)
             break;
     }
+    c->text_line = 0;
     return rc;
 }
 
@@ -300,14 +359,17 @@ static int check_text_or_object(struct bh_check *c, const struct bh_json *v, boo
                : wants(c, v, "an object, or YAML text of one");
 }
 
-static int check_kind(struct bh_check *c, const struct bh_json *v)
+/* in: where it stands; with an apiVersion there, both are looked at together (bh_check_kind). */
+static int check_kind(struct bh_check *c, const struct bh_json *in, const struct bh_json *v)
 {
     const struct bh_sim_type *t =
         v->type == BH_JSON_STRING ? bh_sim_type_of_kind(NULL, v->s.p) : NULL;
 
-    if (t && !(t->flags & BH_SIM_REVIEW))
+    if (t ? !(t->flags & BH_SIM_REVIEW) : bh_json_cstr(v) && bh_json_get_str(in, "apiVersion"))
         return 0;
-    return wants(c, v, "a kind that the simulator serves, such as Pod or Deployment");
+    return wants(c, v,
+                 "a kind that the simulator serves, such as Pod or Deployment (others need "
+                 "apiVersion, too)");
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -401,7 +463,8 @@ static int check_plain(struct bh_check *c, const char *type, const struct bh_jso
                : wants(c, v, "a KubeSchedulerConfiguration, as an object, text or file");
 }
 
-static int check_value(struct bh_check *c, const struct field *f, const struct bh_json *v)
+static int check_value(struct bh_check *c, const struct field *f, const struct bh_json *in,
+                       const struct bh_json *v)
 {
     bool patch = bh_streq(f->type, "patch");
 
@@ -423,7 +486,7 @@ static int check_value(struct bh_check *c, const struct field *f, const struct b
         return check_paths(c, v);
     if (bh_streq(f->type, "path"))
         return check_path(c, v, false);
-    return bh_streq(f->type, "kind") ? check_kind(c, v) : check_plain(c, f->type, v);
+    return bh_streq(f->type, "kind") ? check_kind(c, in, v) : check_plain(c, f->type, v);
 }
 
 /* Words of a strategic patch: $patch, $retainKeys ... */
@@ -510,7 +573,7 @@ int bh_check_fields(struct bh_check *c, const char *object, const struct bh_json
         if (!*f->type)
             return unknown_field(c, first, m);
         size_t mark = bh_check_push(c, "%s%s", c->path.n ? "." : "", m->key.p);
-        int rc = check_value(c, f, m);
+        int rc = check_value(c, f, v, m);
         if (rc < 0)
             return rc;
         bh_check_pop(c, mark);

@@ -9,6 +9,7 @@
 
 #include "common/data/patch.h"
 #include "common/data/yaml.h"
+#include "common/k8s/kinds.h"
 #include "simulator/schema/schema.h"
 #include "simulator/server/tree.h"
 #include "simulator/server/pod.h"
@@ -90,10 +91,56 @@ static int targets(struct bh_run *r, const struct bh_sim_type *t, const struct b
     return 0;
 }
 
-static const struct bh_sim_type *type_of(const struct bh_json *what)
+/* A kind that a plugin reads, and for which the scenario has no definition. As everywhere where there is
+ * no server its plural is known from the plugin, and only an object tells whether it has a namespace. */
+static int define(struct bh_run *r, const struct bh_kind_info *k, const char *kind, const char *ns,
+                  struct bh_err *err)
 {
-    return bh_sim_type_stored(
-        bh_sim_type_of_kind(bh_json_get_str(what, "apiVersion"), bh_json_get_str(what, "kind")));
+    const struct bh_sim_type *crd = bh_sim_type_find(BH_SIM_CRD_GROUP, "v1", BH_SIM_CRD_PLURAL);
+    const char *name = bh_arena_printf(&r->a, "%s.%s", k->plural, k->group);
+    struct bh_json *o = bh_json_make(
+        &r->a,
+        "apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %s, "
+        "annotations: {api-approved.kubernetes.io: %s}}, spec: {group: %s, scope: %s, names: "
+        "{plural: %s, kind: %s}, versions: [{name: %s, served: true, storage: true, schema: "
+        "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}",
+        name, "unapproved, in a scenario", k->group, ns && *ns ? "Namespaced" : "Cluster",
+        k->plural, kind, k->version);
+    struct bh_sim_error e = {0};
+
+    return bh_sim_create(r->w.sim, crd, "", &r->a, o, NULL, &e)
+               ? refused(err, &e, crd->kind, "", name)
+               : 0;
+}
+
+/* The type of what (a step's, or an object), which is in the namespace. */
+static int served_type(struct bh_run *r, const struct bh_json *what, const char *ns,
+                       const struct bh_sim_type **ret, struct bh_err *err)
+{
+    const char *api = bh_json_get_str(what, "apiVersion"), *kind = bh_json_get_str(what, "kind");
+    int rc = 0;
+
+    *ret = kind ? bh_sim_find_kind(r->w.sim, api, kind) : NULL;
+    const struct bh_kind_info *k = !*ret && api && kind ? bh_kind_find_any(api, kind) : NULL;
+    if (k && (rc = define(r, k, kind, ns, err)) >= 0)
+        *ret = bh_sim_find_kind(r->w.sim, api, kind);
+    if (*ret || rc < 0)
+        return rc;
+    bh_err_set(err, -EINVAL,
+               "%.80s of %.80s is not served by the simulator, and no plugin reads it",
+               kind ? kind : "an object without a kind", api ? api : "\"\"");
+    return -EINVAL;
+}
+
+/* The type whose store has it. */
+static int type_of(struct bh_run *r, const struct bh_json *what, const struct bh_sim_type **ret,
+                   struct bh_err *err)
+{
+    int rc = served_type(r, what, bh_json_get_str(what, "namespace"), ret, err);
+
+    if (rc >= 0)
+        *ret = bh_sim_type_stored(*ret);
+    return rc;
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */
@@ -125,16 +172,20 @@ static int known(struct bh_json *obj, struct bh_err *err)
 int bh_run_create(struct bh_run *r, const struct bh_json *given, struct bh_err *err)
 {
     struct bh_json *obj = bh_json_clone(&r->a, given), *meta = bh_json_get(obj, "metadata");
-    const struct bh_sim_type *t = type_of(obj);
     const char *name = bh_json_get_str(meta, "name");
+    const struct bh_sim_type *t;
     struct bh_sim_error e = {0};
 
-    if (!t || !meta)
-        return bh_err_set(err, -EINVAL, "an object without a kind that is served, or metadata");
+    if (!meta)
+        return bh_err_set(err, -EINVAL, "an object without metadata");
+    int rc = served_type(r, obj, bh_json_get_str(meta, "namespace"), &t, err);
+    if (rc < 0)
+        return rc;
+    t = bh_sim_type_stored(t);
     const char *ns = namespace_of(t, meta);
     bh_json_drop(meta, "uid resourceVersion managedFields deletionTimestamp creationTimestamp "
                        "generation");
-    int rc = known(obj, err);
+    rc = known(obj, err);
     rc = rc < 0 ? rc : need_namespace(r, ns, err);
     if (rc >= 0 && bh_sim_create(r->w.sim, t, ns, &r->a, obj, NULL, &e))
         rc = refused(err, &e, t->kind, ns, name ? name : bh_json_get_text(meta, "generateName"));
@@ -287,10 +338,9 @@ static void default_selector(struct bh_run *r, struct bh_json *obj, struct bh_js
         bh_json_add(&r->a, pod, "spec: {restartPolicy: Never}");
 }
 
-static struct bh_json *generated(struct bh_run *r, const struct bh_json *what, int64_t i)
+static struct bh_json *generated(struct bh_run *r, const struct bh_json *what,
+                                 const struct bh_sim_type *t, int64_t i)
 {
-    const struct bh_sim_type *t =
-        bh_sim_type_of_kind(bh_json_get_str(what, "apiVersion"), bh_json_get_str(what, "kind"));
     struct bh_json *obj = template_of(r, what, t->kind), *pod = pod_part(&r->a, obj, t->kind);
     struct bh_json *meta = bh_json_obj_at(&r->a, obj, "metadata");
     const char *prefix = bh_json_get_str(what, "name"), *ns = bh_json_get_str(what, "namespace");
@@ -330,6 +380,7 @@ static struct bh_json *generated(struct bh_run *r, const struct bh_json *what, i
 
 struct generating {
     const struct bh_json *what;
+    const struct bh_sim_type *t;
     int64_t i, n, every_ns;
 };
 
@@ -339,7 +390,7 @@ static void generate_one(struct bh_run *r, void *arg)
     struct bh_err err = {0};
 
     bh_arena_reset(&r->a);
-    int rc = bh_run_create(r, generated(r, g->what, g->i), &err);
+    int rc = bh_run_create(r, generated(r, g->what, g->t, g->i), &err);
     if (rc < 0)
         bh_run_trouble(r, bh_err_prefix(&err, rc, "generate"), &err);
     else if (++g->i < g->n)
@@ -349,16 +400,20 @@ static void generate_one(struct bh_run *r, void *arg)
 static int action_generate(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
     int64_t n = bh_json_get_i64(what, "count", 1), every = bh_field_duration(what, "every", 0);
+    const struct bh_sim_type *t;
+    int rc = served_type(r, what, bh_json_get_str(what, "namespace"), &t, err);
 
+    if (rc < 0)
+        return rc;
     if (every) {
         struct generating *g = bh_arena_new(&r->keep, struct generating);
-        *g = (struct generating){what, 0, n, every};
+        *g = (struct generating){what, t, 0, n, every};
         generate_one(r, g);
         return 0;
     }
     for (int64_t i = 0; i < n && r->trouble_rc >= 0; i++) {
         bh_arena_reset(&r->a);
-        int rc = bh_run_create(r, generated(r, what, i), err);
+        rc = bh_run_create(r, generated(r, what, t, i), err);
         if (rc < 0)
             return rc;
         if (i % LISTEN_EVERY == LISTEN_EVERY - 1) /* limits show while there is memory */
@@ -377,11 +432,15 @@ static bool set_replicas(void *arg, struct bh_arena *a, struct bh_json *obj)
 
 static int action_scale(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
-    const struct bh_sim_type *t = type_of(what);
-    const char *name = bh_json_get_text(what, "name"), *ns = namespace_of(t, what);
+    const char *name = bh_json_get_text(what, "name");
     int64_t n = bh_json_get_i64(what, "replicas", 0);
+    const struct bh_sim_type *t;
     struct bh_sim_error e = {0};
+    int rc = type_of(r, what, &t, err);
 
+    if (rc < 0)
+        return rc;
+    const char *ns = namespace_of(t, what);
     return bh_sim_edit(r->w.sim, t, ns, name, NULL, BH_SIM_MAIN, set_replicas, &n, NULL, &e)
                ? refused(err, &e, t->kind, ns, name)
                : 0;
@@ -389,9 +448,11 @@ static int action_scale(struct bh_run *r, const struct bh_json *what, struct bh_
 
 static int action_patch(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
-    const struct bh_sim_type *t = type_of(what);
+    const struct bh_sim_type *t;
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-    int rc = targets(r, t, what, &l, err);
+    int rc = type_of(r, what, &t, err);
+
+    rc = rc < 0 ? rc : targets(r, t, what, &l, err);
 
     for (size_t i = 0; i < l.n && rc >= 0; i++) {
         const struct bh_sim_obj *o = l.v[i];
@@ -432,8 +493,10 @@ static int action_delete(struct bh_run *r, const struct bh_json *what, struct bh
 {
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     int64_t grace = bh_field_duration(what, "grace", -1);
-    int rc = targets(r, type_of(what), what, &l, err);
+    const struct bh_sim_type *t;
+    int rc = type_of(r, what, &t, err);
 
+    rc = rc < 0 ? rc : targets(r, t, what, &l, err);
     return rc < 0 ? rc : delete_all(r, &l, grace < 0 ? -1 : grace / SECOND_NS, err);
 }
 
