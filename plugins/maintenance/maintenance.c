@@ -7,7 +7,7 @@
  *
  * Windows are read when an object has changed, or when the next of them begins or ends; what they say
  * until then is the same, so that the host keeps the answers. epoch() notices, and all answers come from
- * what it found.
+ * what it found. A window that ends is no change in the cluster: epoch() has pods tried again then.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +47,7 @@ struct instance {
     int made;
     uint64_t version, epoch;
     int64_t since_ns, until_ns;
+    int64_t ends_ns; /* the first of those that keep pods away now */
 };
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -171,6 +172,8 @@ static const char *read_window(struct instance *in, struct berth_call *c,
         in->until_ns = change;
     if (now < begins || now >= until)
         return NULL;
+    if (until < in->ends_ns)
+        in->ends_ns = until;
     struct window *w = calloc(1, sizeof *w);
     if (!w)
         return "out of memory";
@@ -213,7 +216,7 @@ static void read_all(struct instance *in, struct berth_call *c, uint64_t version
     in->made = 1;
     in->version = version;
     in->since_ns = now;
-    in->until_ns = INT64_MAX;
+    in->until_ns = in->ends_ns = INT64_MAX;
     in->epoch++;
     for (const struct berth_object *o = host->objects->first(c, WINDOWS); o;
          o = host->objects->next(c, o)) {
@@ -230,6 +233,8 @@ static void read_all(struct instance *in, struct berth_call *c, uint64_t version
         if (wrong && anew)
             complain(in, host->objects->name(c, o), wrong);
     }
+    if (BERTH_HAS(host->base, wake_at))
+        host->base->wake_at(in->home, in->ends_ns);
 }
 
 static uint64_t epoch(void *self, struct berth_call *c)
@@ -342,7 +347,6 @@ static const struct berth_kind kinds[] = {
                  .version = {"v1alpha1", 8},
                  .resource = {"maintenancewindows", 18}},
 };
-/* A window that ends by itself is no change: its pods are tried again within five minutes. */
 static const struct berth_event events[] = {
     {BERTH_ON_KIND(WINDOWS), BERTH_UPDATE | BERTH_DELETE},
     {BERTH_ON_NODE, BERTH_ADD | BERTH_NODE_LABEL},

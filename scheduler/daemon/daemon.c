@@ -308,7 +308,8 @@ static unsigned serve_plugins(struct bh_sched_daemon *d)
 {
     static const struct bh_asked asked = {plugin_event, plugin_wakes};
 
-    return bh_engine_activations(d->engine, activate, d) + bh_engine_asked(d->engine, &asked, d);
+    return bh_engine_activations(d->engine, activate, d) + bh_engine_asked(d->engine, &asked, d) +
+           bh_engine_wakes(d->engine, bh_sched_now(d), plugin_wakes, d);
 }
 
 unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)

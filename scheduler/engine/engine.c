@@ -532,6 +532,17 @@ unsigned bh_engine_asked(struct bh_engine *e, const struct bh_asked *fn, void *a
     return bh_asks_take(&e->asks, fn, arg);
 }
 
+unsigned bh_engine_wakes(struct bh_engine *e, int64_t now_ns,
+                         void (*wake)(void *arg, const char *plugin), void *arg)
+{
+    return bh_asks_take_due(&e->asks, now_ns, wake, arg);
+}
+
+int64_t bh_engine_wakes_next(const struct bh_engine *e)
+{
+    return bh_asks_next_ns(&e->asks);
+}
+
 const struct bh_status *bh_engine_bind(struct bh_engine *e, const struct bh_pending *p, bh_sym node,
                                        struct bh_bind_order *ret)
 {

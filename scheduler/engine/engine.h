@@ -294,6 +294,11 @@ unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct
 /* Events about pods, and another attempt for pods that a plugin rejected; each is told once, and fn may
  * not take decisions. Returns how many. */
 unsigned bh_engine_asked(struct bh_engine *e, const struct bh_asked *fn, void *arg);
+/* Of the latter those that a plugin wanted at a time, which has come; and when the next one will be
+ * (INT64_MAX: none). */
+unsigned bh_engine_wakes(struct bh_engine *e, int64_t now_ns,
+                         void (*wake)(void *arg, const char *plugin), void *arg);
+int64_t bh_engine_wakes_next(const struct bh_engine *e);
 /* The time, for callbacks that are part of no decision (PreEnqueue, from Reserve on); without it that of
  * the last decision. */
 void bh_engine_moment(struct bh_engine *e, int64_t now_ns);

@@ -43,6 +43,11 @@ void bh_asks_wake(struct bh_waker *w)
                           memory_order_release); /* pairs with the exchange below */
 }
 
+void bh_asks_wake_at(struct bh_waker *w, int64_t at_ns)
+{
+    w->at_ns = at_ns == INT64_MAX ? 0 : BH_MAX(at_ns, 1);
+}
+
 unsigned bh_asks_take(struct bh_plugin_asks *a, const struct bh_asked *fn, void *arg)
 {
     unsigned n = a->n_events;
@@ -61,4 +66,30 @@ unsigned bh_asks_take(struct bh_plugin_asks *a, const struct bh_asked *fn, void 
         n++;
     }
     return n;
+}
+
+unsigned bh_asks_take_due(struct bh_plugin_asks *a, int64_t now_ns,
+                          void (*wake)(void *arg, const char *plugin), void *arg)
+{
+    struct bh_waker *w;
+    unsigned n = 0;
+
+    SLIST_FOREACH(w, &a->wakers, link) {
+        if (!w->at_ns || w->at_ns > now_ns)
+            continue;
+        w->at_ns = 0;
+        wake(arg, w->plugin);
+        n++;
+    }
+    return n;
+}
+
+int64_t bh_asks_next_ns(const struct bh_plugin_asks *a)
+{
+    int64_t next = INT64_MAX;
+    const struct bh_waker *w;
+
+    SLIST_FOREACH(w, &a->wakers, link)
+        next = w->at_ns ? BH_MIN(next, w->at_ns) : next;
+    return next;
 }

@@ -28,6 +28,7 @@ struct bh_asked_event {
 struct bh_waker {       /* of one instance of a plugin */
     const char *plugin; /* its name, static */
     atomic_bool rings;
+    int64_t at_ns; /* when it is to ring by itself; 0: not. The engine's thread. */
     SLIST_ENTRY(bh_waker) link;
 };
 struct bh_plugin_asks {
@@ -44,6 +45,8 @@ bool bh_asks_event(struct bh_plugin_asks *a, const struct bh_asked_event *ev);
 void bh_asks_add_waker(struct bh_plugin_asks *a, struct bh_waker *w);
 /* Pods that the plugin rejected are worth another attempt. Any thread. */
 void bh_asks_wake(struct bh_waker *w);
+/* The same at that time of whoever runs the engine, in place of what was said before. INT64_MAX: never. */
+void bh_asks_wake_at(struct bh_waker *w, int64_t at_ns);
 
 /* ---- for whoever runs the engine ------------------------------------------------------------- */
 struct bh_asked {
@@ -52,4 +55,8 @@ struct bh_asked {
 };
 /* Each is told once. Returns how many. */
 unsigned bh_asks_take(struct bh_plugin_asks *a, const struct bh_asked *fn, void *arg);
+/* Of them those whose time has come, alone. Returns how many. */
+unsigned bh_asks_take_due(struct bh_plugin_asks *a, int64_t now_ns,
+                          void (*wake)(void *arg, const char *plugin), void *arg);
+int64_t bh_asks_next_ns(const struct bh_plugin_asks *a); /* INT64_MAX: none will */
 #endif

@@ -151,6 +151,14 @@ static void base_wake(const struct berth_home *home)
     bh_asks_wake(&in->waker);
 }
 
+static void base_wake_at(struct berth_home *home, int64_t at_ns)
+{
+    struct bh_native *in = home_of(home, "wake_at");
+
+    if (in)
+        bh_asks_wake_at(&in->waker, at_ns);
+}
+
 static const struct berth_host_base base = {
     .size = sizeof base,
     .alloc = base_alloc,
@@ -161,6 +169,7 @@ static const struct berth_host_base base = {
     .filter_state = base_filter_state,
     .score_state = base_score_state,
     .wake = base_wake,
+    .wake_at = base_wake_at,
 };
 
 /* ---- values ---------------------------------------------------------------------------------- */

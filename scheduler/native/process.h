@@ -128,6 +128,7 @@ enum bh_px_up { /* upcalls */
                 BH_PX_UP_EMIT,
                 BH_PX_UP_PATCH,
                 BH_PX_UP_DEFINE,
+                BH_PX_UP_WAKE_AT,
                 BH_PX_UPS
 };
 struct bh_px_reply { /* begins every answer; then what fn returns, then the two texts */

@@ -183,6 +183,10 @@ bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out 
     case BH_PX_UP_DEFINE:
         bh_px_put_u64(o, serve_define(i, m));
         break;
+    case BH_PX_UP_WAKE_AT:
+        bh_native_host.base->wake_at(home(i), (int64_t)bh_px_get_u64(m));
+        bh_px_put_u64(o, 1);
+        break;
     default:
         return false;
     }

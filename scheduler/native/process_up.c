@@ -292,6 +292,17 @@ static uint32_t metrics_define(struct berth_home *home, uint32_t kind, struct be
     return (uint32_t)answered(in, &o);
 }
 
+static void base_wake_at(struct berth_home *home, int64_t at_ns)
+{
+    struct bh_native *in = home_of(home);
+
+    if (!in)
+        return;
+    struct bh_px_out o = question(BH_PX_UP_WAKE_AT);
+    bh_px_put_u64(&o, (uint64_t)at_ns);
+    (void)answered(in, &o);
+}
+
 /* ---- from any thread ------------------------------------------------------------------------- */
 
 static void tell(const struct berth_home *home, struct bh_px_frame f, struct berth_str text)
@@ -368,6 +379,7 @@ const struct berth_host *bh_px_host_tables(void)
     base.log = base_log;
     base.intern = base_intern;
     base.wake = base_wake;
+    base.wake_at = base_wake_at;
     values = *all.values;
     values.error = value_error;
     pods = *all.pods;

@@ -260,9 +260,18 @@ bool bh_offline_attempt(struct bh_offline *w)
     return q;
 }
 
+static void plugin_wakes(void *arg, const char *plugin)
+{
+    const struct bh_cluster_event ev = {
+        .resource = BH_EV_PLUGIN, .action = BH_EV_UPDATE, .plugin = plugin};
+
+    bh_offline_event(arg, &ev);
+}
+
 int64_t bh_offline_due(struct bh_offline *w)
 {
     uint64_t began = w->o.timer();
+    (void)bh_engine_wakes(w->engine, w->now_ns, plugin_wakes, w);
     int64_t wait = bh_queue_tick(w->queue, w->now_ns);
     struct bh_queue_stats q;
 
@@ -270,6 +279,6 @@ int64_t bh_offline_due(struct bh_offline *w)
     bh_queue_stats(w->queue, &q);
     if (q.active) /* their back-off was over */
         return w->now_ns;
-    return BH_MIN(wait < INT64_MAX - w->now_ns ? w->now_ns + BH_MAX(wait, 1) : INT64_MAX,
-                  bh_offline_waiting_due(w));
+    const int64_t again = wait < INT64_MAX - w->now_ns ? w->now_ns + BH_MAX(wait, 1) : INT64_MAX;
+    return BH_MIN(BH_MIN(again, bh_engine_wakes_next(w->engine)), bh_offline_waiting_due(w));
 }

@@ -158,8 +158,8 @@ const struct bh_decision *bh_offline_decide(struct bh_offline *w, const struct b
 void bh_offline_give_back(struct bh_offline *w, const struct bh_pending *p, bh_sym node);
 /* The queue's next pod, with its group. false: none can be tried now. */
 bool bh_offline_attempt(struct bh_offline *w);
-/* When the queue, or who waits at Permit, wants to be looked at again; INT64_MAX = only after a
- * change. */
+/* When the queue, who waits at Permit, or a plugin (wake_at) wants to be looked at again; INT64_MAX =
+ * only after a change. */
 int64_t bh_offline_due(struct bh_offline *w);
 
 /* ---- explaining (explain.c) ------------------------------------------------------------------ */

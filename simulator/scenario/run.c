@@ -153,7 +153,8 @@ static bool quiet(struct bh_run *r, int64_t next_ns)
         return false;
     if (next_ns == INT64_MAX || next_ns - r->s->begin_ns - r->changed_ns > QUIET_NS)
         return true; /* pods that errors keep in back-off are tried for ever */
-    return !q.active && !q.backoff && !q.in_flight && bh_sim_next_ns(r->w.sim) == INT64_MAX;
+    return !q.active && !q.backoff && !q.in_flight && bh_sim_next_ns(r->w.sim) == INT64_MAX &&
+           bh_engine_wakes_next(r->w.offline.engine) == INT64_MAX;
 }
 
 /* until_ns 0: until all is quiet. */

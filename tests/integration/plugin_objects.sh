@@ -73,7 +73,7 @@ scenario() { # config of the scheduler
 apiVersion: sim.berth.dev/v1alpha1
 kind: Scenario
 begin: "2026-01-01T00:00:00Z"
-until: 40m
+until: 60m
 schedulers: [{name: it, config: $1}]
 setup:
 - create: {apiVersion: berth.dev/v1alpha1, kind: MaintenanceWindow, metadata: {name: disks}, spec: {from: "2026-01-01T00:10:00Z", until: "2026-01-01T00:50:00Z", nodeSelector: {}}}
@@ -82,24 +82,27 @@ timeline:
 - {at: 2m, generate: {kind: Pod, name: early}}
 - {at: 20m, generate: {kind: Pod, name: late}}
 - {at: 22m, patch: {apiVersion: berth.dev/v1alpha1, kind: MaintenanceWindow, name: disks, merge: {spec: {from: "2026-01-01T00:30:00Z"}}}}
+- {at: 48m, generate: {kind: Pod, name: last}}
 expect:
 - {at: 30s, pods: "", pending: 1}
 - {at: 19m, pods: "", count: 2, scheduled: 2}
 - {at: 21m, pods: "", count: 3, pending: 1}
 - {at: 23m, pods: "", scheduled: 3}
+- {at: 49m, pods: "", pending: 1}
+- {at: 50m1s, pods: "", scheduled: 4}
 Y
     printf -- '---\n'
     cat "$work/window.yaml"
 }
 scenario config.yaml >"$work/scenario.yaml"
 s() { env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" scenario "$@"; }
-check "a scenario has such objects in its steps" s run --verify "$work/scenario.yaml"
+check "a scenario has such objects in its steps, and a window's end is what pods wait for" s run --verify "$work/scenario.yaml"
 { cat "$root/plugins/maintenance/crd.yaml"; echo ---; cat "$work/scenario.yaml"; } >"$work/defined.yaml"
 check "with a definition as well" s run "$work/defined.yaml"
 sed -i 's/spec: {from: "2026-01-01T00:10:00Z",/spec: {/' "$work/defined.yaml"
 expect "which is held to" 'MaintenanceWindow disks: .*spec.from: Required value' any s run "$work/defined.yaml"
 sed 's/schedulers:.*/schedulers: []/' "$work/scenario.yaml" >"$work/nobody.yaml"
-expect "what nobody reads is refused" 'nobody.yaml: document 3, line 25: kind: MaintenanceWindow of berth.dev/v1alpha1 is not served by the simulator, and no plugin of the schedulers reads it' \
+expect "what nobody reads is refused" 'nobody.yaml: document 3, line [0-9]+: kind: MaintenanceWindow of berth.dev/v1alpha1 is not served by the simulator, and no plugin of the schedulers reads it' \
     any s check "$work/nobody.yaml"
 printf 'apiVersion: sim.berth.dev/v1alpha1\nkind: Scenario\ntimeline: [{files: window.yaml}]\n' >"$work/files.yaml"
 expect "from a file, too" 'files \(line 3\): MaintenanceWindow of berth.dev/v1alpha1 is not served by the simulator, and no plugin reads it' any s run "$work/files.yaml"

@@ -132,6 +132,10 @@ struct berth_host_base {
      * attempt, after their back-off (those that are PENDING at once). Any thread. Told within 50 ms;
      * what is said in the meantime is one. */
     void (*wake)(const struct berth_home *home);
+    /* The same, but when now() will have come to at_ns; what was said last counts, INT64_MAX is never.
+     * In create() and in every callback: of what they read they know until when it holds. Where time
+     * is made up, as in scenarios, this follows it, and wake() does nothing. */
+    void (*wake_at)(struct berth_home *home, int64_t at_ns);
 };
 
 #define BERTH_NULL   0

@@ -557,6 +557,27 @@ static void test_a_plugin_says_and_wakes(void)
     teardown(&f);
 }
 
+static void test_a_plugin_wakes_at_a_time(void)
+{
+    struct fixture f;
+
+    setup_plug(&f);
+    add_pod(&f, "big", "9");
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    bh_asks_wake_at(&waker, INT64_MAX - 1);
+    settle(&f);
+    CU_ASSERT(pod_of(&f, "u-big")->queued->attempts == 1);
+    CU_ASSERT(bh_engine_wakes_next(f.d.engine) == INT64_MAX - 1);
+    bh_asks_wake_at(&waker, bh_sched_now(&f.d));
+    SPIN(&f, pod_of(&f, "u-big")->queued->attempts == 2);
+    CU_ASSERT(bh_engine_wakes_next(f.d.engine) == INT64_MAX);
+    bh_asks_wake_at(&waker, 1);
+    bh_asks_wake_at(&waker, INT64_MAX); /* it changed its mind */
+    settle(&f);
+    CU_ASSERT(pod_of(&f, "u-big")->queued->attempts == 2);
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/daemon/bind",
          {"PostBind is told once of what is bound", test_post_bind_is_told_once_of_what_is_bound},
          {"PostBind is told of a bind that only the watch knows",
@@ -579,4 +600,5 @@ BH_TESTS("scheduler/daemon/bind",
          {"pods that wait survive the scheduler and are bound together",
           test_pods_that_wait_survive_the_scheduler_and_are_bound_together},
          {"a plugin activates a pod", test_a_plugin_activates_a_pod},
-         {"a plugin says something, and wakes what it rejected", test_a_plugin_says_and_wakes})
+         {"a plugin says something, and wakes what it rejected", test_a_plugin_says_and_wakes},
+         {"a plugin wakes what it rejected at a time", test_a_plugin_wakes_at_a_time})

@@ -37,6 +37,7 @@ AT(host_base, now, 40);
 AT(host_base, filter_state, 48);
 AT(host_base, score_state, 56);
 AT(host_base, wake, 64); /* since 1.1 */
+AT(host_base, wake_at, 72);
 
 GROWS(host_values, 88);
 AT(host_values, size, 0);
