@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a hostile process of a plugin can write: lengths, offsets, states, questions and descriptions that make
+ * no sense. The areas are the test's own memory, so that it writes there what such a process would.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "scheduler/native/process_int.h"
+#include "tests/unit/scheduler/engine/fixture.h"
+
+/* A connection whose process is the test. Nothing is waited for: without a process, what is not there yet
+ * never comes. */
+struct wire {
+    struct fx f;
+    struct bh_px x;
+    struct bh_px_instance i;
+    struct bh_native_plugin of;
+    struct bh_native in;
+};
+
+static void setup(struct wire *w)
+{
+    memset(w, 0, sizeof *w);
+    fx_init(&w->f, NULL);
+    w->of.d.name = "Hostile";
+    w->in = (struct bh_native){.of = &w->of,
+                               .tab = bh_engine_symtab(w->f.e),
+                               .arena = &w->f.arena,
+                               .waker = {.plugin = "Hostile"}};
+    w->x = (struct bh_px){.down = bh_calloc(1, BH_PX_AREA_BYTES),
+                          .up = bh_calloc(1, BH_PX_AREA_BYTES),
+                          .parent = getpid(),
+                          .first = &w->i};
+    pthread_mutex_init(&w->x.list, NULL);
+    w->i = (struct bh_px_instance){.x = &w->x, .in = &w->in, .id = 7};
+    bh_native_inside = &w->in;
+}
+
+static void teardown(struct wire *w)
+{
+    bh_native_inside = NULL;
+    free(w->x.down);
+    free(w->x.up);
+    bh_buf_fini(&w->x.heard);
+    fx_fini(&w->f);
+}
+
+/* What the process says has been said when the scheduler begins to listen. */
+static int transact(struct wire *w, struct bh_px_instance *i, uint64_t bytes, uint32_t aside,
+                    struct bh_px_reply *r, struct bh_px_in *ret)
+{
+    const struct bh_px_out nothing = {0};
+
+    w->x.up->bytes = bytes;
+    w->x.up->aside = aside;
+    atomic_store(&w->x.up->seq, w->x.seen + 1);
+    return bh_px_transact(&w->x, i, &nothing, UINT64_MAX, r, ret);
+}
+
+static void is(const char *what, int rc, int want)
+{
+    if (rc != want)
+        fprintf(stderr, "%s: %d, not %d\n", what, rc, want);
+    CU_ASSERT_EQUAL(rc, want);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void test_bounds(void)
+{
+    static const struct {
+        const char *what;
+        size_t take;
+        bool good;
+    } cases[] = {{"nothing", 0, true},
+                 {"all of it", 16, true},
+                 {"padded to all of it", 9, true},
+                 {"one more", 17, false},
+                 {"far more", SIZE_MAX / 2, false},
+                 {"so much that padding makes it nothing", SIZE_MAX, false},
+                 {"and a little less", SIZE_MAX - 7, false}};
+    _Alignas(8) char text[16] = "0123456789abcde";
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct bh_px_in in = {.p = text, .end = text + sizeof text};
+        struct bh_px_out o = {.p = text, .cap = sizeof text};
+        is(cases[i].what, bh_px_get(&in, cases[i].take) != NULL, cases[i].good);
+        is(cases[i].what, in.bad, !cases[i].good);
+        is(cases[i].what, bh_px_room(&o, cases[i].take) != NULL, cases[i].good);
+        is(cases[i].what, o.full, !cases[i].good);
+        if (!cases[i].good) /* and so is everything behind it */
+            CU_ASSERT(!bh_px_get_u64(&in) && !bh_px_get_str(&in).n && !bh_px_room(&o, 0));
+    }
+    const uint64_t lengths[] = {9, UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 63};
+    for (size_t i = 0; i < BH_ARRAY_LEN(lengths); i++) {
+        struct bh_px_in in = {.p = text, .end = text + sizeof text};
+        memcpy(text, &lengths[i], sizeof lengths[i]);
+        const struct berth_str s = bh_px_get_str(&in);
+        CU_ASSERT(in.bad && s.n == 0 && s.p && !*s.p);
+    }
+}
+
+/* ---- what an area says of itself ------------------------------------------------------------- */
+
+static void test_areas(void)
+{
+    static const struct {
+        const char *what;
+        uint64_t bytes;
+        uint32_t aside;
+    } cases[] = {{"an answer of more than there is room for", BH_PX_MAIN_BYTES + 1, 0},
+                 {"of more than the area", BH_PX_AREA_BYTES, 0},
+                 {"of more than there are addresses", UINT64_MAX, 0},
+                 {"a question of more than there is room for", BH_PX_SIDE_BYTES + 1, 1},
+                 {"of more than there are addresses", UINT64_MAX, 1},
+                 {"a question in a state that is none", UINT64_MAX, UINT32_MAX},
+                 {"an empty answer", 0, 0},
+                 {"less than how an answer begins", sizeof(struct bh_px_reply) - 8, 0}};
+    struct bh_px_reply r;
+    struct bh_px_in m;
+    struct wire w;
+
+    setup(&w);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++)
+        is(cases[i].what, transact(&w, &w.i, cases[i].bytes, cases[i].aside, &r, &m), -EBADMSG);
+    is("a question where none may be asked", transact(&w, NULL, 8, 1, &r, &m), -EBADMSG);
+
+    const struct bh_px_out nothing = {0};
+    is("a process that says nothing and is gone",
+       bh_px_transact(&w.x, &w.i, &nothing, UINT64_MAX, &r, &m), -EPIPE);
+    w.x.pid = getppid();
+    w.x.parent = 0; /* another one's child, which is there */
+    is("one that says nothing and is there", bh_px_transact(&w.x, &w.i, &nothing, 1, &r, &m),
+       -ETIMEDOUT);
+    atomic_store(&w.x.up->seq, w.x.seen + 1);
+    is("one that says something too late", bh_px_transact(&w.x, &w.i, &nothing, 1, &r, &m),
+       -ETIMEDOUT);
+    teardown(&w);
+}
+
+/* ---- how an answer begins -------------------------------------------------------------------- */
+
+static void test_replies(void)
+{
+    enum { BEHIND = 64 }; /* bytes of what is returned, and of the texts */
+    static const struct {
+        const char *what;
+        uint64_t payload;
+        uint32_t n_reason, n_broke;
+        int rc;
+    } cases[] = {{"all of it returned", BEHIND, 0, 0, 0},
+                 {"some returned, two texts", 32, 16, 9, 0},
+                 {"returned, not in eights", 12, 0, 0, -EBADMSG},
+                 {"more returned than there is", BEHIND + 8, 0, 0, -EBADMSG},
+                 {"as much as an offset can be", UINT64_MAX - 7, 0, 0, -EBADMSG},
+                 {"a reason behind the end", BEHIND, 1, 0, -EBADMSG},
+                 {"a reason that ends behind it", 32, 33, 0, -EBADMSG},
+                 {"a text behind the reason that ends there", 32, 16, 17, -EBADMSG},
+                 {"a reason that padding ends behind it", 56, 8, 1, -EBADMSG},
+                 {"a reason of 4 GiB", 0, UINT32_MAX, 0, -EBADMSG},
+                 {"two texts that are 0 together", 0, UINT32_MAX - 7, UINT32_MAX - 7, -EBADMSG},
+                 {"and that are little", 0, UINT32_MAX, 2, -EBADMSG}};
+    struct bh_px_reply r;
+    struct bh_px_in m;
+    struct wire w;
+
+    setup(&w);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        const struct bh_px_reply says = {.code = 3,
+                                         .payload = cases[i].payload,
+                                         .n_reason = cases[i].n_reason,
+                                         .n_broke = cases[i].n_broke};
+        memcpy(w.x.up->data, &says, sizeof says);
+        is(cases[i].what, transact(&w, &w.i, sizeof says + BEHIND, 0, &r, &m), cases[i].rc);
+        if (cases[i].rc == 0) { /* a copy: the process may write on */
+            CU_ASSERT(r.code == 3 && m.end - m.p == BEHIND);
+            CU_ASSERT(m.p < w.x.up->data || m.p >= w.x.up->data + BH_PX_MAIN_BYTES);
+        }
+    }
+    teardown(&w);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+static void test_questions(void)
+{
+    /* The question's number, and what follows it; -EPIPE: it was answered, and nothing comes after it. */
+    static const struct {
+        const char *what;
+        uint64_t up, more[3];
+        uint32_t n_more;
+        int rc;
+    } cases[] = {
+        {"no number", 0, {0}, UINT32_MAX, -EBADMSG},
+        {"a number that is none", BH_PX_UPS, {0}, 0, -EBADMSG},
+        {"the largest", UINT64_MAX, {0}, 0, -EBADMSG},
+        {"a text without its length", BH_PX_UP_INTERN, {0}, 0, -EBADMSG},
+        {"a text that is longer", BH_PX_UP_INTERN, {9, 0}, 2, -EBADMSG},
+        {"a text as long as can be said", BH_PX_UP_INTERN, {UINT64_MAX}, 1, -EBADMSG},
+        {"a short text", BH_PX_UP_INTERN, {2, 0x4142}, 2, -EPIPE},
+        {"pods of a row that is none", BH_PX_UP_PODS, {UINT64_MAX - 1}, 1, -EPIPE},
+        {"pods of the node that came with no call", BH_PX_UP_PODS, {BH_ROW_NONE}, 1, -EPIPE},
+        {"annotations of what has none", BH_PX_UP_ANNOTATION, {99, 0, 0}, 3, -EPIPE},
+        {"annotations without a key", BH_PX_UP_ANNOTATION, {0, 0}, 2, -EBADMSG},
+        {"a pod that does not wait", BH_PX_UP_GET, {0}, 1, -EPIPE},
+        {"an event of nobody", BH_PX_UP_EMIT, {0, 1}, 2, -EBADMSG},
+        {"a patch without texts", BH_PX_UP_PATCH, {1, 8, 0}, 3, -EBADMSG},
+        {"a metric with more bounds than follow", BH_PX_UP_DEFINE, {2, 0, 0}, 3, -EBADMSG},
+        {"a time without one", BH_PX_UP_WAKE_AT, {0}, 0, -EBADMSG},
+        {"a time before all times", BH_PX_UP_WAKE_AT, {UINT64_C(1) << 63}, 1, -EPIPE}};
+    struct bh_px_reply r;
+    struct bh_px_in m;
+    struct wire w;
+
+    setup(&w);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct bh_px_out o = bh_px_side(w.x.up);
+        if (cases[i].n_more != UINT32_MAX)
+            bh_px_put_u64(&o, cases[i].up);
+        for (uint32_t k = 0; cases[i].n_more != UINT32_MAX && k < cases[i].n_more; k++)
+            bh_px_put_u64(&o, cases[i].more[k]);
+        is(cases[i].what, transact(&w, &w.i, o.n, 1, &r, &m), cases[i].rc);
+    }
+    teardown(&w);
+}
+
+/* Texts are for ever: so many of one instance, and no more. */
+static void test_texts(void)
+{
+    const uint32_t more = 16;
+    struct bh_px_reply r;
+    struct bh_px_in m;
+    char name[16];
+    struct wire w;
+
+    setup(&w);
+    w.i.n_interned = BH_PX_INTERN_MAX - more;
+    const uint32_t before = bh_symtab_count(w.in.tab);
+    for (uint32_t i = 0; i < 2 * more; i++) {
+        struct bh_px_out o = bh_px_side(w.x.up);
+        bh_px_put_u64(&o, BH_PX_UP_INTERN);
+        bh_px_put_str(&o, name, (uint64_t)snprintf(name, sizeof name, "hostile-%u", i));
+        is(name, transact(&w, &w.i, o.n, 1, &r, &m), -EPIPE);
+    }
+    CU_ASSERT_EQUAL(bh_symtab_count(w.in.tab), before + more);
+    teardown(&w);
+}
+
+/* ---- what threads say ------------------------------------------------------------------------ */
+
+static void test_frames(void)
+{
+    struct wire w;
+
+    setup(&w);
+    bh_px_told(&w.x, &(struct bh_px_frame){.told = BH_PX_WAKE, .instance = 8}, "");
+    bh_px_told(&w.x, &(struct bh_px_frame){.told = 99, .instance = 7}, "");
+    bh_px_told(&w.x, &(struct bh_px_frame){.told = BH_PX_LOG, .instance = 7, .number = 99, .n = 2},
+               "\xff\xfe");
+    CU_ASSERT(!atomic_load(&w.in.waker.rings));
+    bh_px_told(&w.x, &(struct bh_px_frame){.told = BH_PX_WAKE, .instance = 7}, "");
+    CU_ASSERT(atomic_load(&w.in.waker.rings));
+    teardown(&w);
+}
+
+/* ---- descriptions ---------------------------------------------------------------------------- */
+
+struct description {
+    const char *what, *error;
+    const char *name;
+    uint64_t flags, reads, normal, has, any, n_events, events_there, n_kinds, kinds_there;
+};
+
+static size_t describe(const struct description *d, char *to, size_t cap)
+{
+    const uint64_t numbers[] = {d->flags, d->reads, d->normal, d->has, d->any, d->n_events};
+    const struct berth_event none = {0};
+    struct bh_px_out o = {.p = to, .cap = cap};
+
+    bh_px_put_str(&o, d->name, strlen(d->name));
+    for (size_t i = 0; i < BH_ARRAY_LEN(numbers); i++)
+        bh_px_put_u64(&o, numbers[i]);
+    for (uint64_t i = 0; i < d->events_there; i++)
+        bh_px_put(&o, &none, sizeof none);
+    bh_px_put_u64(&o, d->n_kinds);
+    for (uint64_t i = 0; i < d->kinds_there; i++) {
+        bh_px_put_str(&o, "x.io", 4);
+        bh_px_put_str(&o, "v1", 2);
+        bh_px_put_str(&o, "Not A Plural", 12);
+        bh_px_put_u64(&o, 0);
+    }
+    CU_ASSERT_FATAL(!o.full);
+    return o.n;
+}
+
+#define SENSELESS "its process describes it in a way that makes no sense"
+static void test_descriptions(void)
+{
+    static const struct description cases[] = {
+        {.what = "no name", .error = "has no name", .name = ""},
+        {.what = "flags of tomorrow", .error = "(flags)", .name = "Hostile", .flags = 1u << 31},
+        {.what = "reads of tomorrow",
+         .error = "(bits of reads)",
+         .name = "Hostile",
+         .reads = 1u << 31},
+        {.what = "another way to normalize",
+         .error = "way of normalizing",
+         .name = "Hostile",
+         .normal = 99},
+        {.what = "sorts",
+         .error = "sorts the queue (less)",
+         .name = "Hostile",
+         .has = 1u << BH_PX_LESS},
+        {.what = "one half of two",
+         .error = "one of change_pod() and clone_state()",
+         .name = "Hostile",
+         .has = 1u << BH_PX_CHANGE_POD},
+        {.what = "events that do not follow",
+         .error = SENSELESS,
+         .name = "Hostile",
+         .any = 1,
+         .n_events = 3},
+        {.what = "more events than there may be",
+         .error = SENSELESS,
+         .name = "Hostile",
+         .any = 1,
+         .n_events = 65,
+         .events_there = 65},
+        {.what = "as many as can be said",
+         .error = SENSELESS,
+         .name = "Hostile",
+         .any = 1,
+         .n_events = UINT64_MAX},
+        {.what = "events, of which it says that there are none",
+         .error = "none at their address",
+         .name = "Hostile",
+         .n_events = 1,
+         .events_there = 1},
+        {.what = "an event on nothing that there is",
+         .error = "an event on something",
+         .name = "Hostile",
+         .any = 1,
+         .n_events = 1,
+         .events_there = 1},
+        {.what = "kinds that do not follow", .error = SENSELESS, .name = "Hostile", .n_kinds = 2},
+        {.what = "more kinds than there may be",
+         .error = "more than 16 kinds",
+         .name = "Hostile",
+         .n_kinds = UINT64_MAX},
+        {.what = "a kind that is none",
+         .error = "kinds[0]: resource",
+         .name = "Hostile",
+         .n_kinds = 1,
+         .kinds_there = 1}};
+    static char text[8192];
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct bh_px_in m = {.p = text, .end = text + describe(&cases[i], text, sizeof text)};
+        struct bh_native_plugin *p = NULL;
+        struct bh_px x = {0};
+        struct bh_err err = {0};
+        is(cases[i].what, bh_px_adopt(&x, &m, &p, &err), -EINVAL);
+        if (!strstr(err.msg, cases[i].error))
+            fprintf(stderr, "%s: %s\n", cases[i].what, err.msg);
+        CU_ASSERT(strstr(err.msg, cases[i].error) != NULL);
+    }
+    /* Wherever the message ends. */
+    const struct description good = {.name = "Hostile", .any = 1, .n_events = 1, .events_there = 1};
+    const size_t n = describe(&good, text, sizeof text);
+    for (size_t cut = 0; cut < n; cut += 8) {
+        struct bh_px_in m = {.p = text, .end = text + cut};
+        struct bh_native_plugin *p = NULL;
+        struct bh_px x = {0};
+        struct bh_err err = {0};
+        is("one that ends early", bh_px_adopt(&x, &m, &p, &err), -EINVAL);
+        CU_ASSERT_STRING_EQUAL(err.msg, SENSELESS);
+    }
+}
+
+BH_TESTS("scheduler/native/process_ring", {"lengths in messages", test_bounds},
+         {"lengths and states of an area", test_areas}, {"how an answer begins", test_replies},
+         {"questions", test_questions}, {"texts without end", test_texts},
+         {"what threads say", test_frames},
+         {"what a file's plugins are said to be", test_descriptions})
