@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #define ALL         "berth plugins"
 #define NEW         "berth plugin new"
 #define ARGS_MAX    ((size_t)1 << 20)
+#define REPORT_MAX  ((size_t)1 << 20)
 #define ROUNDS      200u  /* of deciding about the made-up cluster, at most */
 #define SAMPLES_MAX 2000u /* of calls, an extension point */
 
@@ -117,10 +119,17 @@ static void print_timing(struct timing *t)
     printf(any ? "\n" : "");
 }
 
+static void add_decision(const struct bh_trial *t, const struct bh_trial_pod *p, struct bh_buf *b)
+{
+    bh_buf_addf(b, "%s on %s%s%s\n", bh_trial_pod_name(p),
+                p->node ? bh_sym_text(bh_engine_symtab(t->w.engine), p->node) : "no node",
+                p->message ? ": " : "", p->message ? p->message : "");
+}
+
 /* All pods of the made-up cluster on both paths of the engine, in this process; *of: what became
- * of them. */
+ * of them; report: of each, NULL: not asked for. */
 static int decide(const struct bh_trial_options *o, const char *file, struct bh_trial_summary *of,
-                  struct bh_err *err)
+                  struct bh_buf *report, struct bh_err *err)
 {
     struct bh_trial *t = NULL;
     int rc = bh_trial_new(o, &t, err);
@@ -133,6 +142,8 @@ static int decide(const struct bh_trial_options *o, const char *file, struct bh_
         for (size_t i = 0; i < t->n_list && of->failed; i++)
             if (t->list[i]->result == BH_TRIAL_ERROR && rc >= 0)
                 rc = bh_err_set(err, -EINVAL, "%s", t->list[i]->message);
+        for (size_t i = 0; report && i < t->n_list; i++)
+            add_decision(t, t->list[i], report);
     }
     bh_trial_free(t);
     return rc < 0 ? rc : 0;
@@ -146,7 +157,7 @@ static int look_for_leaks(const struct bh_trial_options *o, const char *file, st
     size_t least = SIZE_MAX, before = mallinfo2().uordblks;
 
     for (unsigned i = 0; i < ROUNDS && least; i++) {
-        int rc = decide(o, file, &s, err);
+        int rc = decide(o, file, &s, NULL, err);
         if (rc < 0)
             return rc;
         const size_t now = mallinfo2().uordblks;
@@ -160,69 +171,6 @@ static int look_for_leaks(const struct bh_trial_options *o, const char *file, st
                           least);
     printf("memory     is freed\n");
     return 0;
-}
-
-static int try_plugin(const char *name, const struct bh_json *args, struct bh_err *err)
-{
-    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
-    struct bh_buf cluster BH_CLEANUP(bh_buf_fini) = {0};
-    BH_CLEANUP(bh_freep) struct timing *timing = bh_calloc(1, sizeof *timing);
-    char path[] = "/tmp/berth-plugin-XXXXXX";
-    const struct bh_engine_observer observer = {.now_ns = bh_mono_ns,
-                                                .point = on_point,
-                                                .fast = on_fast,
-                                                .plugin = on_plugin,
-                                                .arg = timing};
-    const struct bh_trial_options o = {.config_object = config_with(&a, name, args),
-                                       .tie_break = BH_TIE_FIRST,
-                                       .verify = true,
-                                       .now_ns = bh_wall_ns(),
-                                       .observer = &observer};
-    struct bh_trial_summary s = {0};
-    int fd = mkstemp(path);
-
-    if (fd < 0)
-        return bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    add_cluster(&cluster);
-    timing->plugin = name;
-    int rc = bh_write_file(path, cluster.p, cluster.n, 0600);
-    rc = rc < 0 ? bh_err_set(err, rc, "%s: %s", path, strerror(-rc)) : decide(&o, path, &s, err);
-    if (rc >= 0 || s.failed)
-        printf("decided    64 pods on 16 nodes, both paths agree: %u placed, %u unschedulable, %u "
-               "gated, %u failed\n",
-               s.scheduled, s.unschedulable, s.gated, s.failed);
-    if (rc >= 0)
-        rc = look_for_leaks(&o, path, err);
-    if (rc >= 0)
-        print_timing(timing);
-    unlink(path);
-    close(fd);
-    return rc < 0 ? rc : 0;
-}
-
-/* What the plugin does wrong may end the process: that of a child. */
-static int try_in_child(const char *name, const struct bh_json *args)
-{
-    struct bh_err err = {0};
-    int status = 0;
-
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        int rc = try_plugin(name, args, &err);
-        fflush(stdout);
-        if (rc < 0)
-            fprintf(stderr, CHECK ": %s\n", err.msg);
-        _exit(rc < 0);
-    }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (pid < 0)
-        fprintf(stderr, CHECK ": %s\n", strerror(errno));
-    else if (WIFSIGNALED(status))
-        fprintf(stderr, CHECK ": plugin \"%s\" ended the process: %s\n", name,
-                strsignal(WTERMSIG(status)));
-    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? BH_EXIT_OK : BH_EXIT_FAIL;
 }
 
 static void print_plugin(const struct bh_plugin *p)
@@ -251,6 +199,158 @@ static void print_plugin(const struct bh_plugin *p)
         printf("reads      %s\n", bh_kind_of((unsigned)__builtin_ctzll(kinds))->event_resource);
 }
 
+/* A plugin of a file: here, or in a process of its own. */
+struct attempt {
+    const char *name, *file;
+    const struct bh_json *args;
+    bool apart;
+    int decided; /* a file: what was decided here, for the other one to compare with */
+};
+
+static int try_here(const struct attempt *y, const struct bh_trial_options *o, const char *cluster,
+                    struct bh_err *err)
+{
+    struct bh_buf report BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_trial_summary s = {0};
+    const struct bh_plugin *p = bh_plugin_find(y->name);
+
+    if (!p)
+        return -EINVAL; /* told already */
+    print_plugin(p);
+    int rc = decide(o, cluster, &s, &report, err);
+    if (rc >= 0 || s.failed)
+        printf("decided    64 pods on 16 nodes, both paths agree: %u placed, %u unschedulable, %u "
+               "gated, %u failed\n",
+               s.scheduled, s.unschedulable, s.gated, s.failed);
+    if (rc >= 0 && write(y->decided, report.p, report.n) != (ssize_t)report.n)
+        rc = bh_err_set(err, -EIO, "what was decided could not be kept: %s", strerror(errno));
+    return rc < 0 ? rc : look_for_leaks(o, cluster, err);
+}
+
+/* The first line that is another one. */
+static int compare(const char *here, const char *there, struct bh_err *err)
+{
+    size_t n = 0, m = 0;
+
+    for (; *here && *there; here += n + (here[n] == '\n'), there += m + (there[m] == '\n')) {
+        n = strcspn(here, "\n");
+        m = strcspn(there, "\n");
+        if (n != m || memcmp(here, there, n) != 0)
+            break;
+    }
+    n = strcspn(here, "\n");
+    m = strcspn(there, "\n");
+    return *here || *there ? bh_err_set(err, -EINVAL,
+                                        "in a process of its own it decides otherwise: \"%.*s\" "
+                                        "here is \"%.*s\" there",
+                                        (int)BH_MIN(n, 200), here, (int)BH_MIN(m, 200), there)
+                           : 0;
+}
+
+static int try_apart(const struct attempt *y, const struct bh_trial_options *o, const char *cluster,
+                     struct bh_err *err)
+{
+    struct bh_buf report BH_CLEANUP(bh_buf_fini) = {0};
+    char path[32];
+    BH_CLEANUP(bh_freep) char *here = NULL;
+    size_t n = 0;
+    struct bh_native_file f;
+    struct bh_trial_summary s;
+    int rc = bh_native_use(y->file, true, &f, err);
+
+    if (rc >= 0 && !bh_plugin_find(y->name))
+        return -EINVAL; /* told already */
+    rc = rc < 0 ? rc : decide(o, cluster, &s, &report, err);
+    if (rc < 0)
+        return bh_err_prefix(err, rc, "in a process of its own");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", y->decided);
+    rc = bh_read_file(path, REPORT_MAX, &here, &n);
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    rc = compare(here, bh_buf_str(&report), err);
+    if (rc >= 0)
+        printf("apart      decides the same in a process of its own\n");
+    return rc;
+}
+
+static int try_plugin(const struct attempt *y, struct bh_err *err)
+{
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
+    struct bh_buf cluster BH_CLEANUP(bh_buf_fini) = {0};
+    BH_CLEANUP(bh_freep) struct timing *timing = bh_calloc(1, sizeof *timing);
+    char path[] = "/tmp/berth-plugin-XXXXXX";
+    const struct bh_engine_observer observer = {.now_ns = bh_mono_ns,
+                                                .point = on_point,
+                                                .fast = on_fast,
+                                                .plugin = on_plugin,
+                                                .arg = timing};
+    const struct bh_trial_options o = {.config_object = config_with(&a, y->name, y->args),
+                                       .tie_break = BH_TIE_FIRST,
+                                       .verify = true,
+                                       .now_ns = bh_wall_ns(),
+                                       .observer = &observer};
+    int fd = mkstemp(path);
+
+    if (fd < 0)
+        return bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    add_cluster(&cluster);
+    timing->plugin = y->name;
+    int rc = bh_write_file(path, cluster.p, cluster.n, 0600);
+    rc = rc < 0     ? bh_err_set(err, rc, "%s: %s", path, strerror(-rc))
+         : y->apart ? try_apart(y, &o, path, err)
+                    : try_here(y, &o, path, err);
+    if (rc >= 0)
+        print_timing(timing);
+    unlink(path);
+    close(fd);
+    return rc < 0 ? rc : 0;
+}
+
+/* What the plugin does wrong may end the process: that of a child. This one has looked none up, because
+ * what a look-up has answered stays. */
+static int try_in_child(const struct attempt *y)
+{
+    struct bh_err err = {0};
+    int status = 0;
+
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int rc = try_plugin(y, &err);
+        fflush(stdout);
+        if (rc < 0 && *err.msg)
+            fprintf(stderr, CHECK ": %s\n", err.msg);
+        _exit(rc < 0);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid < 0)
+        fprintf(stderr, CHECK ": %s\n", strerror(errno));
+    else if (WIFSIGNALED(status))
+        fprintf(stderr, CHECK ": plugin \"%s\" ended the process: %s\n", y->name,
+                strsignal(WTERMSIG(status)));
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? BH_EXIT_OK : BH_EXIT_FAIL;
+}
+
+/* Here, then, if apart, the same in a process of its own. */
+static int try_all(const char *name, const char *file, const struct bh_json *args, bool apart)
+{
+    struct attempt y = {
+        .name = name, .file = file, .args = args, .decided = memfd_create("decided", 0)};
+    int code = BH_EXIT_FAIL;
+
+    if (y.decided < 0) {
+        fprintf(stderr, CHECK ": %s\n", strerror(errno));
+        return code;
+    }
+    code = try_in_child(&y);
+    y.apart = true;
+    if (code == BH_EXIT_OK && apart)
+        code = try_in_child(&y);
+    close(y.decided);
+    return code;
+}
+
 static int read_args(const char *path, struct bh_arena *a, struct bh_json **ret, struct bh_err *err)
 {
     struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
@@ -263,10 +363,12 @@ static int read_args(const char *path, struct bh_arena *a, struct bh_json **ret,
 
 static int examine(int argc, char **argv)
 {
-    const char *args_file = NULL;
+    const char *args_file = NULL, *mode = "inProcess";
     const struct bh_opt table[] = {
         {"args", 0, BH_OPT_STR, &args_file, "FILE",
          "the plugin's arguments, as pluginConfig has them"},
+        {"mode", 0, BH_OPT_CHOICE, &mode, "inProcess|process",
+         "process: decide about the same pods with the plugin in a process of its own, too"},
         {0},
     };
     struct bh_opt_list paths BH_CLEANUP(bh_opt_list_fini) = {0};
@@ -281,7 +383,7 @@ static int examine(int argc, char **argv)
     if (rc != 0)
         return bh_cli_usage(CHECK, rc, &err);
     if ((args_file && read_args(args_file, &a, &args, &err) < 0) ||
-        bh_native_use(paths.v[0], &f, &err) < 0)
+        bh_native_use(paths.v[0], false, &f, &err) < 0)
         return bh_cli_fail(CHECK, &err);
     printf("file       %s\nsha256     %s\nversion    %s\nlicense    %s\nABI        %u.%u\n", f.file,
            f.sha256, f.version, f.license, f.major, f.minor);
@@ -289,12 +391,8 @@ static int examine(int argc, char **argv)
     for (const char *s = f.names; *s && code == BH_EXIT_OK;) {
         size_t n = strcspn(s, " ");
         const char *name = bh_arena_strndup(&a, s, n);
-        const struct bh_plugin *p = bh_plugin_find(name);
         s += n + (s[n] == ' ');
-        if (!p) /* told already */
-            return BH_EXIT_FAIL;
-        print_plugin(p);
-        code = try_in_child(name, args);
+        code = try_all(name, paths.v[0], args, bh_streq(mode, "process"));
     }
     return code;
 }

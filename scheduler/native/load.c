@@ -475,11 +475,12 @@ int bh_native_refresh(struct bh_err *err)
     return rc;
 }
 
-int bh_native_use(const char *path, struct bh_native_file *ret, struct bh_err *err)
+int bh_native_use(const char *path, bool apart, struct bh_native_file *ret, struct bh_err *err)
 {
     pthread_mutex_lock(&all.lock);
     read_keys();
     struct module *m = module_new(path, NULL, NULL);
+    m->process = apart;
     all.scanned = true; /* alone */
     all.n = 0;
     add(m);

@@ -52,9 +52,9 @@ struct bh_native_file {                           /* what a file says of itself 
     uint32_t major, minor;
     char sha256[65];
 };
-/* Its plugins come from this file, whatever there is in the folders. Texts live as long as the
- * process. 0; -EINVAL, -errno: why it is refused. */
-int bh_native_use(const char *path, struct bh_native_file *ret, struct bh_err *err);
+/* Its plugins come from this file, whatever there is in the folders; apart: in a process of their own.
+ * Texts live as long as the process. 0; -EINVAL, -errno: why it is refused. */
+int bh_native_use(const char *path, bool apart, struct bh_native_file *ret, struct bh_err *err);
 
 /* Before a configuration is read again: files that came since are known. 1: a file that plugins were
  * loaded from is another one, or gone; 0: none is; -EINVAL: one is, and would be refused. */

@@ -120,6 +120,18 @@ expect "one that does not" '^memory +is freed$' cat checked
 expect "what a call takes" '^a call +Score [0-9]+ ns \([0-9]+ at most\)' cat checked
 expect "one that lies" 'plugin "Strange" ended the process: Aborted' cat "$work/lies"
 
+# ---- in a process of its own as well
+apart() { "$BERTH_BIN/berth" plugin check --mode process "$@" 2>&1; }
+expect "the same is decided there" '^apart +decides the same in a process of its own$' apart --args PreferRank/args.yaml PreferRank/PreferRank.so
+expect "what differs is told" 'plugin check: in a process of its own it decides otherwise: "pod-00 on no node: .*not annotated.*" here is "pod-00 on node-[0-9]+" there$' \
+    any env BERTH_STRANGE=note "$BERTH_BIN/berth" plugin check --mode process "$build/tests/plugins/strange.so"
+BERTH_STRANGE=note status 1 apart "$build/tests/plugins/strange.so" >differs
+check "and fails" test $? = 0
+sed 's/^    struct instance \*in = calloc.*/&\n    if (access("\/", F_OK) < 0) __builtin_trap();/' PreferRank/PreferRank.c >PreferRank/Crash.c
+expect "so is a crash there" 'plugin check: in a process of its own: .*its process crashed: Illegal instruction' \
+    any bash -c 'cc -std=gnu11 -I"$1/include" -include unistd.h -fPIC -shared -fvisibility=hidden -o PreferRank/Crash.so PreferRank/Crash.c && chmod go-w PreferRank/Crash.so && "$2/berth" plugin check --mode process --args PreferRank/args.yaml PreferRank/Crash.so 2>&1' - "$build" "$BERTH_BIN"
+expect "and what cannot be there" 'sorts the queue \(less\), which .mode: process. cannot' any apart "$build/tests/plugins/crashes.so"
+
 # ---- measured: all forms keep the fast path
 "$BERTH_BIN/berth" bench plugins --plugin-dir "$build/plugins" --nodes 100 --pipeline >"$work/measured" 2>&1
 check "each form of a plugin" test "$(grep -cE '^ +100  (built in|native).* [0-9.]+ +[0-9]+ +100.0% ' "$work/measured")" = 5
