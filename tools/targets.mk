@@ -138,7 +138,7 @@ $(BUILD)/tests/common/snapshot/test_threads: LDFLAGS += -Wl,--wrap=mmap,--wrap=m
 # Rooms that start threads, and what they are tested with.
 THREADED    := unit/(common/|scheduler/(decisions|daemon)|simulator/(server|console|replay))
 asan-build:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan $(DEEP_SAN) OPT="-O1 -g" -j$$(nproc) all unit-tests fuzz-replay property
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan $(DEEP_SAN) OPT="-O1 -g" -j$$(nproc) all unit-tests fuzz-replay property simulation-program
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan PROPERTY_ROUNDS=200 PROPERTY_FRESH=100 $(BUILD)-asan/checks
 tsan-build:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan $(DEEP_THREAD) OPT="-O1 -g" -j$$(nproc) unit-tests
@@ -152,8 +152,8 @@ asan: deps-dev $(BUILD)/checks-asan ## clang: unit tests, property test and fuzz
 	@$(DEEP_RUN) $(BUILD)-asan/check-logs < $(BUILD)/checks-asan
 tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads under ThreadSanitizer
 	@$(DEEP_RUN) $(BUILD)-tsan/check-logs < $(BUILD)/checks-tsan
-check-deep: deps-dev $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, WebAssembly in two engines, and clang-tidy on what changed (TIDY_BASE=REVISION)
-	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'wasm/differential\tp\tpython3 tests/wasm/differential.py --bin $(BUILD)/bin\n'; cat $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
+check-deep: deps-dev simulation-program $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, seeds under asan, WebAssembly in two engines, and clang-tidy on what changed (TIDY_BASE=REVISION)
+	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'wasm/differential\tp\tpython3 tests/wasm/differential.py --bin $(BUILD)/bin\n'; printf 'simulation/asan\tp\tbash tests/simulation/same.sh %s %s\n' '$(SIMULATION_BIN)' '$(BUILD)-asan/bin/berth-simulation'; cat $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
 	@$(DEEP_RUN) $(BUILD)/check-deep-logs < $(BUILD)/checks-deep
 systemd-live: deb all ## the package under a systemd of its own, in a container: killed, stopped, upgraded, purged (root)
 	@BERTH_BIN=$(BUILD)/bin bash tests/integration/systemd-live.sh

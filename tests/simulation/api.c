@@ -510,7 +510,7 @@ static void on_request(void *arg)
 
 static const char *add_text(struct bh_buf *b, const char *s)
 {
-    const char *off = (const char *)b->n + 1; /* + 1: never NULL */
+    const char *off = (const char *)(uintptr_t)(b->n + 1); /* + 1: never NULL */
 
     bh_buf_add(b, s, strlen(s) + 1);
     return off;

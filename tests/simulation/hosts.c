@@ -174,8 +174,8 @@ void hosts_configure(struct host *h, unsigned which)
         "",
         "podMaxBackoffSeconds: 3\n",
         "percentageOfNodesToScore: 40\n",
-        "profiles:\n- schedulerName: default-scheduler\n  pluginConfig:\n  - name: "
-        "NodeResourcesFit\n    args:\n      scoringStrategy:\n        type: MostAllocated\n",
+        ("profiles:\n- schedulerName: default-scheduler\n  pluginConfig:\n  - name: "
+         "NodeResourcesFit\n    args:\n      scoringStrategy:\n        type: MostAllocated\n"),
         "podMaxBackoffSeconds: never\n", /* is refused */
     };
     /* A group is tried again at the end of its backoff only. */

@@ -393,7 +393,9 @@ static void add_gangs(void)
         add_gang(load.usual / 2 + 1, 2100);
         add_gang(load.usual / 2 + 1, 2100);
     } else {
-        add_gang(2 + (unsigned)draw(DRAW_GANGS, 4), milli[draw(DRAW_GANGS, BH_ARRAY_LEN(milli))]);
+        /* compilers differ in which argument they look at first */
+        unsigned of = milli[draw(DRAW_GANGS, BH_ARRAY_LEN(milli))];
+        add_gang(2 + (unsigned)draw(DRAW_GANGS, 4), of);
     }
 }
 

@@ -170,8 +170,8 @@ static void do_clock(void)
 
 static void do_binders(void)
 {
-    struct process *p = find_process(P_BINDER, &world.host[draw(DRAW_FAULT, world.n_hosts)],
-                                     (int)draw(DRAW_FAULT, world.n_binders));
+    int i = (int)draw(DRAW_FAULT, world.n_binders);
+    struct process *p = find_process(P_BINDER, &world.host[draw(DRAW_FAULT, world.n_hosts)], i);
 
     if (p->wanted && world.n_binders > 1 && p->index > 0) {
         p->wanted = false;

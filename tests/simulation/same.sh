@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=${1:-build/bin/berth-simulation} other=${2:-${1:-build/bin/berth-simulation}} seeds=${SEEDS:-20}
+export ASAN_OPTIONS=detect_leaks=0 # processes that are killed leave what they had
 traces() { "$@" --first 1 --seeds "$seeds" --jobs 1 --traces | grep '^trace'; }
 one=$(traces "$program")
 two=$(MALLOC_PERTURB_=165 traces "$other")
