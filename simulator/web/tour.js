@@ -7,7 +7,7 @@
 // a later one needs it. Where the tour stands is kept for the tab.
 
 import { fetchJSON, h, icon, navigate, note, panel, plural, registerScreen, replace, tag, to, toast } from './lib.js';
-import { rows, subscribe } from './store.js';
+import { rows, subscribe, synced } from './store.js';
 import { toYaml } from './edits.js';
 import { podDecisionsHref, whatifHref } from './parts.js';
 
@@ -158,7 +158,11 @@ function isMade() {
   const { steps } = chapter();
   return tour.made >= steps.findLastIndex((s, i) => i <= tour.step && acts(s));
 }
-const show = () => navigate(chapter().steps[tour.step].go());
+// A step may show a pod; after a reload the pods are not there at once.
+async function show() {
+  const turn = tour.turn, wanted = () => turn === tour.turn;
+  if (synced('pods') || await until(() => synced('pods'), wanted)) navigate(chapter().steps[tour.step].go());
+}
 
 function step(i) {
   tour.step = i;
