@@ -13,6 +13,7 @@
 
 #include "common/base/hash_seed.h"
 #include "common/base/pages.h"
+#include "common/base/symtab_texts.h"
 
 #define BLOCK_BYTES ((size_t)256 << 10)
 #define TABLE_MIN   1024
@@ -28,9 +29,9 @@ struct slot {
 };
 struct bh_symtab {
     struct slot *slots;
-    uint32_t mask, used;
+    uint32_t mask;
+    struct bh_sym_texts all;
     uint64_t seed;
-    struct bh_str *texts; /* by symbol */
     uint32_t texts_cap;
     struct block *blocks;
     char *cur, *end; /* free part of the newest ordinary block */
@@ -43,9 +44,9 @@ struct bh_symtab *bh_symtab_new(void)
     t->mask = TABLE_MIN - 1;
     t->seed = bh_hash_seed();
     t->texts_cap = TEXTS_MIN;
-    t->texts = bh_pages_new(t->texts_cap * sizeof(*t->texts));
-    t->texts[0] = BH_STR("");
-    t->used = 1;
+    t->all.of = bh_pages_new(t->texts_cap * sizeof(*t->all.of));
+    t->all.of[0] = BH_STR("");
+    t->all.n = 1;
     return t;
 }
 
@@ -64,7 +65,7 @@ void bh_symtab_free(struct bh_symtab *t)
         free(b);
     }
     bh_pages_free(t->slots, slots_bytes(t));
-    bh_pages_free(t->texts, t->texts_cap * sizeof(*t->texts));
+    bh_pages_free(t->all.of, t->texts_cap * sizeof(*t->all.of));
     free(t);
 }
 
@@ -82,7 +83,7 @@ static struct slot *slot_find(const struct bh_symtab *t, uint32_t hash, const ch
             return slot;
         if (slot->hash != hash)
             continue;
-        const struct bh_str *text = &t->texts[slot->sym];
+        const struct bh_str *text = &t->all.of[slot->sym];
         if (text->n == n && memcmp(text->p, s, n) == 0)
             return slot;
     }
@@ -141,18 +142,18 @@ bh_sym bh_sym_intern(struct bh_symtab *t, const char *s, size_t n)
     struct slot *slot = slot_find(t, hash, s, n);
     if (slot->sym)
         return slot->sym;
-    if ((uint64_t)t->used * 3 >= ((uint64_t)t->mask + 1) * 2) {
+    if ((uint64_t)t->all.n * 3 >= ((uint64_t)t->mask + 1) * 2) {
         bh_assert(t->mask < UINT32_MAX / 2); /* two thousand million symbols */
         grow_table(t);
         slot = slot_find(t, hash, s, n);
     }
-    if (t->used == t->texts_cap) {
-        size_t bytes = t->texts_cap * sizeof(*t->texts);
-        t->texts = bh_pages_resize(t->texts, bytes, 2 * bytes);
+    if (t->all.n == t->texts_cap) {
+        size_t bytes = t->texts_cap * sizeof(*t->all.of);
+        t->all.of = bh_pages_resize(t->all.of, bytes, 2 * bytes);
         t->texts_cap *= 2;
     }
-    bh_sym sym = t->used++;
-    t->texts[sym] = (struct bh_str){store_text(t, s, n), n};
+    bh_sym sym = t->all.n++;
+    t->all.of[sym] = (struct bh_str){store_text(t, s, n), n};
     *slot = (struct slot){.hash = hash, .sym = sym};
     return sym;
 }
@@ -174,11 +175,16 @@ const char *bh_sym_text(const struct bh_symtab *t, bh_sym s)
 
 struct bh_str bh_sym_str(const struct bh_symtab *t, bh_sym s)
 {
-    bh_assert(s < t->used);
-    return t->texts[s];
+    bh_assert(s < t->all.n);
+    return t->all.of[s];
 }
 
 uint32_t bh_symtab_count(const struct bh_symtab *t)
 {
-    return t->used;
+    return t->all.n;
+}
+
+const struct bh_sym_texts *bh_symtab_texts(const struct bh_symtab *t)
+{
+    return &t->all;
 }

@@ -71,11 +71,11 @@ static struct berth_str str_of(struct bh_str s)
 {
     return (struct berth_str){s.p, s.n};
 }
-static inline struct berth_str sym_text(struct bh_native *in, bh_sym s)
+static inline struct berth_str sym_text(const struct bh_native *in, bh_sym s)
 {
-    if (bh_unlikely(s >= in->known))
-        in->known = bh_symtab_count(in->tab);
-    return s < in->known ? str_of(bh_sym_str(in->tab, s)) : (struct berth_str){"", 0};
+    const struct bh_sym_texts *all = in->texts;
+
+    return bh_likely(s < all->n) ? str_of(all->of[s]) : (struct berth_str){"", 0};
 }
 
 /* ---- base ------------------------------------------------------------------------------------ */
@@ -116,7 +116,7 @@ static berth_sym base_intern(struct berth_home *home, struct berth_str text)
 
 static struct berth_str base_text(const struct berth_home *home, berth_sym symbol)
 {
-    struct bh_native *in = home_of(home, "text");
+    const struct bh_native *in = home_of(home, "text");
 
     return in ? sym_text(in, symbol) : (struct berth_str){"", 0};
 }

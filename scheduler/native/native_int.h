@@ -6,6 +6,7 @@
 #define BH_NATIVE_INT_H
 
 #include "common/base/owned.h"
+#include "common/base/symtab_texts.h"
 #include "plugins/include/berth/plugin.h"
 #include "scheduler/cache/label_columns.h"
 #include "scheduler/framework/asks.h"
@@ -92,7 +93,7 @@ struct bh_native {
     void *self;
     struct bh_arena *arena;
     struct bh_symtab *tab;
-    bh_sym known; /* symbols below it are in tab: there may be more */
+    const struct bh_sym_texts *texts; /* of tab */
     struct bh_waiting_pods *waiting;
     struct bh_plugin_asks *asks; /* NULL: nobody listens */
     struct bh_reservations *reserved;

@@ -568,6 +568,7 @@ static void create(const struct bh_px_request *r, struct bh_px_in *m)
     i->in.arena = &i->arena;
     i->world = bh_px_world_new(&i->in);
     i->in.tab = bh_px_world_symbols(i->world);
+    i->in.texts = bh_symtab_texts(i->in.tab);
     i->next = host.first;
     host.first = i;
     bh_px_world_take(i->world, m);
