@@ -249,25 +249,32 @@ void bh_wasm_free(struct bh_wasm *w)
 /* What a compiled function's frame, the run time and host functions may need below the last look. */
 #define STACK_MARGIN ((size_t)512 << 10)
 
-/* The lowest address of this thread's stack that a frame may begin at. */
-static const char *stack_low(void)
+static __attribute__((noinline)) const char *find_stack_low(void)
 {
-    static _Thread_local const char *low;
     pthread_attr_t attr;
     void *at = NULL;
     size_t n = 0;
 
-    if (bh_likely(low != NULL) || pthread_getattr_np(pthread_self(), &attr) != 0)
-        return low;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return NULL;
     (void)pthread_attr_getstack(&attr, &at, &n);
     (void)pthread_attr_destroy(&attr);
-    low = (const char *)at + BH_MIN(STACK_MARGIN, n);
+    return (const char *)at + BH_MIN(STACK_MARGIN, n);
+}
+
+/* The lowest address of this thread's stack that a frame may begin at. */
+static inline const char *stack_low(void)
+{
+    static _Thread_local const char *low;
+
+    if (bh_unlikely(!low))
+        low = find_stack_low();
     return low;
 }
 
 /* As bh_wasm_run(), of an instance that is compiled. v: arguments, and then results; untouched by a
  * trap. */
-static enum bh_wasm_trap run_compiled(struct bh_wasm *w, uint32_t func, uint64_t *v)
+static inline enum bh_wasm_trap run_compiled(struct bh_wasm *w, uint32_t func, uint64_t *v)
 {
     struct bh_wasm_view *x = &w->x;
 
@@ -287,8 +294,8 @@ static void put_arguments(struct bh_wasm *w, const struct func_type *t, const ui
 }
 
 /* A host function, or what is interpreted. */
-static enum bh_wasm_trap run(struct bh_wasm *w, uint32_t func, const struct func_type *t,
-                             uint64_t *v)
+static __attribute__((noinline)) enum bh_wasm_trap run(struct bh_wasm *w, uint32_t func,
+                                                       const struct func_type *t, uint64_t *v)
 {
     size_t more = BH_MAX(t->params, t->results);
 
@@ -309,7 +316,7 @@ static enum bh_wasm_trap run(struct bh_wasm *w, uint32_t func, const struct func
 
 enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *v)
 {
-    const struct func_type *t = &w->m->types[w->m->funcs[func].type];
+    const struct func *f = &w->m->funcs[func];
 
     bh_assert(!w->running);
     w->running = true;
@@ -320,10 +327,10 @@ enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *
     w->x.no_stack = false;
     if (w->why.n)
         bh_buf_reset(&w->why);
-    if (w->compiled && !t->params && func >= w->m->n_imported_funcs)
+    if (w->compiled && !f->params && func >= w->m->n_imported_funcs)
         w->trap = run_compiled(w, func, v); /* straight to where the results belong */
     else
-        w->trap = run(w, func, t, v);
+        w->trap = run(w, func, &w->m->types[f->type], v);
     w->running = false;
     return w->trap;
 }
@@ -351,13 +358,17 @@ bool bh_wasm_fail(struct bh_wasm *w, const char *fmt, ...)
     return false;
 }
 
+static __attribute__((noinline)) void *noted_memory(struct bh_wasm *w, uint32_t at, uint32_t n)
+{
+    bh_wasm_note(w, at, n);
+    return w->x.memory + at;
+}
+
 void *bh_wasm_memory(struct bh_wasm *w, uint32_t at, uint32_t n)
 {
     if (!w->x.memory || (uint64_t)at + n > w->x.memory_n)
         return NULL;
-    if (bh_unlikely(w->noted))
-        bh_wasm_note(w, at, n);
-    return w->x.memory + at;
+    return bh_unlikely(w->noted) ? noted_memory(w, at, n) : w->x.memory + at;
 }
 
 uint32_t bh_wasm_pages(const struct bh_wasm *w)
