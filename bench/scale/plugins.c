@@ -4,9 +4,8 @@
  *
  * NodeNumber, built in and out of a file. What it costs a node is what the engine's observer sees of
  * the plugin's calls when a pod of a new template comes, for which all nodes are scored; decisions a
- * second are of one template, whose results are kept. Of a guest that is asked node by node the
- * observer sees some calls a decision, each with a look at the clock. Forms are measured in turns, so
- * that other load on the machine meets all of them.
+ * second are of one template, whose results are kept. Forms are measured in turns, so that other load on
+ * the machine meets all of them.
  */
 #include "bench/scale/plugins.h"
 
@@ -283,8 +282,8 @@ static int new_templates(struct rig *r, uint32_t nodes, struct measured *m, stru
         rc = decide(r, i, nodes + i, err);
         if (!m->plugin)
             m->ns[m->n++] = (double)r->decision_ns / nodes;
-        else if (m->calls) /* one for all nodes, or one a node */
-            m->ns[m->n++] = m->sum / (m->each ? m->calls : nodes);
+        else if (m->calls) /* one, for all nodes */
+            m->ns[m->n++] = m->sum / nodes;
     }
     m->ns_a_node = middle(m->ns, m->n);
     return rc;

@@ -42,6 +42,25 @@ void bh_default_normalize(int64_t *scores, uint32_t n, bool reverse)
         scores[i] = bh_normalized(reverse ? BH_NORMAL_MAX_REVERSE : BH_NORMAL_MAX, scores[i], max);
 }
 
+/* One whose batch form asks node by node is entered once for all of them here, too. false: it is to be asked
+ * alone, and to say what is wrong. */
+static bool score_all(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint32_t n,
+                      int64_t *scores)
+{
+    const struct bh_plugin *p = cy->fw->plugins[i].plugin;
+
+    if (!p->scores_alone || !p->score_rows || cy->replaced || !n)
+        return false;
+    uint64_t t = bh_sample_begin(cy);
+    p->score_rows(&cy->calls[i], rows, n, scores);
+    if (cy->score_failed) {
+        cy->score_failed = false;
+        return false;
+    }
+    bh_sample_end(cy, i, BH_SEEN_SCORE, BH_SUCCESS, t);
+    return true;
+}
+
 static const struct bh_status *score_one(struct bh_cycle *cy, unsigned i, const uint32_t *rows,
                                          uint32_t n, int64_t *scores)
 {
@@ -51,6 +70,8 @@ static const struct bh_status *score_one(struct bh_cycle *cy, unsigned i, const 
     const bool timed = cy->samples;
 
     cy->fw->evaluations[i].score += n;
+    if (!fails && score_all(cy, i, rows, n, scores))
+        return NULL;
     for (uint32_t k = 0; k < n; k++) {
         uint64_t t = timed ? bh_sample_begin(cy) : 0;
         const struct bh_status *s =

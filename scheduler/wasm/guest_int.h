@@ -72,6 +72,10 @@ struct bh_guest {
     struct bh_map bound;        /* by the pod's uid: its binding cycle is still to come */
     bh_sym *scored;             /* nodes since PreScore, as normalizescore is going to see them */
     uint32_t n_scored, cap_scored;
+    /* How scoring many nodes ended early, in the cycle's arena, and at which: score() says it. NULL: it did
+     * not. */
+    const struct bh_status *failed;
+    uint32_t failed_row;
 };
 /* One instance of the module. */
 struct bh_guest_run {
@@ -105,9 +109,10 @@ int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_er
 /* Its fields of what the hook may ask for are set, and are cleared. NULL: it returned; else the text
  * of the trap, in a, and r is gone. */
 const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a);
-/* Score of many nodes, about each as bh_guest_call(). false: one of them is not to be scored, or a
- * trap; score of each alone tells which. */
-bool bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret);
+/* Score of many nodes, about each as bh_guest_call(), until one fails. How many were scored; less than n:
+ * *ret_trap is the text of the trap, and r is gone, or NULL: the next one's code is in r->value. */
+uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret,
+                             const char **ret_trap);
 /* From now on it is that pod's alone. */
 void bh_guest_keep(struct bh_guest_run *r, const struct bh_call *c);
 void bh_guest_release(struct bh_guest *g, struct bh_str uid);

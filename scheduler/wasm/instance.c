@@ -277,7 +277,8 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     return done(r, hook, trap, a);
 }
 
-bool bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret)
+uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret,
+                             const char **ret_trap)
 {
     struct bh_guest_plugin *p = r->g->of;
     const struct bh_call *c = r->c;
@@ -297,5 +298,6 @@ bool bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t 
     }
     p->ns[BH_GUEST_SCORE] += bh_mono_ns() - began;
     p->calls[BH_GUEST_SCORE] += calls;
-    return !done(r, BH_GUEST_SCORE, trap, c->arena) && i == n;
+    *ret_trap = done(r, BH_GUEST_SCORE, trap, c->arena);
+    return i;
 }

@@ -108,6 +108,7 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     const struct bh_status *s = NULL;
     struct bh_guest_run *r = ready(c, true, BH_SYM_NONE, &s);
 
+    guest(c)->failed = NULL;
     if (!r || !has(c, BH_GUEST_PREFILTER))
         return s;
     const char *trap = bh_guest_call(r, BH_GUEST_PREFILTER, c->arena);
@@ -186,14 +187,24 @@ static void note_scored(struct bh_guest *g, bh_sym node)
     g->scored[g->n_scored++] = node;
 }
 
+static const struct bh_status *take_failed(struct bh_guest *g)
+{
+    const struct bh_status *s = g->failed;
+
+    g->failed = NULL;
+    return s;
+}
+
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
                                      int64_t *ret)
 {
     struct bh_guest *g = guest(c);
     const struct bh_status *s = NULL;
-    const struct bh_guest_run *r = run(c, BH_GUEST_SCORE, node->name, &s);
 
     *ret = 0;
+    if (bh_unlikely(g->failed != NULL)) /* it was asked about all; what it said counts */
+        return node->row == g->failed_row ? take_failed(g) : NULL;
+    const struct bh_guest_run *r = run(c, BH_GUEST_SCORE, node->name, &s);
     if (!r)
         return s;
     if (has(c, BH_GUEST_NORMALIZESCORE))
@@ -204,11 +215,18 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
 
 static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
 {
+    struct bh_guest *g = guest(c);
     const struct bh_status *s = NULL;
+    const char *trap = NULL;
     struct bh_guest_run *r = ready(c, false, BH_SYM_NONE, &s);
+    const uint32_t scored = r ? bh_guest_score_rows(r, rows, n, ret, &trap) : 0;
 
-    if (!r || !bh_guest_score_rows(r, rows, n, ret))
-        c->cycle->score_failed = true; /* score() is asked, and says it */
+    g->failed = NULL;
+    if (scored == n)
+        return;
+    c->cycle->score_failed = true; /* score() is asked, and says it */
+    g->failed = trap ? fails(c, trap) : r ? verdict(c, r, (int32_t)r->value) : s;
+    g->failed_row = rows[scored];
 }
 
 /* NULL: they are in place. */
