@@ -21,9 +21,9 @@ static struct bh_wasm *of(struct bh_wasm_view *x)
     return bh_container_of(x, struct bh_wasm, x);
 }
 
-static bool look(struct bh_wasm_view *x, int64_t *steps)
+static bool look(struct bh_wasm_view *x)
 {
-    return bh_wasm_more_time(of(x), steps);
+    return bh_wasm_more_time(of(x), &x->steps);
 }
 
 static uint32_t memory_grow(struct bh_wasm_view *x, uint32_t pages)

@@ -37,7 +37,7 @@ struct bh_wasm_view;
 typedef bool bh_wasm_host_call(struct bh_wasm *w, void *user, uint64_t *v);
 /* What takes more than a few instructions. */
 struct bh_wasm_help {
-    bool (*look)(struct bh_wasm_view *w, int64_t *steps); /* false: the time is over */
+    bool (*look)(struct bh_wasm_view *w); /* takes and gives w->steps; false: the time is over */
     uint32_t (*memory_grow)(struct bh_wasm_view *w, uint32_t pages);
     bool (*memory_init)(struct bh_wasm_view *w, uint32_t data, uint32_t to, uint32_t from,
                         uint32_t n);
@@ -213,9 +213,16 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
 #define MAY_TRAP()                                                                                 \
     if (__builtin_expect(trap != 0, 0))                                                            \
     goto trapped
+/* steps is in a register: its address is nobody's. */
 #define GO_ON()                                                                                    \
-    if (__builtin_expect(steps < 0, 0) && !w->help->look(w, &steps))                               \
-    TRAP(BH_WASM_TIME)
+    do {                                                                                           \
+        if (__builtin_expect(steps < 0, 0)) {                                                      \
+            w->steps = steps;                                                                      \
+            if (!w->help->look(w))                                                                 \
+                TRAP(BH_WASM_TIME);                                                                \
+            steps = w->steps;                                                                      \
+        }                                                                                          \
+    } while (0)
 #define JUMP(by, to)                                                                               \
     do {                                                                                           \
         steps += (by)-1;                                                                           \

@@ -341,6 +341,38 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
                                         : bh_wasm_call_once(w, func, v);
 }
 
+/* The second and later calls of a compiled function. What a call that did not trap leaves is what the next
+ * one needs, but for its time. */
+static enum bh_wasm_trap call_compiled_on(struct bh_wasm *w, bh_wasm_entry *entry,
+                                          bool (*next)(void *arg, uint64_t result), void *arg)
+{
+    struct bh_wasm_view *x = &w->x;
+    uint64_t v = 0;
+
+    w->running = true;
+    do {
+        w->until_ns = 0;
+        w->steps = w->limits.steps;
+        x->steps = STEPS_A_LOOK;
+        w->trap = (enum bh_wasm_trap)entry(x, &v);
+    } while (bh_likely(w->trap == BH_WASM_DONE) && next(arg, v));
+    w->running = false;
+    return w->trap;
+}
+
+enum bh_wasm_trap bh_wasm_call_on(struct bh_wasm *w, uint32_t func,
+                                  bool (*next)(void *arg, uint64_t result), void *arg)
+{
+    const struct bh_wasm_module *m = w->m;
+    uint64_t v = 0;
+
+    bh_assert(!m->funcs[func].params && m->types[m->funcs[func].type].results == 1);
+    while (bh_wasm_call(w, func, &v) == BH_WASM_DONE && next(arg, v))
+        if (w->compiled && !w->twin && func >= m->n_imported_funcs)
+            return call_compiled_on(w, w->compiled[func - m->n_imported_funcs], next, arg);
+    return w->trap;
+}
+
 enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w)
 {
     uint64_t none = 0;

@@ -108,6 +108,11 @@ enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w);
 /* v: the arguments, and then the results: it has room for the more of them. The function takes no
  * references. After a trap v is untouched, and the instance is as the trap left it. */
 enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v);
+/* The same for a function without arguments and with one result, again and again: as if bh_wasm_call() were
+ * repeated, until it traps or next(), which is given each result, says no. next() does not call into the
+ * instance. */
+enum bh_wasm_trap bh_wasm_call_on(struct bh_wasm *w, uint32_t func,
+                                  bool (*next)(void *arg, uint64_t result), void *arg);
 /* Why the last call trapped, and where:
  *   wasm error: out of bounds memory access
  *   wasm stack trace:

@@ -91,6 +91,7 @@ struct bh_guest_run {
     /* ---- of the hook that is running: what it may ask for ---- */
     struct bh_call *c; /* NULL: no pod */
     bh_sym node;
+    struct bh_str node_name; /* p NULL: to be looked up */
     const struct bh_pod_info *target;
     const uint32_t *rows; /* PreScore's */
     uint32_t n_rows;

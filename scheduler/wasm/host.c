@@ -103,8 +103,10 @@ static bool target_pod(struct bh_wasm *w BH_UNUSED, void *user, uint64_t *v)
 static bool current_node_name(struct bh_wasm *w, void *user, uint64_t *v)
 {
     struct bh_guest_run *r = user;
-    struct bh_str name = r->c ? bh_sym_str(r->c->tab, r->node) : (struct bh_str){"", 0};
 
+    if (r->node_name.p)
+        return give(w, v, 0, r->node_name.p, r->node_name.n, NULL);
+    struct bh_str name = r->c ? bh_sym_str(r->c->tab, r->node) : (struct bh_str){"", 0};
     return give(w, v, 0, name.p, name.n, NULL);
 }
 

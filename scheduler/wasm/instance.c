@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "common/base/symtab_texts.h"
 #include "scheduler/wasm/guest_int.h"
 
 static struct bh_wasm_host *hosts;
@@ -205,8 +206,8 @@ struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_
 
 /* ---- one hook -------------------------------------------------------------------------------- */
 
-/* What an earlier hook answered is gone. */
-static void ready(struct bh_guest_run *r)
+/* What an earlier hook answered is gone. Not part of who scores many nodes, which seldom needs it. */
+static __attribute__((noinline)) void ready(struct bh_guest_run *r)
 {
     struct bh_buf *answers[] = {&r->out, &r->reason, &r->node_names, &r->nominated, &r->events};
 
@@ -241,6 +242,7 @@ static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh
     p->pages = BH_MAX(p->pages, bh_wasm_pages(r->w));
     r->c = NULL;
     r->node = BH_SYM_NONE;
+    r->node_name.p = NULL;
     r->target = NULL;
     r->n_rows = 0;
     r->scores = NULL;
@@ -277,27 +279,62 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     return done(r, hook, trap, a);
 }
 
+/* Score of many nodes, of which rows[i] is being asked about. */
+struct scoring {
+    struct bh_guest_run *r;
+    struct bh_node_info *const *nodes;
+    const struct bh_sym_texts *texts;
+    const uint32_t *rows;
+    uint32_t i, n;
+    int64_t *ret;
+};
+
+static inline void is_about(const struct scoring *k)
+{
+    struct bh_guest_run *r = k->r;
+
+    r->node = k->nodes[k->rows[k->i]]->name;
+    r->node_name = k->texts->of[r->node];
+}
+
+static bool next(void *arg, uint64_t result)
+{
+    struct scoring *k = arg;
+
+    if ((int32_t)result != 0) {
+        k->r->value = result;
+        return false;
+    }
+    k->ret[k->i++] = (int32_t)(result >> 32);
+    if (k->i == k->n)
+        return false;
+    if (bh_unlikely(k->r->out.n || k->r->reason.n))
+        ready(k->r);
+    is_about(k);
+    return true;
+}
+
 uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret,
                              const char **ret_trap)
 {
     struct bh_guest_plugin *p = r->g->of;
     const struct bh_call *c = r->c;
+    struct scoring k = {.r = r,
+                        .nodes = c->cache->rows,
+                        .texts = bh_symtab_texts(c->tab),
+                        .rows = rows,
+                        .n = n,
+                        .ret = ret};
     enum bh_wasm_trap trap = BH_WASM_DONE;
-    uint32_t i = 0, calls = 0;
     const uint64_t began = bh_mono_ns();
 
-    for (; i < n; i++) {
-        if (!i || r->out.n || r->reason.n)
-            ready(r);
-        r->node = c->cache->rows[rows[i]]->name;
-        trap = bh_wasm_call(r->w, p->func[BH_GUEST_SCORE], &r->value);
-        calls++;
-        if (trap != BH_WASM_DONE || (int32_t)r->value != 0)
-            break;
-        ret[i] = (int32_t)(r->value >> 32);
+    if (n) {
+        ready(r);
+        is_about(&k);
+        trap = bh_wasm_call_on(r->w, p->func[BH_GUEST_SCORE], next, &k);
     }
     p->ns[BH_GUEST_SCORE] += bh_mono_ns() - began;
-    p->calls[BH_GUEST_SCORE] += calls;
+    p->calls[BH_GUEST_SCORE] += BH_MIN(k.i + 1, n);
     *ret_trap = done(r, BH_GUEST_SCORE, trap, c->arena);
-    return i;
+    return k.i;
 }

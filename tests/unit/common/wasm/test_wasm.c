@@ -524,6 +524,47 @@ static void test_compiled_does_what_interpreted_does(void)
     bh_wasm_unload(m);
 }
 
+static bool digits(void *arg, uint64_t result)
+{
+    *(uint64_t *)arg = *(uint64_t *)arg * 10 + result;
+    return result != 2 && result < 6;
+}
+
+/* Counts its calls in a global; the fifth is one too many. */
+#define COUNTS                                                                                     \
+    "01(01 60 00 01 7f) 03(01 00) 06(01 7f 01 4100 0b) 07(01 'f' 00 00)"                           \
+    "0a(01(00 2300 4101 6a 2400 2300 4105 46 0440 00 0b 2300 0b))"
+
+static void calls_on(struct bh_wasm *w)
+{
+    uint64_t seen = 0;
+
+    CU_ASSERT(bh_wasm_call_on(w, 0, digits, &seen) == BH_WASM_DONE && seen == 12);
+    CU_ASSERT(bh_wasm_call_on(w, 0, digits, &seen) == BH_WASM_UNREACHABLE && seen == 1234);
+    CU_ASSERT(trap_is(w, "wasm error: unreachable\nwasm stack trace:\n\t.$0() i32"));
+    CU_ASSERT(bh_wasm_call_on(w, 0, digits, &seen) == BH_WASM_DONE && seen == 12346);
+}
+
+static void test_calls_one_after_the_other(void)
+{
+    struct bh_wasm_module *m = module_of(COUNTS);
+    struct bh_wasm *w = instance_of(m, NULL, 0, NULL, &usual);
+
+    calls_on(w);
+    bh_wasm_free(w);
+    if (!no_compiler()) {
+        w = compiled_of(m, NULL, NULL, NULL, 0);
+        calls_on(w);
+        CU_ASSERT(!bh_wasm_differs(w));
+        bh_wasm_free(w);
+        w = instance_of(m, NULL, 0, NULL, &usual);
+        CU_ASSERT(bh_wasm_is_compiled(m));
+        calls_on(w);
+        bh_wasm_free(w);
+    }
+    bh_wasm_unload(m);
+}
+
 static void test_a_difference_is_found(void)
 {
     static const struct {
@@ -606,5 +647,6 @@ BH_TESTS("common/wasm/wasm",
          {"a module is described", test_a_module_is_described}, {"broken names", test_broken_names},
          {"damaged modules", test_damaged_modules},
          {"compiled does what interpreted does", test_compiled_does_what_interpreted_does},
+         {"calls one after the other", test_calls_one_after_the_other},
          {"a difference is found", test_a_difference_is_found},
          {"a small stack is no difference", test_a_small_stack_is_no_difference})
