@@ -9,7 +9,7 @@ build="build-essential pkg-config libcurl4-openssl-dev libnghttp2-dev libhttp-pa
 test="$build libcunit1-dev libjansson-dev protobuf-compiler prometheus jq openssl nginx-light nghttp2-proxy curl procps iproute2
  python3 clang lld clang-format-14 gdb systemd zsh fish sqlite3 chromium chromium-driver python3-selenium python3-kubernetes wabt tzdata"
 dev="$test clang-14 lld-14 clang-tidy-14 libclang-rt-14-dev cppcheck valgrind shellcheck gcovr
- debhelper help2man lintian man-db debootstrap systemd-container"
+ debhelper help2man lintian man-db debootstrap systemd-container abigail-tools"
 
 case "${1:-}" in
 build) want=$build ;;
