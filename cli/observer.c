@@ -196,9 +196,12 @@ int bh_observer_config(struct bh_ask *ask, struct bh_arena *a, struct bh_feature
         rc = bh_feature_gates_parse(gates, c->feature_gates, err);
         (*ret)->gates = rc == 0 ? gates : NULL;
     }
-    return rc < 0 ? bh_err_prefix(err, rc,
-                                  "the scheduler's configuration, which --config could replace")
-                  : 0;
+    const bool lost = rc < 0 && strstr(err->msg, "does not exist") && !getenv("BERTH_PLUGIN_DIR");
+    return rc < 0
+               ? bh_err_prefix(err, rc,
+                               "the scheduler's configuration, which --config could replace%s",
+                               lost ? " (plugins out of files are found by $BERTH_PLUGIN_DIR)" : "")
+               : 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -140,6 +140,8 @@ pod stuck
 eventually "no node is left, and the pod says why" 20 says stuck '0/3 nodes are available: 1 node(s) were in the maintenance window "soon": disks, 2 node(s) were in the maintenance window "rack1": new switches.'
 expect "berth explain says so, too" 'UnschedulableAndUnresolvable +node\(s\) were in the maintenance window "rack1": new switches +a, b$' \
     env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/stuck
+expect "which needs the plugin, and says how it is found" 'found by \$BERTH_PLUGIN_DIR\): .*"Maintenance" does not exist' \
+    any env -u BERTH_PLUGIN_DIR "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/stuck
 pod other plain
 eventually "profiles without the plugin do not care" 20 bound other
 
