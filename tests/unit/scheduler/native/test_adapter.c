@@ -650,6 +650,35 @@ static int32_t pre_filter_time(void *self, struct berth_call *c, const berth_sym
     return BERTH_SUCCESS;
 }
 
+/* Nodes that changed and the pods on them, each with who schedules it. */
+static char heard[256];
+static uint64_t followed;
+static void hear(void *arg, const struct berth_node *node)
+{
+    struct berth_call *c = arg;
+    size_t n = strlen(heard);
+
+    n += (size_t)snprintf(heard + n, sizeof heard - n, " %s",
+                          host->base->text(last->home, host->nodes->name(c, node)).p);
+    for (uint32_t i = 0; i < host->nodes->n_pods(c, node); i++) {
+        const struct berth_pod *pod = host->nodes->pod_at(c, node, i);
+        n += (size_t)snprintf(heard + n, sizeof heard - n, ":%s/%s", host->pods->name(c, pod).p,
+                              host->base->text(last->home, host->pods->scheduler_name(c, pod)).p);
+    }
+}
+static uint64_t follow(void *self, struct berth_call *c)
+{
+    (void)self;
+    followed = host->nodes->changed(c, followed, hear, c);
+    return 0;
+}
+static int32_t filter_following(void *self, struct berth_call *c, const struct berth_node *node,
+                                struct berth_why *why)
+{
+    (void)self, (void)node, (void)why;
+    return host->nodes->changed(c, 0, hear, c) ? BERTH_SUCCESS : BERTH_ERROR;
+}
+
 /* Nodes (and pods) with the annotation x/ok: yes pass. */
 static int says_yes(struct berth_str s)
 {
@@ -713,6 +742,8 @@ static const struct berth_plugin plugins[] = {
     {SIZED("Older", offsetof(struct berth_plugin, less)), .reads = BERTH_READS_NODE,
      .filter = filter, .kinds = kinds, .n_kinds = 99},
     {NAMED("Reserves"), .reads = BERTH_READS_NODE, .reserve = reserve},
+    {NAMED("Follows"), .reads = BERTH_READS_NODE, .epoch = follow, .pre_filter = pre_filter_time},
+    {NAMED("FollowsLate"), .reads = BERTH_READS_NODE, .filter = filter_following},
     {NAMED("Orders"), .reads = BERTH_READS_NODE, .less = less},
     {NAMED("OrdersByRules"), .reads = BERTH_READS_NODE | BERTH_READS_OBJECTS, .less = less_object,
      .kinds = kinds, .n_kinds = 2},
@@ -1761,6 +1792,39 @@ static void test_time(void)
     }
 }
 
+static void follows(struct fx *f, const char *pod, const char *what)
+{
+    *heard = '\0';
+    FX_STR(goes_to(f, pod, 1), "a");
+    FX_STR(heard, what);
+}
+static void test_changed(void)
+{
+    struct fx f;
+
+    for (unsigned verify = 0; verify < 2; verify++) {
+        begin(&f, "Follows", verify);
+        followed = 0;
+        follows(&f, "p", " a b c");
+        follows(&f, "q", "");
+        struct fx_pod there = fx_pod(&f, "there", "'cpu':'1'", "");
+        fx_place(&f, there, "b");
+        follows(&f, "r", " b:there/default-scheduler");
+        follows(&f, "s", "");
+        bh_engine_del_pod(f.e, bh_str_c("uid-there"));
+        bh_engine_del_node(f.e, bh_sym_internc(bh_engine_symtab(f.e), "c"));
+        follows(&f, "t", " b");
+        followed += 1000; /* no moment of this scheduler's */
+        follows(&f, "u", " a b");
+        fx_fini(&f);
+    }
+    begin(&f, "FollowsLate", false);
+    const struct bh_decision *d = schedule(&f, "p");
+    CU_ASSERT(d->kind != BH_DECIDED &&
+              strstr(d->message, "it used changed without BERTH_READS_OTHERS"));
+    fx_fini(&f);
+}
+
 /* Its code is not run any more: its callbacks fail, or have no say. */
 static void test_aside(void)
 {
@@ -1888,11 +1952,12 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"a plugin put aside", test_aside}, {"containers, extended resources, starts", test_spec},
          {"user columns", test_user_columns}, {"objects", test_objects},
          {"annotations", test_annotations}, {"epoch by time", test_time},
-         {"PreEnqueue and hints", test_queue}, {"Permit", test_permit},
-         {"PostFilter nominates", test_post_filter}, {"nominated pods count", test_nominated},
-         {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
-         {"a struct of the future", test_future}, {"a struct of the past", test_past},
-         {"no say about a pod", test_idle}, {"pods that wait, and events", test_waiting_and_events},
+         {"nodes that changed", test_changed}, {"PreEnqueue and hints", test_queue},
+         {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
+         {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
+         {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
+         {"a struct of the past", test_past}, {"no say about a pod", test_idle},
+         {"pods that wait, and events", test_waiting_and_events},
          {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
          {"QueueSort by objects", test_queue_sort_objects},
          {"QueueSort of one that is aside", test_order_aside}, {"metrics", test_metrics},
