@@ -59,6 +59,19 @@ for i in 1 2 3; do
 done >>"$work/pods.yaml"
 both PodState '{score: {enabled: [{name: PodState, weight: 10}]}}' '' PodState="$build/plugins/podstate.so"
 expect "pods that are being deleted make a node better" 'n1 +[0-9]+ +PodState +2 +100 +10 +1000$' cat "$work/there"
+mkdir "$work/as-was" && cp "$work/nodes.yaml" "$work/pods.yaml" "$work/as-was"
+for i in {1..30}; do # two zones of two cores, of which the agents know nobody; on n1 is a pod of others
+    printf -- '---\napiVersion: topology.node.k8s.io/v1alpha2\nkind: NodeResourceTopology\nmetadata: {name: n%s}\nattributes: [{name: topologyManagerPolicy, value: single-numa-node}, {name: nodeTopologyPodsFingerprint, value: pfp0v001ef46db3751d8e999}]\nzones: %s\n' "$i" \
+        '[{name: node-0, type: Node, resources: [{name: cpu, available: "2"}]}, {name: node-1, type: Node, resources: [{name: cpu, available: "2"}]}]'
+done >>"$work/nodes.yaml"
+printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: foreign}\nspec: {nodeName: n1, schedulerName: other, containers: [{name: c, image: i}]}\n' >>"$work/nodes.yaml"
+for i in {1..80}; do
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: q%s}\nspec: {containers: [{name: c, image: i, resources: {requests: &r {cpu: %sm, memory: 1Gi}, limits: *r}}]}\n' "$i" $(((i % 3 + 1) * 500))
+done >"$work/pods.yaml"
+both NodeResourceTopologyMatch '{multiPoint: {enabled: [{name: NodeResourceTopologyMatch}]}}' '{name: NodeResourceTopologyMatch, args: {cacheResyncPeriodSeconds: 5}}' \
+    NodeResourceTopologyMatch="$build/plugins/noderesourcetopologymatch.so"
+expect "a node with a pod of others is not taken" 'invalid node topology data' cat "$work/there"
+mv "$work/as-was"/* "$work"
 
 # ---- arguments
 mode process NodeMetadata="$build/plugins/nodemetadata.so"
