@@ -22,7 +22,7 @@ const struct berth_host *nw_host;
 
 struct spot { /* a region and a zone that nodes have */
     berth_sym region, zone;
-    uint64_t *placed; /* pods there that the pod's i-th dependency is about; NULL: none */
+    uint64_t *placed; /* pods there that the pod's i-th dependency is about; of the first ones */
     int answered;
     uint64_t satisfied, violated, cost; /* of a node there without such pods */
 };
@@ -31,10 +31,10 @@ struct state { /* of the pod at hand: from PreFilter on */
     const struct nw_topology *topology;
     uint32_t n_dependencies, n_rows;
     struct nw_dependency *dependencies;
-    uint64_t *here; /* by row: pairs of a pod there and a dependency */
-    uint64_t n_spots, cap_spots;
-    struct spot *spots; /* by hash; all zero: free */
-    uint8_t *taken;
+    uint64_t *here;                        /* by row: pairs of a pod there and a dependency */
+    uint32_t n_spots, cap_spots, n_placed; /* the first n_placed have pods of the group */
+    struct spot *spots;
+    uint32_t *index; /* twice as many places by hash: number of a spot + 1; 0: free */
 };
 
 static int32_t failed(struct berth_why *why, struct berth_str reason)
@@ -50,49 +50,49 @@ static berth_sym present(berth_sym label)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static uint64_t spot_place(const struct state *s, berth_sym region, berth_sym zone)
+/* Where it is in the index, or belongs. */
+static uint32_t *place_of(const struct state *s, berth_sym region, berth_sym zone)
 {
-    uint64_t mask = s->cap_spots - 1;
+    uint64_t mask = 2 * (uint64_t)s->cap_spots - 1;
     uint64_t i = (((uint64_t)region << 32 | zone) * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
 
-    for (; s->taken[i & mask]; i++)
-        if (s->spots[i & mask].region == region && s->spots[i & mask].zone == zone)
+    for (; s->index[i & mask]; i++) {
+        const struct spot *at = &s->spots[s->index[i & mask] - 1];
+        if (at->region == region && at->zone == zone)
             break;
-    return i & mask;
+    }
+    return &s->index[i & mask];
 }
 
 /* Room for as many again. 0: no memory. */
 static int grow(struct state *s, struct berth_call *c)
 {
-    struct state was = *s;
+    const struct spot *was = s->spots;
 
-    s->cap_spots = was.cap_spots ? 2 * was.cap_spots : 64;
+    s->cap_spots = s->cap_spots ? 2 * s->cap_spots : 32;
     s->spots = nw_host->base->alloc(c, s->cap_spots * sizeof *s->spots);
-    s->taken = nw_host->base->alloc(c, s->cap_spots);
-    if (!s->spots || !s->taken)
+    s->index = nw_host->base->alloc(c, 2 * (uint64_t)s->cap_spots * sizeof *s->index);
+    if (!s->spots || !s->index)
         return 0;
-    for (uint64_t i = 0; i < was.cap_spots; i++)
-        if (was.taken[i]) {
-            uint64_t to = spot_place(s, was.spots[i].region, was.spots[i].zone);
-            s->spots[to] = was.spots[i];
-            s->taken[to] = 1;
-        }
+    for (uint32_t i = 0; i < s->n_spots; i++) {
+        s->spots[i] = was[i];
+        *place_of(s, was[i].region, was[i].zone) = i + 1;
+    }
     return 1;
 }
 
 /* NULL: no memory. Valid until the next call. */
 static struct spot *spot_of(struct state *s, struct berth_call *c, berth_sym region, berth_sym zone)
 {
-    if (2 * s->n_spots >= s->cap_spots && !grow(s, c))
+    if (s->n_spots == s->cap_spots && !grow(s, c))
         return NULL;
-    uint64_t i = spot_place(s, region, zone);
-    if (!s->taken[i]) {
-        s->taken[i] = 1;
-        s->spots[i].region = region;
-        s->spots[i].zone = zone;
-        s->n_spots++;
+    uint32_t *at = place_of(s, region, zone);
+    if (!*at) {
+        *at = ++s->n_spots;
+        s->spots[*at - 1].region = region;
+        s->spots[*at - 1].zone = zone;
     }
-    return &s->spots[i];
+    return &s->spots[*at - 1];
 }
 
 /* ---- what upstream says of two nodes --------------------------------------------------------- */
@@ -123,8 +123,8 @@ static void count(const struct state *s, struct spot *from, const struct spot *t
 static void answer(const struct state *s, struct spot *from)
 {
     from->answered = 1;
-    for (uint64_t i = 0; i < s->cap_spots; i++)
-        for (uint32_t k = 0; s->taken[i] && s->spots[i].placed && k < s->n_dependencies; k++)
+    for (uint32_t i = 0; i < s->n_placed; i++)
+        for (uint32_t k = 0; k < s->n_dependencies; k++)
             if (s->spots[i].placed[k])
                 count(s, from, &s->spots[i], s->dependencies[k].max_cost, s->spots[i].placed[k]);
 }
@@ -232,6 +232,7 @@ static int find_placed(struct state *s, struct berth_call *c, struct nw_instance
                 return 0;
         }
     }
+    s->n_placed = s->n_spots;
     return 1;
 }
 

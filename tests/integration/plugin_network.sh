@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # NetworkOverhead and TopologicalSort: an application in berth simulate, with what is wrong with its objects told; and in a
-# running cluster, where costs that change wake who was rejected.
+# running cluster, where costs that change, and a pod that comes near, wake who was rejected.
 here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
 . "$here/lib/common.sh"
@@ -109,10 +109,20 @@ eventually "the watcher has the AppGroup" 20 seen appgroups.appgroup.diktyo.x-k8
 eventually "and the NetworkTopology" 20 seen networktopologies.networktopology.diktyo.x-k8s.io
 check "a database in the east" apply pod db shop db e1
 eventually "gets the one node there" 20 on db c
-check "its cart" apply pod cart shop cart
+check "its cart" apply pod cart shop cart w1
 eventually "has no room there, and is too far elsewhere" 20 says cart 'Node a does not meet several network requirements from Workload dependencies: Satisfied: 0 Violated: 1'
-expect "berth explain says so" 'NetworkOverhead +Unschedulable +Node b does not meet several network requirements' \
+expect "berth explain says so" 'NetworkOverhead +Unschedulable +Node a2 does not meet several network requirements' \
     env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/cart
-west() { [[ $(k get pod "$1" -o 'jsonpath={.spec.nodeName}') =~ ^(a|a2|b)$ ]]; }
+west() { [[ $(k get pod "$1" -o 'jsonpath={.spec.nodeName}') =~ ^(a|a2)$ ]]; }
 check "a better line from west to east" apply topology 5 UserDefined 1
 eventually "the cart is tried again" 20 west cart
+check "the old one" apply topology 5 UserDefined
+check "another application" apply group pair
+check "a node for its cart" apply node d east e1
+check "its cart" apply pod cart2 pair cart e1
+eventually "gets it" 20 on cart2 d
+check "its web" apply pod web2 pair web
+eventually "is too far from it" 20 says web2 'Node b does not meet several network requirements from Workload dependencies: Satisfied: 0 Violated: 1'
+check "one more cart, near" apply pod cart3 pair cart w2
+eventually "gets a node" 20 on cart3 b
+eventually "and web is tried again" 20 west web2
