@@ -204,6 +204,18 @@ class Runner:
         return subprocess.run([f"{self.o.bin}/berth", *argv], capture_output=True, text=True, check=False,
                               env={**os.environ, "BERTH_PLUGIN_DIR": self.plugins, "BERTH_NODE_METRICS": f"{self.dir}/metrics"})
 
+    def whole_order(self, table, case):
+        objects = [node(f"n{i:02}", {"cpu": "100", "memory": "100Gi", "pods": "1"}) for i in range(len(case["queue"]))]
+        objects += table.get("objects", []) + case.get("objects", []) + [pod(n, p, 0) for n, p in case["queue"].items()]
+        args = {**table.get("args", {}), **case.get("args", {})}
+        r = self.run("simulate", "--verify", "--tie-break=first", "-o", "json", "--config", self.file("config.yaml", sorted_by(table["plugin"], args)),
+                     "-f", self.file("objects.json", {"apiVersion": "v1", "kind": "List", "items": objects}))
+        try:
+            have = [p["name"] for p in sorted(json.loads(r.stdout)["pods"], key=lambda p: p["nodeName"])]
+        except (ValueError, LookupError):
+            return r.stdout + r.stderr
+        return None if have == case["order"] else f"order {have}, not {case['order']}"
+
     def arguments(self, table, case):
         made = sorted_by if table.get("sorts") else config
         r = self.run("config", "check", self.file("config.yaml", made(table["plugin"], case.get("args", {}))))
@@ -219,11 +231,11 @@ class Runner:
         end = int(time.time()) - case.get("window_age", 0)
         nodes = case.get("nodes") or table.get("nodes") or {"node": case.get("node", table.get("node"))}
         objects = [node(n, has) for n, has in nodes.items()]
+        objects += table.get("objects", []) + case.get("objects", [])
         if len(nodes) == 1:  # of one feasible node alone nobody asks the score
             objects.append(node("another", next(iter(nodes.values()))))
         have = case.get("topology", {})
         objects += [topology(n, table["topologies"][t]) for n, t in (have if isinstance(have, dict) else {"node": have}).items()]
-        objects += table.get("objects", []) + case.get("objects", [])
         there = [{"node": "node", **p} if "nominated" not in p else p for p in case.get("pods", []) for _ in range(p.get("copies", 1))]
         objects += [pod(f"there-{i}", p, end) for i, p in enumerate(there)]
         objects += [pod(f"before-{i}", p, end) for i, p in enumerate(case.get("before", []))]
@@ -237,18 +249,6 @@ class Runner:
             return json.loads(r.stdout)["pods"][-1]["explanations"][-1], None
         except (ValueError, LookupError):
             return None, r.stdout + r.stderr
-
-    def order(self, table, case):
-        objects = [node(f"n{i:02}", {"cpu": "100", "memory": "100Gi", "pods": "1"}) for i in range(len(case["queue"]))]
-        objects += table.get("objects", []) + case.get("objects", []) + [pod(n, p, 0) for n, p in case["queue"].items()]
-        args = {**table.get("args", {}), **case.get("args", {})}
-        r = self.run("simulate", "--verify", "--tie-break=first", "-o", "json", "--config", self.file("config.yaml", sorted_by(table["plugin"], args)),
-                     "-f", self.file("objects.json", {"apiVersion": "v1", "kind": "List", "items": objects}))
-        try:
-            have = [p["name"] for p in sorted(json.loads(r.stdout)["pods"], key=lambda p: p["nodeName"])]
-        except (ValueError, LookupError):
-            return r.stdout + r.stderr
-        return None if have == case["order"] else f"order {have}, not {case['order']}"
 
     def play(self, table, case):
         """What becomes of the pods: None, or what is not as the case says."""
@@ -274,10 +274,10 @@ class Runner:
         return f"on {wrong}" if wrong else f"says {silent}" if silent else None
 
     def compare(self, table, case):
+        if "order" in case:
+            return self.whole_order(table, case)
         if "errors" in case:
             return self.arguments(table, case)
-        if "order" in case:
-            return self.order(table, case)
         if "with" in table:
             return self.play(table, case)
         e, wrong = self.decide(table, case)
