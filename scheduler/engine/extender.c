@@ -15,6 +15,7 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/cache/pod_facts.h"
 #include "scheduler/engine/state.h"
 
 #define DECODE_MAX_BYTES ((size_t)64 << 20)
@@ -336,13 +337,19 @@ unsigned bh_engine_raw_needs(const struct bh_engine *e)
            (wanted & BH_ANNOTATIONS_PODS ? BH_EXT_NEED_PENDING | BH_EXT_NEED_ASSIGNED : 0);
 }
 
+/* And of pods what else is kept with them. m NULL: it is gone. */
 static bool put_annotations(struct bh_engine *e, enum bh_kind kind, const char *key,
-                            const K8s__ObjectMeta *meta)
+                            const ProtobufCMessage *m)
 {
+    const enum bh_annotations_of of =
+        kind == BH_KIND_NODE ? BH_ANNOTATIONS_NODES : BH_ANNOTATIONS_PODS;
+    bool changed =
+        bh_cache_put_annotations(&e->cache, of, bh_str_c(key), m ? bh_object_meta(m) : NULL);
+
     e->raw_changed |= kind == BH_KIND_NODE;
-    return bh_cache_put_annotations(
-        &e->cache, kind == BH_KIND_NODE ? BH_ANNOTATIONS_NODES : BH_ANNOTATIONS_PODS, bh_str_c(key),
-        meta);
+    if (m && kind == BH_KIND_POD)
+        bh_pod_facts_put(&e->cache.annotations, bh_str_c(key), (const K8s__Pod *)(const void *)m);
+    return changed;
 }
 
 /* Of a whole object that came as bytes. */
@@ -357,7 +364,7 @@ static bool read_annotations(struct bh_engine *e, enum bh_kind kind, const char 
     if (!(e->cache.annotations.wanted & of) ||
         (object && bh_pb_unpack(&a, bh_kinds[kind].desc, object, n, &m, NULL) < 0))
         return false;
-    return put_annotations(e, kind, key, m ? bh_object_meta(m) : NULL);
+    return put_annotations(e, kind, key, m);
 }
 
 static void put_whole(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
@@ -396,7 +403,7 @@ bool bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const Pro
         bh_pb_pack(&bytes, m);
         put_whole(e, kind, key, bh_buf_str(&bytes), bytes.n);
     }
-    return put_annotations(e, kind, key, meta);
+    return put_annotations(e, kind, key, m);
 }
 
 /* What is needed of the node's object is there. */

@@ -16,6 +16,7 @@
 
 #include "common/base/log.h"
 #include "common/k8s/quantity.h"
+#include "scheduler/cache/pod_facts.h"
 #include "scheduler/native/native_int.h"
 
 #define ALLOC_MAX ((uint64_t)64 << 20)
@@ -576,6 +577,59 @@ static berth_sym pod_scheduler_name(struct berth_call *c, const struct berth_pod
     return may(c, 0, "scheduler_name") ? pod_of(pod)->shape->scheduler_name : BH_SYM_NONE;
 }
 
+/* Of pods, with annotations: where they are kept, and the pod's uid. NULL: it may not be asked for. */
+static const struct bh_annotations *kept_of(struct berth_call *c, const struct berth_pod *pod,
+                                            const char *what, struct bh_str *ret_uid)
+{
+    const struct bh_pod_rec *r = identity(c, pod, what);
+    const struct bh_native *in = r ? may(c, BERTH_READS_ANNOTATIONS, what) : NULL;
+
+    if (!in)
+        return NULL;
+    *ret_uid = bh_rec_text(r, r->uid);
+    return &in->call->cache->annotations;
+}
+#define KEPT(what) UNDECLARED(what, "BERTH_READS_ANNOTATIONS and IDENTITY")
+
+static struct berth_str pod_annotation_at(struct berth_call *c, const struct berth_pod *pod,
+                                          uint32_t i, struct berth_str *ret_key)
+{
+    struct bh_str uid, key = {"", 0}, v = {NULL, 0};
+    const struct bh_annotations *a = kept_of(c, pod, KEPT("annotation_at"), &uid);
+
+    if (a)
+        v = bh_annotations_at(a, BH_ANNOTATIONS_PODS, uid, i, &key);
+    *ret_key = str_of(key);
+    return str_of(v);
+}
+
+static struct bh_pod_facts facts_of(struct berth_call *c, const struct berth_pod *pod,
+                                    const char *what)
+{
+    struct bh_str uid;
+    const struct bh_annotations *a = kept_of(c, pod, what, &uid);
+
+    return a ? bh_pod_facts(a, uid) : (struct bh_pod_facts){0};
+}
+
+static struct berth_str pod_priority_class(struct berth_call *c, const struct berth_pod *pod)
+{
+    return str_of(facts_of(c, pod, KEPT("priority_class")).priority_class);
+}
+
+static int64_t pod_scheduled(struct berth_call *c, const struct berth_pod *pod)
+{
+    return facts_of(c, pod, KEPT("scheduled")).scheduled_ns;
+}
+
+static struct berth_str pod_seccomp_profile(struct berth_call *c, const struct berth_pod *pod,
+                                            uint32_t i)
+{
+    const struct bh_pod_facts f = facts_of(c, pod, KEPT("seccomp_profile"));
+
+    return i < f.n_profiles ? str_of(bh_pod_facts_profile(&f, i)) : (struct berth_str){NULL, 0};
+}
+
 static const struct berth_pod *pod_nominated(struct berth_call *c, uint64_t *at, berth_sym *node)
 {
     const struct bh_native *in =
@@ -620,6 +674,10 @@ static const struct berth_host_pods pods = {
     .annotation = pod_annotation,
     .scheduler_name = pod_scheduler_name,
     .nominated = pod_nominated,
+    .annotation_at = pod_annotation_at,
+    .priority_class = pod_priority_class,
+    .scheduled = pod_scheduled,
+    .seccomp_profile = pod_seccomp_profile,
 };
 
 /* ---- nodes ----------------------------------------------------------------------------------- */

@@ -390,6 +390,10 @@ const struct berth_host *bh_px_host_tables(void)
     nodes.annotation = node_annotation;
     user = *all.user;
     user.measured = user_measured;
+    pods.annotation_at = NULL;
+    pods.priority_class = NULL;
+    pods.scheduled = NULL;
+    pods.seccomp_profile = NULL;
     pods.nominated = NULL; /* the queue is not known here, and the log is our own */
     columns = *all.columns;
     columns.changed = NULL;

@@ -145,7 +145,11 @@ static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_tria
     if (rc < 0)
         return rc;
     t->n_nodes += x.node != NULL;
-    return x.pod ? put_pod(t, it, &x, err) : bh_offline_put(&t->w, &x, err);
+    rc = x.pod ? put_pod(t, it, &x, err) : bh_offline_put(&t->w, &x, err);
+    /* A plugin may read objects of a kind that the scheduler itself knows. */
+    const struct bh_kind_info *asked = bh_kind_declared(it->api_version, it->kind->plural);
+    return rc < 0 || !asked || asked == it->kind ? rc
+                                                 : bh_offline_put_tree(&t->w, a, asked, obj, err);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

@@ -224,6 +224,17 @@ struct berth_host_pods {
      * (node may be NULL); *at is 0 at first. NULL: that was all. Needs BERTH_READS_OTHERS. NULL in a
      * process of the plugin's own. */
     const struct berth_pod *(*nominated)(struct berth_call *c, uint64_t *at, berth_sym *node);
+    /* Since 1.1. What is kept with annotations, and needs the same; NULL in a process of the plugin's own. The
+     * i-th annotation, p NULL: there are no more. spec.priorityClassName, p NULL: none. Since when its
+     * condition PodScheduled is True, ns since 1970, 0: it is not. Files of seccomp profiles on the node
+     * (type Localhost), i-th of the pod's own and its containers' but for init containers, p NULL: there
+     * are no more. */
+    struct berth_str (*annotation_at)(struct berth_call *c, const struct berth_pod *pod, uint32_t i,
+                                      struct berth_str *ret_key);
+    struct berth_str (*priority_class)(struct berth_call *c, const struct berth_pod *pod);
+    int64_t (*scheduled)(struct berth_call *c, const struct berth_pod *pod);
+    struct berth_str (*seccomp_profile)(struct berth_call *c, const struct berth_pod *pod,
+                                        uint32_t i);
 };
 #define BERTH_CONTAINER         0u
 #define BERTH_CONTAINER_INIT    1u /* ends before the containers begin */
@@ -516,6 +527,7 @@ struct berth_host {
 #define BERTH_READS_OBJECTS  64u /* objects of `kinds`; since 1.1 */
 /* Annotations: of nodes with NODE, of pods with IDENTITY. Not part of 0 (= everything): they are kept
  * for plugins that ask for them only, which costs the watcher and the scheduler a copy of each object.
+ * With those of pods a few things more are kept: see berth_host_pods.
  * Those of nodes leave answers kept. Since 1.1. */
 #define BERTH_READS_ANNOTATIONS 128u
 

@@ -698,12 +698,22 @@ static int32_t filter_notes(void *self, struct berth_call *c, const struct berth
 static int32_t filter_pod_notes(void *self, struct berth_call *c, const struct berth_node *node,
                                 struct berth_why *why)
 {
-    const struct berth_pod *pod = host->pods->current(c);
+    const struct berth_host_pods *h = host->pods;
+    const struct berth_pod *pod = h->current(c);
+    const int yes = says_yes(h->annotation(c, pod, BERTH_STR("x/ok")));
+    struct berth_str key;
 
     (void)self, (void)node;
     why->reason = BERTH_STR("not annotated");
-    return says_yes(host->pods->annotation(c, pod, BERTH_STR("x/ok"))) ? BERTH_SUCCESS
-                                                                       : BERTH_UNSCHEDULABLE;
+    CU_ASSERT((h->annotation_at(c, pod, 0, &key).p != NULL) == yes);
+    CU_ASSERT(!yes || (says_yes(h->annotation_at(c, pod, 1, &key)) && key.n == 4));
+    CU_ASSERT_PTR_NULL(h->annotation_at(c, pod, 2, &key).p);
+    CU_ASSERT_EQUAL(h->priority_class(c, pod).n, yes ? 5 : 0);
+    CU_ASSERT_EQUAL(h->scheduled(c, pod), yes ? 9000000000 : 0);
+    CU_ASSERT_EQUAL(h->seccomp_profile(c, pod, 0).n, yes ? 3 : 0);
+    CU_ASSERT_EQUAL(h->seccomp_profile(c, pod, 1).n, yes ? 6 : 0); /* one is not Localhost */
+    CU_ASSERT_PTR_NULL(h->seccomp_profile(c, pod, 2).p);
+    return yes ? BERTH_SUCCESS : BERTH_UNSCHEDULABLE;
 }
 
 #define SIZED(text, bytes)                                                                         \
@@ -1726,9 +1736,17 @@ static void test_queue_sort_objects(void)
 static bool annotate(struct fx *f, enum bh_kind kind, const char *key, const char *value)
 {
     BH_CLEANUP(bh_buf_fini) struct bh_buf bytes = {0};
+    const char *more =
+        "'spec':{'priorityClassName':'batch',"
+        "'securityContext':{'seccompProfile':{'type':'Localhost','localhostProfile':'a/b'}},"
+        "'containers':[{'name':'a'},{'name':'b','securityContext':{'seccompProfile':"
+        "{'type':'RuntimeDefault'}}},{'name':'c','securityContext':{'seccompProfile':"
+        "{'type':'Localhost','localhostProfile':'c/d/ef'}}}]},"
+        "'status':{'conditions':[{'type':'PodScheduled','status':'True',"
+        "'lastTransitionTime':'1970-01-01T00:00:09Z'}]},";
     const char *text = bh_arena_printf(
-        &f->arena, "{'metadata':{'name':'%s','uid':'%s','annotations':{'a':'','x/ok':'%s'}}}", key,
-        key, value);
+        &f->arena, "{%s'metadata':{'name':'%s','uid':'%s','annotations':{'a':'','x/ok':'%s'}}}",
+        kind == BH_KIND_POD ? more : "", key, key, value);
 
     bh_pb_pack(&bytes, fx_message(f, bh_kinds[kind].desc, fx_json(f, text)));
     return bh_engine_put_raw(f->e, kind, key, bytes.p, bytes.n);

@@ -84,6 +84,10 @@ AT(host_pods, started, 160);
 AT(host_pods, annotation, 168);
 AT(host_pods, scheduler_name, 176);
 AT(host_pods, nominated, 184);
+AT(host_pods, annotation_at, 192);
+AT(host_pods, priority_class, 200);
+AT(host_pods, scheduled, 208);
+AT(host_pods, seccomp_profile, 216);
 
 GROWS(host_nodes, 120);
 AT(host_nodes, size, 0);
