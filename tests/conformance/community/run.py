@@ -24,7 +24,9 @@ A table with `with` (further plugins) is about what becomes of pods, by preempti
 
   quotas        by namespace the spec of an ElasticQuota: {min: {memory: 100}, max: {...}}
   there, come   pods: "NAME NAMESPACE AMOUNT PRIORITY [NODE]"; AMOUNT: of the table's `resources` ("50,10m"), PRIORITY a number or of its
-                `priorities`. A word `terminating` behind them, or `nominated=NODE`, or `policy=Never`, `label=VALUE`
+                `priorities`. A word `terminating` behind them, or `nominated=NODE`, or `policy=Never`, `label=VALUE`, `class=NAME`,
+                `scheduled=SECONDS` ago
+  classes       priority classes: {NAME: {value: 1, ANNOTATION: TEXT}}, each annotation without its prefix
   budgets       pod disruption budgets: {NAMESPACE: {LABEL VALUE: disruptions allowed}}
   bound         the names of those that have a node in the end; `on` by name: which
   says          by name: what the message of one without a node has in it
@@ -167,6 +169,11 @@ def short_pod(table, line, there):
     spec = {"schedulerName": "default-scheduler", "priority": int(table["priorities"].get(priority, priority)),
             "containers": [{"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}]}
     status = {"phase": "Running" if there else "Pending"}
+    if "class" in words:
+        spec["priorityClassName"] = words["class"]
+    if "scheduled" in words:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - int(words["scheduled"])))
+        status["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at}]
     if "policy" in words:
         spec["preemptionPolicy"] = words["policy"]
     if "nominated" in words:
@@ -180,6 +187,12 @@ def short_pod(table, line, there):
 
 def quota(ns, spec):
     return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": {"name": "eq", "namespace": ns, "uid": "q-" + ns}, "spec": spec}
+
+
+def priority_class(name, what):
+    notes = {"preemption-toleration.scheduling.x-k8s.io/" + k: v for k, v in what.items() if k != "value"}
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name, "uid": "c-" + name, "annotations": notes},
+            "value": what["value"]}
 
 
 def budget(ns, label, allowed):
@@ -255,6 +268,7 @@ class Runner:
         nodes = case.get("nodes", table.get("nodes"))
         objects = [node(n, has) for n, has in nodes.items()] + [quota(n, spec) for n, spec in case.get("quotas", {}).items()]
         objects += [budget(n, label, allowed) for n, of in case.get("budgets", {}).items() for label, allowed in of.items()]
+        objects += [priority_class(n, what) for n, what in case.get("classes", {}).items()]
         objects += [short_pod(table, p, True) for p in case.get("there", [])] + [short_pod(table, p, False) for p in case["come"]]
         r = self.run("simulate", "--verify", "--tie-break", "first", "-o", "json", "--config",
                      self.file("config.yaml", config(table["plugin"], table.get("args", {}), ("PrioritySort", "DefaultBinder", *table["with"]))),
