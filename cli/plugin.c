@@ -194,7 +194,9 @@ static void print_plugin(const struct bh_plugin *p)
         k++;
     if (p->filter || p->score || p->pre_filter || p->pre_score)
         printf("answers    are kept %s%s\n", kept[k].text,
-               p->kinds && kept[k].flag ? ", or an object that it reads" : "");
+               kept[k].flag ? p->kinds ? ", or an object that it reads" : ""
+               : p->idle    ? ", but for pods about which it has no say (idle)"
+                            : "");
     for (uint64_t kinds = p->kinds; kinds; kinds &= kinds - 1)
         printf("reads      %s\n", bh_kind_of((unsigned)__builtin_ctzll(kinds))->event_resource);
 }

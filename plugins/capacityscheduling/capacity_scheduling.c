@@ -34,9 +34,16 @@ static void destroy(void *self)
 static int32_t create(struct berth_home *home, const struct berth_value *args, void **ret,
                       struct berth_why *why)
 {
-    struct cs_instance *in = calloc(1, sizeof *in);
+    struct cs_instance *in;
 
     (void)args;
+    if (!cs_host->preemption || !cs_host->pods->nominated || !cs_host->columns->changed) {
+        why->reason =
+            BERTH_STR("it needs the queue's nominations and preemption, which are not there in "
+                      "a process of its own: mode: inProcess is needed");
+        return BERTH_ERROR;
+    }
+    in = calloc(1, sizeof *in);
     if (!in)
         return cs_no_memory(why);
     in->home = home;
@@ -126,7 +133,8 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
 {
     static const struct berth_plugin *const all[] = {&plugin};
 
-    if (!BERTH_HAS(h, preemption)) /* and with it what else came with it; not in process mode */
+    /* And with it what else came with it. In a process of its own it is NULL, which create() says. */
+    if (h->size < offsetof(struct berth_host, preemption) + sizeof h->preemption)
         return 1;
     cs_host = h;
     ret->plugins = all;
