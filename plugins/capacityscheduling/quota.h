@@ -34,7 +34,9 @@ struct cs_instance {
     /* ---- usage.c: by namespace, and what each row has a part in it ---- */
     struct cs_namespace *ns; /* index 0 is nobody's */
     uint32_t n_ns, cap_ns;
-    uint32_t *slot, n_slots; /* by the name's symbol: index in ns, 0 = free */
+    uint32_t *slot, n_slots;    /* by the name's symbol: index in ns, 0 = free */
+    struct berth_str last_name; /* asked for last, and its number */
+    uint32_t last_ns;
     struct cs_row *row;
     uint32_t n_rows;
     uint64_t seen;

@@ -70,7 +70,14 @@ uint32_t cs_namespace_named(struct cs_instance *in, struct berth_str name)
 
 uint32_t cs_namespace_of(struct cs_instance *in, struct berth_call *c, const struct berth_pod *pod)
 {
-    return cs_namespace_named(in, cs_host->pods->namespace_(c, pod));
+    struct berth_str name = cs_host->pods->namespace_(c, pod);
+
+    /* Pods of a namespace come together. */
+    if (!in->last_ns || name.n != in->last_name.n || memcmp(name.p, in->last_name.p, name.n) != 0) {
+        in->last_ns = cs_namespace_named(in, name);
+        in->last_name = cs_host->base->text(in->home, in->ns[in->last_ns].name);
+    }
+    return in->last_ns;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -110,15 +117,23 @@ static int64_t request_of(struct berth_call *c, const struct berth_pod *pod, ber
     return overhead > 0 ? (v < 0 ? 0 : v) + overhead : v;
 }
 
+/* The k-th resource that it may name: what it requests, and which of the amounts that is. */
+static int64_t request_at(struct cs_instance *in, struct berth_call *c, const struct berth_pod *pod,
+                          uint32_t k, uint32_t *ret)
+{
+    berth_sym resource =
+        k < CS_ALWAYS ? in->resource[k] : cs_host->pods->extended_at(c, pod, k - CS_ALWAYS);
+
+    *ret = k < CS_ALWAYS ? k : cs_resource(in, resource);
+    return *ret < CS_RESOURCES ? request_of(c, pod, resource) : -1;
+}
+
 void cs_request(struct cs_instance *in, struct berth_call *c, const struct berth_pod *pod,
                 struct cs_amounts *ret)
 {
     memset(ret, 0, sizeof *ret);
-    for (uint32_t n = CS_ALWAYS + cs_host->pods->n_extended(c, pod), k = 0; k < n; k++) {
-        berth_sym resource =
-            k < CS_ALWAYS ? in->resource[k] : cs_host->pods->extended_at(c, pod, k - CS_ALWAYS);
-        uint32_t i = cs_resource(in, resource);
-        int64_t v = i < CS_RESOURCES ? request_of(c, pod, resource) : -1;
+    for (uint32_t n = CS_ALWAYS + cs_host->pods->n_extended(c, pod), k = 0, i; k < n; k++) {
+        int64_t v = request_at(in, c, pod, k, &i);
         if (v < 0)
             continue;
         ret->v[i] = v;
@@ -162,25 +177,32 @@ static int add_part(struct cs_row *r, uint32_t ns, uint32_t resource, int64_t v)
     return 1;
 }
 
+static int add_pod(struct cs_instance *in, struct berth_call *c, const struct berth_pod *pod,
+                   struct cs_row *r)
+{
+    uint32_t ns = cs_namespace_of(in, c, pod);
+
+    for (uint32_t n = CS_ALWAYS + cs_host->pods->n_extended(c, pod), k = 0, i; ns && k < n; k++) {
+        int64_t v = request_at(in, c, pod, k, &i);
+        if (v > 0 && !add_part(r, ns, i, v))
+            return 0;
+    }
+    return ns != 0;
+}
+
 static int look_at_row(struct cs_instance *in, struct berth_call *c, uint32_t row)
 {
     const struct berth_host_nodes *h = cs_host->nodes;
     const struct berth_node *node = cs_host->columns->node(c, row);
     struct cs_row *r = &in->row[row];
-    struct cs_amounts a;
 
     for (uint32_t i = 0; i < r->n; i++)
         use_one(in, r->part[i].ns, r->part[i].resource, -r->part[i].value);
     r->n = 0;
     for (uint32_t n = node ? h->n_pods(c, node) : 0, i = 0; i < n; i++) {
         const struct berth_pod *pod = h->pod_at(c, node, i);
-        uint32_t ns = cs_namespace_of(in, c, pod);
-        if (!ns)
+        if (!add_pod(in, c, pod, r))
             return 0;
-        cs_request(in, c, pod, &a);
-        for (uint32_t k = 0; k < in->n_resources; k++)
-            if (a.v[k] && !add_part(r, ns, k, a.v[k]))
-                return 0;
     }
     for (uint32_t i = 0; i < r->n; i++)
         use_one(in, r->part[i].ns, r->part[i].resource, r->part[i].value);
