@@ -400,6 +400,18 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     return m;
 }
 
+/* What run() said is longer than a plugin's own reason may be: it has a part for each node. */
+static const struct bh_status *run_said(struct bh_native *in, int32_t code,
+                                        const struct berth_why *why)
+{
+    const struct bh_status *s = in->no_room;
+
+    if (in->broke || !s || code != (int32_t)s->code || why->reason.p != in->no_room_text)
+        return NULL;
+    leave();
+    return bh_status_new(in->call->arena, s->code, in->of->d.name, "%s", in->no_room_text);
+}
+
 static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret)
 {
@@ -409,9 +421,12 @@ static const struct bh_status *post_filter(struct bh_call *c, const struct bh_di
     in->diagnosis = d;
     in->preempted = ret;
     in->ran = in->found = false;
+    in->no_room = NULL;
     int32_t code =
         enter(in, c, BH_HOOK_POST_FILTER, anything(in))->post_filter(in->self, handle(c), &r, &why);
-    const struct bh_status *s = verdict(in, code, REJECTIONS, &why);
+    const struct bh_status *s = run_said(in, code, &why);
+    if (!s)
+        s = verdict(in, code, REJECTIONS, &why);
 
     in->diagnosis = NULL;
     in->preempted = NULL;

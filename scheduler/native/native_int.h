@@ -121,6 +121,8 @@ struct bh_native {
     const struct bh_diagnosis *diagnosis;
     struct bh_post_filter_result *preempted;
     bool ran, found;
+    const struct bh_status *no_room; /* ... or what it said, as the plugin has it in its reason: */
+    const char *no_room_text;
 };
 /* The instance whose callback this thread is in; NULL: none. */
 extern _Thread_local struct bh_native *bh_native_inside;

@@ -155,9 +155,11 @@ static int32_t preemption_run(struct berth_call *c, const struct berth_preemptio
     into(&r);
     in->ran = true;
     in->found = !s;
+    in->no_room = s;
     if (!s)
         return BERTH_SUCCESS;
     struct bh_str text = bh_str_c(bh_status_message(r.c->arena, s));
+    in->no_room_text = text.p;
     why->reason = (struct berth_str){text.p, text.n};
     return (int32_t)s->code;
 }

@@ -99,21 +99,37 @@ static struct bh_pod_info **lower_pods(const struct bh_node_info *ni, int32_t pr
     return v;
 }
 
-/* Those that the rules give, off the node one after the other. */
-static const struct bh_status *take_off(struct bh_attempt *at, struct dry *d,
+static void new_dry(struct bh_attempt *at, const struct bh_node_info *node, struct bh_cycle *copy,
+                    struct dry *ret)
+{
+    if (at->sketcher) {
+        *ret =
+            (struct dry){at->sketcher, bh_node_info_sketch(node, at->cy->scratch), true, at->rules};
+        return;
+    }
+    bh_cycle_clone(copy, at->cy, at->cy->scratch);
+    *ret = (struct dry){copy, bh_node_info_fork(node, at->cy->scratch), false, at->rules};
+}
+
+/* Those that the rules give, off the node one after the other. Most nodes may have none: the copies are
+ * made for the first. */
+static const struct bh_status *take_off(struct bh_attempt *at, struct bh_cycle *copy, struct dry *d,
                                         const struct bh_node_info *node, struct bh_pod_info ***ret,
                                         uint32_t *ret_n)
 {
     struct bh_pod_info **all = bh_arena_alloc(at->cy->scratch, (node->n_pods + 1) * sizeof *all);
+    const struct bh_victim_rules *rules = at->rules;
     uint32_t n = 0;
 
     if (node->n_pods)
         memcpy(all, node->pods, node->n_pods * sizeof *all);
-    if (d->rules->ascending)
+    if (rules->ascending)
         sort_pods(all, node->n_pods, at->c->now_ns, true);
     for (uint32_t i = 0; i < node->n_pods; i++) {
-        if (!d->rules->may_evict(d->rules->arg, all[i]))
+        if (!rules->may_evict(rules->arg, all[i]))
             continue;
+        if (!n)
+            new_dry(at, node, copy, d);
         const struct bh_status *s = move_pod(d, all[i], false);
         if (s)
             return s;
@@ -177,18 +193,6 @@ static const struct bh_status *spare(struct bh_attempt *at, struct dry *d,
     return NULL;
 }
 
-static void new_dry(struct bh_attempt *at, const struct bh_node_info *node, struct bh_cycle *copy,
-                    struct dry *ret)
-{
-    if (at->sketcher) {
-        *ret =
-            (struct dry){at->sketcher, bh_node_info_sketch(node, at->cy->scratch), true, at->rules};
-        return;
-    }
-    bh_cycle_clone(copy, at->cy, at->cy->scratch);
-    *ret = (struct dry){copy, bh_node_info_fork(node, at->cy->scratch), false, at->rules};
-}
-
 /* Does the pod fit now that they are off? If so, as many as possible are put back. */
 static const struct bh_status *without(struct bh_attempt *at, struct dry *d,
                                        const struct bh_node_info *node, struct bh_pod_info **pool,
@@ -220,8 +224,7 @@ dry_run_by_rules(struct bh_attempt *at, const struct bh_node_info *node, struct 
     uint32_t n;
 
     rules->begin(rules->arg, node);
-    new_dry(at, node, &copy, &d);
-    const struct bh_status *s = take_off(at, &d, node, &pool, &n);
+    const struct bh_status *s = take_off(at, &copy, &d, node, &pool, &n);
     if (s)
         return s;
     if (n)
