@@ -12,6 +12,9 @@
 
 #include "quota.h"
 
+/* Of a larger cluster a message does not name each: with 5,000 it would have 300 KB, for each such pod. */
+#define NAMED_NODES 100u
+
 int32_t cs_no_memory(struct berth_why *why)
 {
     why->reason = BERTH_STR("out of memory");
@@ -179,6 +182,9 @@ static int32_t check(void *arg, struct berth_call *c, const struct berth_node *n
 
     if (a->failed)
         return cs_no_memory(why);
+    if (when == BERTH_EVICT_NONE && cs_host->nodes->count(c) > NAMED_NODES)
+        return say(c, why, BERTH_UNRESOLVABLE, "No victims found for preemptor pod ", name, "",
+                   BERTH_STR(""));
     if (when == BERTH_EVICT_NONE)
         return say(c, why, BERTH_UNRESOLVABLE, "No victims found on node ", node_name,
                    " for preemptor pod ", name);

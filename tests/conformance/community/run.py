@@ -26,6 +26,7 @@ A table with `with` (further plugins) is about what becomes of pods, by preempti
   there, come   pods: "NAME NAMESPACE AMOUNT PRIORITY [NODE]"; AMOUNT: of the table's `resources` ("50,10m"), PRIORITY a number or of its
                 `priorities`. A word `terminating` behind them, or `nominated=NODE`, or `policy=Never`, `label=VALUE`, `class=NAME`,
                 `scheduled=SECONDS` ago
+  more_nodes    so many besides, without room
   classes       priority classes: {NAME: {value: 1, ANNOTATION: TEXT}}, each annotation without its prefix
   budgets       pod disruption budgets: {NAMESPACE: {LABEL VALUE: disruptions allowed}}
   bound         the names of those that have a node in the end; `on` by name: which
@@ -265,7 +266,8 @@ class Runner:
 
     def play(self, table, case):
         """What becomes of the pods: None, or what is not as the case says."""
-        nodes = case.get("nodes", table.get("nodes"))
+        nodes = dict(case.get("nodes", table.get("nodes")))
+        nodes.update({f"more-{i}": {"memory": 0} for i in range(case.get("more_nodes", 0))})
         objects = [node(n, has) for n, has in nodes.items()] + [quota(n, spec) for n, spec in case.get("quotas", {}).items()]
         objects += [budget(n, label, allowed) for n, of in case.get("budgets", {}).items() for label, allowed in of.items()]
         objects += [priority_class(n, what) for n, what in case.get("classes", {}).items()]
