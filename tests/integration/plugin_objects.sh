@@ -97,7 +97,7 @@ Y
 scenario config.yaml >"$work/scenario.yaml"
 s() { env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" scenario "$@"; }
 check "a scenario has such objects in its steps, and a window's end is what pods wait for" s run --verify "$work/scenario.yaml"
-{ cat "$root/plugins/maintenance/crd.yaml"; echo ---; cat "$work/scenario.yaml"; } >"$work/defined.yaml"
+{ cat "$root/config/plugins/maintenance-crd.yaml"; echo ---; cat "$work/scenario.yaml"; } >"$work/defined.yaml"
 mkdir "$work/plugins.d"
 printf 'name: Maintenance\nfile: maintenance.so\nmode: process\n' >"$work/plugins.d/maintenance.yaml"
 s run "$work/scenario.yaml" --out "$work/there.json" >"$work/there"
