@@ -853,7 +853,7 @@ static struct berth_str kept_str(struct berth_str s)
 static void take_kinds(struct bh_px_in *m, struct berth_plugin *p)
 {
     const uint64_t n = bh_px_get_u64(m);
-    struct berth_kind *k = n <= BH_CUSTOM_KINDS ? bh_calloc(n + 1, sizeof *k) : NULL;
+    struct berth_kind *k = n && n <= BH_CUSTOM_KINDS ? bh_calloc(n, sizeof *k) : NULL;
 
     for (uint64_t i = 0; k && i < n && !m->bad; i++) {
         k[i].group = kept_str(bh_px_get_str(m));
@@ -861,8 +861,22 @@ static void take_kinds(struct bh_px_in *m, struct berth_plugin *p)
         k[i].resource = kept_str(bh_px_get_str(m));
         k[i].namespaced = (uint32_t)bh_px_get_u64(m);
     }
-    p->kinds = n ? k : NULL;
+    p->kinds = k;
     p->n_kinds = n;
+}
+
+/* One that is refused. */
+static void forget(struct berth_plugin *p)
+{
+    for (uint64_t i = 0; p->kinds && i < p->n_kinds; i++) {
+        const struct berth_str *const texts[] = {&p->kinds[i].group, &p->kinds[i].version,
+                                                 &p->kinds[i].resource};
+        for (unsigned t = 0; t < BH_ARRAY_LEN(texts); t++)
+            free((void *)(uintptr_t)texts[t]->p);
+    }
+    free((void *)(uintptr_t)p->kinds);
+    free((void *)(uintptr_t)p->events);
+    free((void *)(uintptr_t)p->name.p);
 }
 
 /* NULL: it can be done out of process. */
@@ -926,15 +940,17 @@ int bh_px_adopt(struct bh_px *x, struct bh_px_in *m, struct bh_native_plugin **r
     p.events = events;
     take_kinds(m, &p);
     set_callbacks(&p, has);
-    if (m->bad || (p.n_events && !told))
-        return bh_err_set(err, -EINVAL, "its process describes it in a way that makes no sense");
     const char *wrong = wrong_with(has);
-    if (wrong)
-        return bh_err_set(err, -EINVAL, "plugin \"%.*s\" %s", (int)p.name.n, p.name.p, wrong);
-    int rc = bh_native_adopt(&p, ret, err);
-    if (rc == 0) {
-        (*ret)->process = x;
-        (*ret)->in_file = x->n_plugins;
+    int rc = m->bad || (p.n_events && !told)
+                 ? bh_err_set(err, -EINVAL, "its process describes it in a way that makes no sense")
+             : wrong ? bh_err_set(err, -EINVAL, "plugin \"%.*s\" %s", (int)BH_MIN(p.name.n, 64),
+                                  p.name.p, wrong)
+                     : bh_native_adopt(&p, ret, err);
+    if (rc < 0) {
+        forget(&p);
+        return rc;
     }
-    return rc;
+    (*ret)->process = x;
+    (*ret)->in_file = x->n_plugins;
+    return 0;
 }
