@@ -203,6 +203,11 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
     in->memory = nrt_host->base->intern(home, BERTH_STR("memory"));
     in->storage = nrt_host->base->intern(home, BERTH_STR("ephemeral-storage"));
     read_args(in, args);
+    if (in->cached && !(in->waker = nrt_waker_new(home, in->period))) {
+        why->reason = BERTH_STR("a thread cannot be started");
+        free(in);
+        return BERTH_ERROR;
+    }
     *ret = in;
     return BERTH_SUCCESS;
 }
@@ -211,6 +216,7 @@ static void destroy(void *self)
 {
     struct nrt_instance *in = self;
 
+    nrt_waker_free(in->waker);
     nrt_topology_fini(in);
     free(in->reserved);
     free(in->scratch);

@@ -260,11 +260,18 @@ static void resync(const struct look *l, struct nrt_seen *s)
     const struct berth_node *node = nrt_host->nodes->find(l->c, s->node);
     const struct berth_value *object = node ? nrt_object(l->in, l->c, s->node) : NULL;
 
-    if (!object || (!s->again && nrt_is(nrt_version(object), s->tried)))
+    if (!object)
         return;
+    if (!s->again && nrt_is(nrt_version(object), s->tried)) {
+        l->in->ahead |= s->ahead;
+        return;
+    }
     s->again = 0;
     nrt_keep_version(s->tried, nrt_version(object));
-    if (s->awaits || nrt_knows_pods(l->in, l->c, node, s->topology, object) != 1)
+    int knows = s->awaits ? 0 : nrt_knows_pods(l->in, l->c, node, s->topology, object);
+    s->ahead = knows == 0 && !nrt_is(nrt_version(object), s->version);
+    l->in->ahead |= s->ahead;
+    if (knows != 1)
         return;
     renew(l, s, node, object);
     s->dirty = 0;
@@ -314,6 +321,7 @@ void nrt_follow(struct nrt_instance *in, struct berth_call *c)
     if (now == in->now)
         return;
     in->now = now;
+    in->ahead = in->ahead && !in->again && in->tried == objects;
     if (in->again || in->tried != objects)
         resync_dirty(&l);
     in->again = 0;
@@ -322,8 +330,12 @@ void nrt_follow(struct nrt_instance *in, struct berth_call *c)
         look_for_reconfigured(&l);
         in->next_scan = now + in->period;
     }
-    if (in->epoch != was && in->turned_away) {
+    if (!in->turned_away)
+        return;
+    if (in->epoch != was) {
         in->turned_away = 0;
         nrt_host->base->wake(in->home);
+    } else if (in->ahead) {
+        nrt_waker_ahead(in->waker);
     }
 }

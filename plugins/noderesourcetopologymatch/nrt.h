@@ -53,6 +53,7 @@ struct nrt_seen { /* a node */
     int stale; /* who is there is not known: no pod that it is about may come */
     int dirty; /* a pod was rejected, or it is stale: worth another look at the object */
     int again; /* since the last look something else has changed */
+    int ahead; /* the object, which is another one, knows of pods that are not seen to run yet */
     char tried[NRT_VERSION]; /* whose object was looked at in vain */
     int awaits;              /* pods of others that the kubelet has not taken up yet */
     uint64_t foreign;        /* who of others' pods is there */
@@ -63,6 +64,7 @@ struct nrt_seen { /* a node */
 
 struct nrt_pod; /* the pod at hand, see pod.c */
 struct nrt_reserved;
+struct nrt_waker;
 struct nrt_instance {
     struct berth_home *home;
     berth_sym cpu, memory, storage;
@@ -86,7 +88,8 @@ struct nrt_instance {
     berth_sym own;                     /* schedulerName of the profile */
     uint64_t followed, objects, tried; /* nodes, objects, and those that were compared last */
     int64_t now, next_scan;
-    int again;
+    int again, ahead; /* of some node */
+    struct nrt_waker *waker;
     berth_sym *dirty; /* nodes */
     uint32_t n_dirty, cap_dirty;
     uint64_t *hash; /* room for the pods of one node */
@@ -193,6 +196,13 @@ int nrt_hold(struct nrt_instance *in, struct berth_call *c, struct nrt_seen *s,
              const struct berth_pod *pod);
 void nrt_let_go(struct nrt_seen *s, uint64_t pod);
 void nrt_free_held(struct nrt_seen *s);
+
+/* ---- wake.c ---- */
+/* NULL: no thread. */
+struct nrt_waker *nrt_waker_new(struct berth_home *home, int64_t period);
+void nrt_waker_free(struct nrt_waker *w);
+/* Rejected pods are worth another attempt within a period. */
+void nrt_waker_ahead(struct nrt_waker *w);
 
 /* ---- reserved.c ---- */
 int nrt_is_reserved(const struct nrt_instance *in, berth_sym node);

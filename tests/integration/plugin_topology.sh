@@ -81,3 +81,11 @@ check "a pod of one core more" pod_in cached fourth 1
 eventually "waits: the third may be in any zone" 30 says fourth '1 invalid node topology data'
 check "the agent knows the third" knows c 0 1 first second foreign third
 eventually "and the fourth has room" 20 on fourth c
+check "one more" pod_in cached fifth 1
+eventually "does not fit" 20 says fifth '1 cannot align pod'
+check "an agent that is ahead: of a pod that is not there yet" knows c 2 1 first second foreign third fourth extra
+seen_ahead() { [ "$(k get noderesourcetopologies c -o 'jsonpath={.zones[0].resources[0].available}')" = 2 ]; }
+check "its object is there" seen_ahead
+pod_of extra 1 | sed 's/^spec: {/&nodeName: c, /' >"$work/extra.yaml"
+check "the pod comes past all schedulers" k apply -f "$work/extra.yaml"
+eventually "and the fifth has room, although no event brought it back" 40 on fifth c
