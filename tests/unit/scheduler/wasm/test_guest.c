@@ -350,6 +350,43 @@ static void test_kept(void)
     fx_fini(&f);
 }
 
+/* Of all guests of the process. */
+static int64_t score_calls(struct fx *f)
+{
+    int64_t sum = 0, calls;
+
+    bh_json_each(guest, bh_guests_json(&f->arena))
+        bh_json_each(hook, bh_json_get(guest, "hooks"))
+            if (bh_streq(bh_json_get_str(hook, "name"), "score") &&
+                bh_json_i64(bh_json_get(hook, "calls"), &calls))
+                sum += calls;
+    return sum;
+}
+
+/* Nothing is kept: all nodes are asked about in one go, each once, and so is the one that fails. */
+static void test_asked_once(void)
+{
+    struct fx f;
+
+    if (absent())
+        return;
+    begin_local(&f, "size", false, false);
+    put_node_object(&f, "b", ",'uid':'x'");
+    int64_t before = score_calls(&f);
+    for (unsigned k = 1; k <= 3; k++) {
+        FX_STR(fx_text(&f, decide(&f, "p")->node), "b");
+        FX_INT(score_calls(&f) - before, 3 * k);
+    }
+    fx_fini(&f);
+    begin_local(&f, "trap", false, false);
+    before = score_calls(&f);
+    for (unsigned k = 1; k <= 3; k++) {
+        HAS(decide(&f, "p")->message, "wasm: score error: wasm error: unreachable");
+        FX_INT(score_calls(&f) - before, k);
+    }
+    fx_fini(&f);
+}
+
 /* A guest with the imports of v0.1.0 is told what they told. */
 static void test_first_abi(void)
 {
@@ -636,7 +673,7 @@ static void test_refused(void)
 BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_answers},
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
-         {"answers that are kept", test_kept}, {"imports of v0.1.0", test_first_abi},
-         {"a liar is found", test_liar}, {"bound already", test_bound_already},
-         {"Events", test_events}, {"told to people", test_told},
-         {"all of it, compiled", test_all_compiled})
+         {"answers that are kept", test_kept}, {"asked once about each node", test_asked_once},
+         {"imports of v0.1.0", test_first_abi}, {"a liar is found", test_liar},
+         {"bound already", test_bound_already}, {"Events", test_events},
+         {"told to people", test_told}, {"all of it, compiled", test_all_compiled})
