@@ -14,6 +14,8 @@ A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cas
   topology      of node `node`, or by node: a name in the table's `topologies`: {policy, attributes, zones: [{cpu: "4", costs: [10, 20]}, ...]};
                 a zone is named node-0, node-1 and so on, or by its `name`, and of type Node or its `type`;
                 `knows`: the pods (NAMESPACE/NAME) whose fingerprint it has, or the fingerprint; `annotated: true`: in an annotation
+  profiles      of seccomp, the table's and the case's: {NAMESPACE/NAME: [system calls that are allowed]} or {NAMESPACE/NAME: {ACTION: [...]}};
+                of a pod or a container `seccomp`: what it says of the path of one, or {type: ...}
   metrics       by node: words of the file that the plugin reads ("CPU/AVG=50 CPU/STD=10"); `window_age`: seconds since it ended
   objects       what else there is, as it is; those of the table come first
   order         the queue's: names of `queue`, pods by name, as they are tried
@@ -69,14 +71,32 @@ def node(name, has):
             "status": {"capacity": status, "allocatable": {**status, **has.get("allocatable", {})}}}
 
 
+def security(what):
+    """The security context of a pod or a container."""
+    if "seccomp" not in what:
+        return {}
+    s = what["seccomp"]
+    return {"securityContext": {"seccompProfile": s if isinstance(s, dict) else {"type": "Localhost", "localhostProfile": s}}}
+
+
 def container(i, c):
-    return {"name": f"c{i}", "image": "i", "resources": c}
+    return {"name": f"c{i}", "image": "i", "resources": {k: v for k, v in c.items() if k != "seccomp"}, **security(c)}
+
+
+def profile(path, what):
+    """An object SeccompProfile."""
+    ns, name = path.split("/")
+    what = what if isinstance(what, dict) else {"SCMP_ACT_ALLOW": what}
+    return {"apiVersion": "security-profiles-operator.x-k8s.io/v1beta1", "kind": "SeccompProfile",
+            "metadata": {"name": name, "namespace": ns, "uid": f"s-{ns}-{name}"},
+            "spec": {"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"action": a, "names": n} for a, n in what.items()]}}
 
 
 def pod(name, what, end):
     spec = {"schedulerName": what.get("scheduler", "default-scheduler"), "containers": [container(i, c) for i, c in enumerate(what.get("containers", []))],
             "initContainers": [{**container(i, {k: v for k, v in c.items() if k != "sidecar"}), "name": f"i{i}",
                                 **({"restartPolicy": "Always"} if c.get("sidecar") else {})} for i, c in enumerate(what.get("init", []))]}
+    spec.update(security(what))
     for key in ("overhead", "priority"):
         if key in what:
             spec[key] = what[key]
@@ -250,6 +270,7 @@ class Runner:
             objects.append(node("another", next(iter(nodes.values()))))
         have = case.get("topology", {})
         objects += [topology(n, table["topologies"][t]) for n, t in (have if isinstance(have, dict) else {"node": have}).items()]
+        objects += [profile(n, what) for n, what in {**table.get("profiles", {}), **case.get("profiles", {})}.items()]
         there = [{"node": "node", **p} if "nominated" not in p else p for p in case.get("pods", []) for _ in range(p.get("copies", 1))]
         objects += [pod(f"there-{i}", p, end) for i, p in enumerate(there)]
         objects += [pod(f"before-{i}", p, end) for i, p in enumerate(case.get("before", []))]
