@@ -161,7 +161,7 @@ static struct policy read_policy(const struct instance *in, struct berth_call *c
         char text[384];
         int n = snprintf(text, sizeof text,
                          "PriorityClass %.*s: " MINIMUM " and " SECONDS
-                         " are numbers: its pods tolerate no preemption",
+                         " are numbers: its pods are not spared",
                          (int)(name.n < 200 ? name.n : 200), name.p);
         host->base->log(in->home, BERTH_LOG_WARNING, (struct berth_str){text, (uint64_t)n});
     }

@@ -73,6 +73,12 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
     if (w->o.commit)
         w->o.commit(w->o.arg, &c);
     bh_arena_reset(&w->decoded);
+    /* A plugin may read objects of a kind that the scheduler itself knows. */
+    const struct bh_kind_info *asked = bh_kind_declared(version, obj->type->plural);
+    if (rc >= 0 && asked && asked != k) {
+        rc = take(w, change, obj, asked, &x, &err);
+        bh_arena_reset(&w->decoded);
+    }
     if (rc < 0 && w->trouble_rc >= 0) {
         w->trouble_rc = bh_err_prefix(&err, rc, "%s %s%s%s", obj->type->kind, obj->ns,
                                       *obj->ns ? "/" : "", obj->name);

@@ -17,6 +17,38 @@ apart() {
 }
 expect "not in a process of its own" 'it cannot run in a process of its own: make its mode inProcess' apart
 
+# ---- in a scenario
+cat >"$work/scenario.yaml" <<EOT
+apiVersion: sim.berth.dev/v1alpha1
+kind: Scenario
+metadata: {name: toleration}
+spec:
+  setup:
+  - generate: {kind: Node, count: 1, resources: {cpu: 1, memory: 4Gi}}
+  - create:
+    - apiVersion: scheduling.k8s.io/v1
+      kind: PriorityClass
+      metadata: {name: batch, annotations: {preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority: "10000", preemption-toleration.scheduling.x-k8s.io/toleration-seconds: "60"}}
+      value: 100
+    - {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 9999}
+    - {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: higher}, value: 10000}
+  schedulers:
+  - name: tolerant
+    config:
+$(sed -n '/^apiVersion/,$p' "$root/config/plugins/preemptiontoleration.yaml" | sed 's/^/      /')
+  timeline:
+  - {at: 1s, create: [{apiVersion: v1, kind: Pod, metadata: {name: low, labels: {app: low}}, spec: {priorityClassName: batch, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}]}
+  - {at: 2s, create: [{apiVersion: v1, kind: Pod, metadata: {name: high, labels: {app: high}}, spec: {priorityClassName: high, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}]}
+  - {at: 15s, create: [{apiVersion: v1, kind: Pod, metadata: {name: higher, labels: {app: higher}}, spec: {priorityClassName: higher, containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}]}
+  until: 30s
+  expect:
+  - {pods: app=low, scheduled: 100%, at: 10s}
+  - {pods: app=high, scheduled: 0%}
+  - {pods: app=higher, scheduled: 100%}
+EOT
+scenario() { BERTH_PLUGIN_DIR="$(realpath "$build")/plugins" "$BERTH_BIN/berth" scenario run "$work/scenario.yaml"; }
+check "a class that tolerates preemption in a scenario, and one that is important enough" scenario
+
 # ---- in a cluster
 command -v kubectl >/dev/null || { skip "toleration" "no kubectl"; exit 0; }
 k() { kubectl --cache-dir "$work/cache" "$@"; }
