@@ -62,7 +62,7 @@ expect "pods that are being deleted make a node better" 'n1 +[0-9]+ +PodState +2
 mkdir "$work/as-was" && cp "$work/nodes.yaml" "$work/pods.yaml" "$work/as-was"
 for i in {1..30}; do # two zones of two cores, of which the agents know nobody; on n1 is a pod of others
     printf -- '---\napiVersion: topology.node.k8s.io/v1alpha2\nkind: NodeResourceTopology\nmetadata: {name: n%s}\nattributes: [{name: topologyManagerPolicy, value: single-numa-node}, {name: nodeTopologyPodsFingerprint, value: pfp0v001ef46db3751d8e999}]\nzones: %s\n' "$i" \
-        '[{name: node-0, type: Node, resources: [{name: cpu, available: "2"}]}, {name: node-1, type: Node, resources: [{name: cpu, available: "2"}]}]'
+        '[{name: node-0, type: Node, resources: [{name: cpu, available: "2"}, {name: memory, available: 8Gi}]}, {name: node-1, type: Node, resources: [{name: cpu, available: "2"}, {name: memory, available: 8Gi}]}]'
 done >>"$work/nodes.yaml"
 printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: foreign}\nspec: {nodeName: n1, schedulerName: other, containers: [{name: c, image: i}]}\n' >>"$work/nodes.yaml"
 for i in {1..80}; do
@@ -70,6 +70,7 @@ for i in {1..80}; do
 done >"$work/pods.yaml"
 both NodeResourceTopologyMatch '{multiPoint: {enabled: [{name: NodeResourceTopologyMatch}]}}' '{name: NodeResourceTopologyMatch, args: {cacheResyncPeriodSeconds: 5}}' \
     NodeResourceTopologyMatch="$build/plugins/noderesourcetopologymatch.so"
+expect "some fit beside what is reserved, some do not" '^[1-9][0-9]* placed, [1-9][0-9]* unschedulable' cat "$work/there"
 expect "a node with a pod of others is not taken" 'invalid node topology data' cat "$work/there"
 mv "$work/as-was"/* "$work"
 
