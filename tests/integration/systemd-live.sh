@@ -17,7 +17,7 @@ deb=${BERTH_DEB:-$(find "$build/deb" -maxdepth 1 -name 'berth_*.deb' 2>/dev/null
 
 # ---- a root: made once for what the package needs, kept in the build folder
 packages=$(dpkg-deb -f "$deb" Depends | sed 's/([^)]*)//g; s/|[^,]*//g; s/,/ /g')
-packages=systemd-sysv,$(xargs -n 1 <<<"$packages" | sort -u | paste -sd,)
+packages=systemd-sysv,dbus,$(xargs -n 1 <<<"$packages" | sort -u | paste -sd,)
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 tar=$build/systemd-live/$suite-$(md5sum <<<"$packages" | cut -c1-12).tar
 if [ ! -s "$tar" ]; then
