@@ -40,6 +40,7 @@ struct bh_up {
     char config[128];    /* the scheduler's, of the built-in server */
     uint16_t front_port; /* HTTPS */
     int lock;            /* up.lock of the runtime directory, 0 = not ours */
+    int held[2];         /* sockets that hold the server's and the front's port, 0 = none */
     bool made_dir, own_server, elects, started, stopping;
     bool lost;      /* a child with a loss is back: what it was started with is missing */
     bool signalled; /* a signal came to end it, maybe while bh_up_stop() was at it already */

@@ -112,11 +112,11 @@ static void add_config(const char **args, unsigned n, const struct bh_up_options
 }
 
 /*
- * Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. It stays ours while we live: a socket that
- * is bound and does not listen is in no child's way, but keeps everybody else from being given the port, before the
- * child listens and between two of its lives.
+ * Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. It stays ours until
+ * *held is closed: a socket that is bound and does not listen is in no child's way, but keeps
+ * everybody else from being given the port, before the child listens and between two of its lives.
  */
-static uint16_t hold_port(uint16_t port)
+static uint16_t hold_port(uint16_t port, int *held)
 {
     struct sockaddr_in sa = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -126,7 +126,9 @@ static uint16_t hold_port(uint16_t port)
               bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 &&
               getsockname(fd, (struct sockaddr *)&sa, &len) == 0;
 
-    if (!ok && fd >= 0)
+    if (ok)
+        *held = fd;
+    else if (fd >= 0)
         close(fd);
     return ok ? ntohs(sa.sin_port) : 0;
 }
@@ -163,7 +165,7 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
     unsigned n = 6;
 
     /* The same one for each of its lives: the others go on where it was. */
-    snprintf(port, sizeof(port), "%d", a->port ? (int)a->port : hold_port(0));
+    snprintf(port, sizeof(port), "%d", a->port ? (int)a->port : hold_port(0, &u->held[0]));
     args[n++] = "--annotate-decisions";
     args[n++] = a->annotate ? "full" : "off";
     if (a->data) {
@@ -267,9 +269,9 @@ int bh_up_prepare(struct bh_up *u, const struct bh_up_options *a, struct bh_err 
     if (!a->no_front) {
         u->front_port = a->front_port > 0 ? (uint16_t)a->front_port : 0;
         if (a->front_port < 0)
-            u->front_port = hold_port(FRONT_PORT);
+            u->front_port = hold_port(FRONT_PORT, &u->held[1]);
         if (!u->front_port)
-            u->front_port = hold_port(0);
+            u->front_port = hold_port(0, &u->held[1]);
     }
     describe_children(u, a);
     return rc;
@@ -320,6 +322,9 @@ void bh_up_stop(struct bh_up *u)
         closedir(d);
         (void)rmdir(u->dir);
     }
+    for (unsigned i = 0; i < BH_ARRAY_LEN(u->held); i++)
+        if (u->held[i] > 0)
+            close(u->held[i]);
     if (u->lock > 0)
         close(u->lock);              /* the last thing: the next one may come */
     uv_run(&u->loop, UV_RUN_NOWAIT); /* a signal that came meanwhile */
