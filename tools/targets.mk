@@ -152,8 +152,8 @@ asan: deps-dev $(BUILD)/checks-asan ## clang: unit tests, property test and fuzz
 	@$(DEEP_RUN) $(BUILD)-asan/check-logs < $(BUILD)/checks-asan
 tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads under ThreadSanitizer
 	@$(DEEP_RUN) $(BUILD)-tsan/check-logs < $(BUILD)/checks-tsan
-check-deep: deps-dev simulation-program $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, seeds under asan, WebAssembly in two engines, the plugins' ABI, and clang-tidy on what changed (TIDY_BASE=REVISION)
-	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'wasm/differential\tp\tpython3 tests/wasm/differential.py --bin $(BUILD)/bin\n'; printf 'simulation/asan\tp\tbash tests/simulation/same.sh %s %s\n' '$(SIMULATION_BIN)' '$(BUILD)-asan/bin/berth-simulation'; printf 'abi\tp\tbash tests/abi/abi.sh\n'; cat $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
+check-deep: deps-dev all simulation-program $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, seeds under asan, WebAssembly in two engines, the plugins' ABI, the package under a live systemd, and clang-tidy on what changed (TIDY_BASE=REVISION)
+	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; printf 'wasm/differential\tp\tpython3 tests/wasm/differential.py --bin $(BUILD)/bin\n'; printf 'simulation/asan\tp\tbash tests/simulation/same.sh %s %s\n' '$(SIMULATION_BIN)' '$(BUILD)-asan/bin/berth-simulation'; printf 'abi\tp\tbash tests/abi/abi.sh\n'; printf 'systemd/live\tp\t$(MAKE) --no-print-directory systemd-live\n'; cat $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
 	@$(DEEP_RUN) $(BUILD)/check-deep-logs < $(BUILD)/checks-deep
 systemd-live: deb all ## the package under a systemd of its own, in a container: killed, stopped, upgraded, purged (root)
 	@BERTH_BIN=$(BUILD)/bin bash tests/integration/systemd-live.sh
