@@ -84,6 +84,16 @@ struct berth_str bh_px_get_str(struct bh_px_in *in)
 
 /* ---- the word -------------------------------------------------------------------------------- */
 
+/* Leaves the core to its other thread. */
+static inline void pause_a_little(void)
+{
+#ifdef __aarch64__
+    __asm__ volatile("yield");
+#else
+    __builtin_ia32_pause();
+#endif
+}
+
 /* The other side spoke while this one looked, and as soon as it would have without. */
 static bool comes_soon(struct bh_px_area *mine, const _Atomic uint32_t *seq, uint32_t seen)
 {
@@ -95,7 +105,7 @@ static bool comes_soon(struct bh_px_area *mine, const _Atomic uint32_t *seq, uin
     bool in_time;
     do {
         for (unsigned i = 0; i < LOOKS && atomic_load(seq) == seen; i++)
-            __builtin_ia32_pause();
+            pause_a_little();
         in_time = bh_mono_ns() < until;
     } while (in_time && atomic_load(seq) == seen);
     mine->blind_next = in_time ? 0 : BH_MIN(2 * mine->blind_next + 1, BH_PX_BLIND_MAX);
