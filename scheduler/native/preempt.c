@@ -136,10 +136,13 @@ static int32_t preemption_run(struct berth_call *c, const struct berth_preemptio
 
     if (!in)
         return BERTH_ERROR;
-    in->broke = wrong_with(in, how);
-    if (in->broke)
+    const char *wrong = wrong_with(in, how);
+    if (wrong) {
+        in->broke = wrong;
         return BERTH_ERROR;
-    struct run r = {in, in->call, in->may, NULL, how};
+    }
+    in->ran = true; /* its callbacks may not either */
+    struct run r = {in, in->call, in->may, in->broke, how};
     const struct bh_preemption_args args = {
         .min_candidates_percentage = how->min_candidates_percentage,
         .min_candidates_absolute = how->min_candidates_absolute};
@@ -153,7 +156,6 @@ static int32_t preemption_run(struct berth_call *c, const struct berth_preemptio
     out_of(&r);
     const struct bh_status *s = bh_preempt_by(r.c, &args, &rules, in->diagnosis, in->preempted);
     into(&r);
-    in->ran = true;
     in->found = !s;
     in->no_room = s;
     if (!s)

@@ -16,7 +16,7 @@ static struct {
     uint32_t refuse; /* check() refuses then; 0: never (NONE is asked with no victims only) */
     int32_t with;    /* ... with this code */
     const char *text;
-    bool twice, without_evicts, gives_up, in_filter;
+    bool twice, nested, peeks, without_evicts, gives_up, in_filter;
     bool by_name;
     struct berth_home *home;
     int32_t said; /* run()'s answer */
@@ -39,10 +39,16 @@ static int32_t waits_for(void *arg, struct berth_call *c, const struct berth_pod
     return 1;
 }
 
+static int32_t run(struct berth_call *c, struct berth_why *why);
+
 static int32_t evicts(void *arg, struct berth_call *c, const struct berth_pod *pod)
 {
+    struct berth_why why = {.size = sizeof why};
+
     CU_ASSERT(arg == &t);
     note("", c, pod);
+    if (t.nested)
+        CU_ASSERT_EQUAL(run(c, &why), BERTH_ERROR);
     return strchr(t.evicts, *host->pods->name(c, pod).p) != NULL;
 }
 
@@ -93,6 +99,8 @@ static int32_t post_filter(void *self, struct berth_call *c, struct berth_post_f
                            struct berth_why *why)
 {
     (void)self, (void)ret;
+    if (t.peeks)
+        (void)host->pods->scheduled(c, host->pods->current(c));
     t.said = run(c, why);
     if (t.twice)
         t.said = run(c, why);
@@ -320,6 +328,8 @@ static void test_what_it_may_not(void)
         "it called preemption->run without waits_for() or evicts()",
         "it called preemption->run with a share of nodes that is not 0 to 100 percent",
         "it called preemption->run with flags that this Berth does not know",
+        "it called preemption->run outside of PostFilter, or twice",
+        "it used scheduled without BERTH_READS_ANNOTATIONS and IDENTITY in its reads",
     };
 
     for (size_t i = 0; i < BH_ARRAY_LEN(wanted); i++) {
@@ -331,6 +341,8 @@ static void test_what_it_may_not(void)
         t.without_evicts = i == 2;
         t.how.min_candidates_percentage = i == 3 ? 101 : 100;
         t.how.flags = i == 4 ? 2 : 0;
+        t.nested = i == 5;
+        t.peeks = i == 6;
         const struct bh_decision *d = come(&f);
         FX_STR(victims(&f, d), ":");
         CU_ASSERT(strstr(d->message, wanted[i]) != NULL);
