@@ -519,14 +519,14 @@ static void score_each(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
     int32_t code = BERTH_SUCCESS;
 
     memset(ret, 0, n * sizeof *ret);
+    int64_t *to = ret;
     *calls -= n != 0; /* the first one's was counted on entering */
     for (const uint32_t *row = rows, *end = rows + n; row < end && code == BERTH_SUCCESS; row++) {
         if (end - row > AHEAD)
             __builtin_prefetch(nodes[row[AHEAD]]);
         *calls += 1;
-        code = ask(self, handle(c), node_handle(nodes[*row]), ret++, &why);
+        code = ask(self, handle(c), node_handle(nodes[*row]), to++, &why);
     }
-    ret -= n; /* where it is looked at, all were asked */
     leave();
     if (code != BERTH_SUCCESS || in->broke || check_raw(in, ret, n))
         c->cycle->score_failed = true; /* score() is asked, and says it */
