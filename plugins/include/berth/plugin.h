@@ -462,7 +462,8 @@ struct berth_host_objects {
  * pods, those for which it says 1 are taken off; filters and check() say whether that would do; then as
  * many as possible are put back, the most important first, those covered by an exhausted disruption
  * budget before the others. Of the nodes the one is chosen where it hurts least. Nothing of this changes
- * anything: the calls are about a copy of the node. They come while run() does, from the same thread. */
+ * anything: filters see a copy of the node, these calls the node with all of its pods. They come while
+ * run() does, from the same thread. */
 struct berth_preemption {
     uint32_t size; /* sizeof(struct berth_preemption) */
     uint32_t flags;
