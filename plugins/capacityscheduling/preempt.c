@@ -26,7 +26,7 @@ int32_t cs_no_memory(struct berth_why *why)
 static void add(const struct cs_instance *in, struct cs_amounts *to, const struct cs_amounts *a)
 {
     for (uint32_t i = 0; i < in->n_resources; i++)
-        to->v[i] += a->v[i];
+        to->v[i] = cs_sum(to->v[i], a->v[i]);
     to->named |= a->named;
 }
 

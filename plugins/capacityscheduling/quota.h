@@ -22,7 +22,8 @@ struct cs_namespace {
     int64_t quota_created; /* of the ElasticQuota that counts */
     struct berth_str quota_name;
     struct cs_amounts min, max;
-    int64_t used[CS_RESOURCES]; /* of all its pods that have a node */
+    /* Of all its pods that have a node. Unsigned: what is added is taken off again exactly. */
+    uint64_t used[CS_RESOURCES];
 };
 
 struct cs_row;
@@ -43,7 +44,8 @@ struct cs_instance {
     /* ---- quotas.c: of the namespaces with a quota ---- */
     uint64_t quotas_version;
     int quotas_read;
-    int64_t total_used[CS_RESOURCES], total_min[CS_RESOURCES];
+    uint64_t total_used[CS_RESOURCES];
+    int64_t total_min[CS_RESOURCES];
 };
 
 /* What a decision about a pod with a quota looks at. */
@@ -56,6 +58,16 @@ struct cs_pod {
 };
 
 extern const struct berth_host *cs_host;
+
+/* What 64 bits do not hold is the most that they do. */
+static inline int64_t cs_sum(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    if (!__builtin_add_overflow(a, b, &sum))
+        return sum;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
 
 /* ---- usage.c ---- */
 /* Everything as it is now. 0: no memory. */

@@ -97,7 +97,7 @@ int cs_read_quotas(struct cs_instance *in, struct berth_call *c)
     for (uint32_t i = 0; i < in->n_ns; i++)
         for (uint32_t k = 0; in->ns[i].has_quota && k < in->n_resources; k++) {
             in->total_used[k] += in->ns[i].used[k];
-            in->total_min[k] += in->ns[i].min.v[k];
+            in->total_min[k] = cs_sum(in->total_min[k], in->ns[i].min.v[k]);
         }
     in->quotas_read = 1;
     in->quotas_version = version;
@@ -119,7 +119,7 @@ int cs_over_max_with(const struct cs_instance *in, uint32_t ns, const struct cs_
 
     for (uint32_t i = 0; i < in->n_resources; i++)
         if ((i < CS_ALWAYS || (is_named(more, i) && is_named(&q->max, i))) &&
-            more->v[i] + q->used[i] > q->max.v[i])
+            cs_sum(more->v[i], (int64_t)q->used[i]) > q->max.v[i])
             return 1;
     return 0;
 }
@@ -129,7 +129,8 @@ int cs_over_min_with(const struct cs_instance *in, uint32_t ns, const struct cs_
     const struct cs_namespace *q = &in->ns[ns];
 
     for (uint32_t i = 0; i < in->n_resources; i++)
-        if ((i < CS_ALWAYS || is_named(more, i)) && more->v[i] + q->used[i] > q->min.v[i])
+        if ((i < CS_ALWAYS || is_named(more, i)) &&
+            cs_sum(more->v[i], (int64_t)q->used[i]) > q->min.v[i])
             return 1;
     return 0;
 }
@@ -137,7 +138,7 @@ int cs_over_min_with(const struct cs_instance *in, uint32_t ns, const struct cs_
 int cs_over_min(const struct cs_instance *in, uint32_t ns)
 {
     for (uint32_t i = 0; i < in->n_resources; i++)
-        if (in->ns[ns].used[i] > in->ns[ns].min.v[i])
+        if ((int64_t)in->ns[ns].used[i] > in->ns[ns].min.v[i])
             return 1;
     return 0;
 }
@@ -145,7 +146,7 @@ int cs_over_min(const struct cs_instance *in, uint32_t ns)
 int cs_total_over_min_with(const struct cs_instance *in, const struct cs_amounts *more)
 {
     for (uint32_t i = 0; i < in->n_resources; i++)
-        if (in->total_used[i] + more->v[i] > in->total_min[i])
+        if (cs_sum(more->v[i], (int64_t)in->total_used[i]) > in->total_min[i])
             return 1;
     return 0;
 }

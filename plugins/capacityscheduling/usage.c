@@ -109,12 +109,12 @@ static int64_t request_of(struct berth_call *c, const struct berth_pod *pod, ber
         if (v < 0)
             continue;
         if (h->container_kind(c, pod, i) == BERTH_CONTAINER)
-            sum = (sum < 0 ? 0 : sum) + v;
+            sum = cs_sum(sum < 0 ? 0 : sum, v);
         else
             init = v > init ? v : init;
     }
     int64_t overhead = h->overhead(c, pod, resource), v = init > sum ? init : sum;
-    return overhead > 0 ? (v < 0 ? 0 : v) + overhead : v;
+    return overhead > 0 ? cs_sum(v < 0 ? 0 : v, overhead) : v;
 }
 
 /* The k-th resource that it may name: what it requests, and which of the amounts that is. */
@@ -145,9 +145,9 @@ void cs_request(struct cs_instance *in, struct berth_call *c, const struct berth
 
 static void use_one(struct cs_instance *in, uint32_t ns, uint32_t resource, int64_t v)
 {
-    in->ns[ns].used[resource] += v;
+    in->ns[ns].used[resource] += (uint64_t)v;
     if (in->ns[ns].has_quota)
-        in->total_used[resource] += v;
+        in->total_used[resource] += (uint64_t)v;
 }
 
 void cs_use(struct cs_instance *in, uint32_t ns, const struct cs_amounts *a, int by)
@@ -162,7 +162,7 @@ static int add_part(struct cs_row *r, uint32_t ns, uint32_t resource, int64_t v)
 {
     for (uint32_t i = r->n; i-- > 0;)
         if (r->part[i].ns == ns && r->part[i].resource == resource) {
-            r->part[i].value += v;
+            r->part[i].value = cs_sum(r->part[i].value, v);
             return 1;
         }
     if (r->n == r->cap) {
