@@ -11,6 +11,9 @@
 struct block { /* of one object: "name NUL value NUL" after each other */
     uint64_t feed;
     size_t n;
+    /* Where bh_annotations_at() was last, and in which one: a pod may have tens of thousands. */
+    size_t at;
+    uint32_t next;
     /* Of a pod, behind them: its priority class, NUL, and each profile, NUL. */
     int64_t scheduled_ns;
     uint32_t n_profiles;
@@ -92,14 +95,17 @@ struct bh_str bh_annotations_get(const struct bh_annotations *a, enum bh_annotat
 struct bh_str bh_annotations_at(const struct bh_annotations *a, enum bh_annotations_of of,
                                 struct bh_str key, uint32_t i, struct bh_str *ret_name)
 {
-    const struct block *b = bh_map_get(&a->of[of == BH_ANNOTATIONS_PODS], key.p, key.n);
+    struct block *b = bh_map_get(&a->of[of == BH_ANNOTATIONS_PODS], key.p, key.n);
 
-    for (const char *p = b ? b->text : NULL; p && p < b->text + b->n; i--) {
-        struct bh_str k = bh_str_c(p), v = bh_str_c(p + k.n + 1);
+    if (b && i < b->next)
+        b->next = b->at = 0;
+    while (b && b->at < b->n) {
+        struct bh_str k = bh_str_c(b->text + b->at), v = bh_str_c(k.p + k.n + 1);
         *ret_name = k;
-        if (!i)
+        if (b->next == i)
             return v;
-        p = v.p + v.n + 1;
+        b->at += k.n + v.n + 2;
+        b->next++;
     }
     return (struct bh_str){NULL, 0};
 }

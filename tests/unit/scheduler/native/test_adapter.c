@@ -708,6 +708,7 @@ static int32_t filter_pod_notes(void *self, struct berth_call *c, const struct b
     CU_ASSERT((h->annotation_at(c, pod, 0, &key).p != NULL) == yes);
     CU_ASSERT(!yes || (says_yes(h->annotation_at(c, pod, 1, &key)) && key.n == 4));
     CU_ASSERT_PTR_NULL(h->annotation_at(c, pod, 2, &key).p);
+    CU_ASSERT(!yes || says_yes(h->annotation_at(c, pod, 1, &key)));
     CU_ASSERT_EQUAL(h->priority_class(c, pod).n, yes ? 5 : 0);
     CU_ASSERT_EQUAL(h->scheduled(c, pod), yes ? 9000000000 : 0);
     CU_ASSERT_EQUAL(h->seccomp_profile(c, pod, 0).n, yes ? 3 : 0);
