@@ -36,15 +36,15 @@ static enum nrt_qos qos_of(const struct nrt_instance *in, struct berth_call *c,
 {
     const struct berth_host_pods *h = nrt_host->pods;
     const berth_sym both[2] = {in->cpu, in->memory};
-    int64_t requests[2] = {0, 0}, limits[2] = {0, 0};
+    uint64_t requests[2] = {0, 0}, limits[2] = {0, 0};
     int guaranteed = 1;
 
     for (uint32_t i = 0; i < h->n_containers(c, pod); i++)
         for (int r = 0; r < 2; r++) {
             int64_t request = h->container_request(c, pod, i, both[r]);
             int64_t limit = h->container_limit(c, pod, i, both[r]);
-            requests[r] += request > 0 ? request : 0;
-            limits[r] += limit > 0 ? limit : 0;
+            requests[r] += request > 0 ? (uint64_t)request : 0;
+            limits[r] += limit > 0 ? (uint64_t)limit : 0;
             guaranteed &= limit > 0;
         }
     if (!requests[0] && !requests[1] && !limits[0] && !limits[1])
@@ -109,11 +109,13 @@ static int64_t effective(struct berth_call *c, const struct berth_pod *pod, bert
         int64_t v = h->container_request(c, pod, i, name);
         if (v >= 0 && h->container_kind(c, pod, i) != BERTH_CONTAINER)
             init = v > init ? v : init;
-        else if (v >= 0)
-            sum = (sum < 0 ? 0 : sum) + v;
+        else if (v >= 0 && __builtin_add_overflow(sum < 0 ? 0 : sum, v, &sum))
+            sum = INT64_MAX;
     }
     int64_t more = h->overhead(c, pod, name), value = init > sum ? init : sum;
-    return more > 0 ? (value < 0 ? 0 : value) + more : value;
+    if (more > 0 && __builtin_add_overflow(value < 0 ? 0 : value, more, &value))
+        value = INT64_MAX;
+    return value;
 }
 
 static berth_sym resource_at(const struct nrt_instance *in, struct berth_call *c,

@@ -23,15 +23,15 @@ struct instance {
 static enum qos qos_of(const struct instance *in, struct berth_call *c, const struct berth_pod *pod)
 {
     const struct berth_host_pods *h = host->pods;
-    int64_t requests[RESOURCES] = {0, 0}, limits[RESOURCES] = {0, 0};
+    uint64_t requests[RESOURCES] = {0, 0}, limits[RESOURCES] = {0, 0};
     int all_limited = 1;
 
     for (uint32_t i = 0, n = h->n_containers(c, pod); i < n; i++)
         for (int r = 0; r < RESOURCES; r++) {
             int64_t request = h->container_request(c, pod, i, in->resource[r]);
             int64_t limit = h->container_limit(c, pod, i, in->resource[r]);
-            requests[r] += request > 0 ? request : 0;
-            limits[r] += limit > 0 ? limit : 0;
+            requests[r] += request > 0 ? (uint64_t)request : 0;
+            limits[r] += limit > 0 ? (uint64_t)limit : 0;
             all_limited &= limit > 0;
         }
     if (!requests[CPU] && !requests[MEMORY] && !limits[CPU] && !limits[MEMORY])
