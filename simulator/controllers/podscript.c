@@ -199,6 +199,15 @@ static bool calculate(const char *text, int64_t *ret)
     return true;
 }
 
+/* What stands for the variable, which is read as well; "": nothing. */
+static const char *read_value(struct shell *s, const char *name)
+{
+    const char *v = value_of(s, name);
+
+    charge(s, v ? strlen(v) : 0);
+    return v && !s->stop ? v : "";
+}
+
 static const char *next_word(struct shell *s, const char **at);
 
 /* $(expr ...) and $((...)); at stands behind the first bracket. */
@@ -215,13 +224,14 @@ static void substitute(struct shell *s, const char **at, struct bh_buf *b)
         give_up(s);
         return;
     }
+    charge(s, (size_t)(*at - from));
     bool sum = *from == '(';
     from += sum;
     s->depth++;
     const char *inner = bh_arena_strndup(a, from, (size_t)(*at - from) - 1 - sum);
     for (const char *w; (w = next_word(s, &inner)) && !s->stop;)
         bh_buf_addf(&text, "%s%s", text.n ? " " : "",
-                    sum && isalpha((unsigned char)*w) ? value_of(s, w) : w);
+                    sum && isalpha((unsigned char)*w) ? read_value(s, w) : w);
     s->depth--;
     const char *t = text.n ? bh_buf_str(&text) : "";
     if (!sum && strncmp(t, "expr ", 5) != 0)
@@ -253,10 +263,7 @@ static void expand(struct shell *s, const char **at, struct bh_buf *b)
         give_up(s);
         return;
     }
-    const char *v = value_of(s, bh_arena_strndup(s->run->a, from, n));
-    charge(s, v ? strlen(v) : 0);
-    if (v && !s->stop)
-        bh_buf_adds(b, v);
+    bh_buf_adds(b, read_value(s, bh_arena_strndup(s->run->a, from, n)));
 }
 
 static void skip_blanks(const char **at)

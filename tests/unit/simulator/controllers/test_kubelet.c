@@ -208,7 +208,8 @@ static void test_scripts(void)
 /* Calls of calls, doubled variables and brackets in brackets: more than is read of any program. */
 static void test_script_bounds(void)
 {
-    BH_CLEANUP(bh_buf_fini) struct bh_buf calls = {0}, doubled = {0}, brackets = {0};
+    BH_CLEANUP(bh_buf_fini)
+    struct bh_buf calls = {0}, doubled = {0}, brackets = {0}, sum = {0};
     struct bh_arena a = {0};
     const struct bh_json *pod = bh_json_make(&a, "metadata: {name: p}");
     const struct bh_json *c = bh_json_make(&a, "name: c");
@@ -221,6 +222,9 @@ static void test_script_bounds(void)
     for (int i = 0; i < 20; i++)
         bh_buf_adds(&doubled, "x=$x$x\n");
     bh_buf_adds(&doubled, "exit 3");
+    bh_buf_adds(&sum, "x='        '\n");
+    for (int i = 0; i < 11; i++)
+        bh_buf_adds(&sum, "x=$x$x\n");
     bh_buf_adds(&brackets, "exit ");
     for (int i = 0; i < 40; i++)
         bh_buf_adds(&brackets, "$(expr 1 + ");
@@ -232,6 +236,10 @@ static void test_script_bounds(void)
     bh_buf_adds(&calls, "f6; exit 3");
     CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&calls)), -1);
     CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&doubled)), -1);
+    CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_arena_printf(&a, "%sexit $((x 7))", bh_buf_str(&sum))),
+                    7);
+    bh_buf_adds(&sum, "exit $((x x x x 7))");
+    CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&sum)), -1);
     CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&brackets)), -1);
     bh_arena_fini(&a);
 }
