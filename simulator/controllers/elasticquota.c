@@ -37,8 +37,7 @@ void bh_ctl_elasticquota_commit(struct bh_sim_controllers *c, enum bh_sim_change
         bool is = change != BH_SIM_DELETED && bh_streq(obj->phase, "Running");
         if (t && was != is && bh_sim_count(c->sim, t))
             bh_ctl_enqueue(c, BH_CTL_ELASTICQUOTA, obj->ns, "");
-    } else if (change != BH_SIM_DELETED && bh_streq(obj->type->plural, PLURAL) &&
-               bh_streq(obj->type->group, GROUP)) {
+    } else if (bh_streq(obj->type->plural, PLURAL) && bh_streq(obj->type->group, GROUP)) {
         bh_ctl_enqueue(c, BH_CTL_ELASTICQUOTA, obj->ns, "");
     }
 }

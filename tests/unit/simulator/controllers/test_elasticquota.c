@@ -25,12 +25,12 @@ static const struct bh_sim_type *quotas(struct world *w)
     return bh_sim_find_type(w->f.s, "scheduling.x-k8s.io", "v1alpha1", "elasticquotas");
 }
 
-static void quota(struct world *w, const char *spec)
+static void quota(struct world *w, const char *name, const char *spec)
 {
     const char *text = bh_arena_printf(&w->f.a,
                                        "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: "
-                                       "ElasticQuota, metadata: {name: q}, spec: %s}",
-                                       spec);
+                                       "ElasticQuota, metadata: {name: %s}, spec: %s}",
+                                       name, spec);
     CU_ASSERT_EQUAL(
         bh_sim_create(w->f.s, quotas(w), "default", &w->f.a, yaml(&w->f, text), NULL, &w->f.e), 0);
 }
@@ -76,7 +76,7 @@ static void test_running_pods_count(void)
     struct world w;
 
     start(&w);
-    quota(&w, "{min: {cpu: 2}, max: {cpu: 4, memory: 4Gi}}");
+    quota(&w, "q", "{min: {cpu: 2}, max: {cpu: 4, memory: 4Gi}}");
     pass(&w, 1);
     EQ(used(&w), "cpu=0 memory=0 ");
     CU_ASSERT_EQUAL(synced(&w), 1);
@@ -101,7 +101,7 @@ static void test_the_largest_init_container_counts(void)
     struct world w;
 
     start(&w);
-    quota(&w, "{max: {cpu: 4}}");
+    quota(&w, "q", "{max: {cpu: 4}}");
     pod(&w, "default", "a",
         "{name: i, image: i, command: [\"true\"], resources: {requests: {cpu: 3}}}, "
         "{name: j, image: i, command: [\"true\"], resources: {requests: {cpu: 2}}}",
@@ -116,5 +116,21 @@ static void test_the_largest_init_container_counts(void)
     world_fini(&w);
 }
 
+static void test_of_several_the_first_is_kept(void)
+{
+    struct world w;
+
+    start(&w);
+    quota(&w, "a", "{max: {cpu: 1}}");
+    quota(&w, "q", "{max: {cpu: 4}}");
+    pass(&w, 1);
+    EQ(used(&w), "");
+    CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, quotas(&w), "default", "a", NULL, NULL), 0);
+    pass(&w, 1);
+    EQ(used(&w), "cpu=0 "); /* it is the first now */
+    world_fini(&w);
+}
+
 BH_TESTS("simulator/controllers/elasticquota", {"running pods count", test_running_pods_count},
-         {"the largest init container counts", test_the_largest_init_container_counts})
+         {"the largest init container counts", test_the_largest_init_container_counts},
+         {"of several the first is kept", test_of_several_the_first_is_kept})
