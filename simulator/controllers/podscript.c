@@ -23,6 +23,7 @@
 #define MAX_DEPTH 16
 #define MAX_FILES 100000 /* of all containers together; more are not remembered */
 #define MAX_WORK  65536  /* characters that a program may read, of a function at each call */
+#define LOOK_UP   64     /* of these, for a name: its list may have thousands of members */
 
 struct name {
     struct name *next;
@@ -109,6 +110,7 @@ static bool file_exists(struct shell *s, const char *path)
 {
     const char *key = file_key(s->run, path), *by;
 
+    charge(s, LOOK_UP);
     if (find(s->made, key ? key : path))
         return true;
     by = key && s->run->files ? bh_map_get(s->run->files, key, strlen(key)) : NULL;
@@ -120,6 +122,7 @@ static void make_file(struct shell *s, const char *path)
     const char *key = file_key(s->run, path);
     struct bh_map *files = s->run->files;
 
+    charge(s, LOOK_UP);
     add(s, &s->made, key ? key : path, "");
     if (key && files && files->len < MAX_FILES && !bh_map_get(files, key, strlen(key)))
         bh_map_put(files, key, strlen(key), bh_strdup(s->run->id));
@@ -204,7 +207,7 @@ static const char *read_value(struct shell *s, const char *name)
 {
     const char *v = value_of(s, name);
 
-    charge(s, v ? strlen(v) : 0);
+    charge(s, LOOK_UP + (v ? strlen(v) : 0));
     return v && !s->stop ? v : "";
 }
 

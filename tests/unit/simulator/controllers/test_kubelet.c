@@ -209,7 +209,7 @@ static void test_scripts(void)
 static void test_script_bounds(void)
 {
     BH_CLEANUP(bh_buf_fini)
-    struct bh_buf calls = {0}, doubled = {0}, brackets = {0}, sum = {0};
+    struct bh_buf calls = {0}, doubled = {0}, brackets = {0}, sum = {0}, names = {0};
     struct bh_arena a = {0};
     const struct bh_json *pod = bh_json_make(&a, "metadata: {name: p}");
     const struct bh_json *c = bh_json_make(&a, "name: c");
@@ -240,6 +240,10 @@ static void test_script_bounds(void)
                     7);
     bh_buf_adds(&sum, "exit $((x x x x 7))");
     CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&sum)), -1);
+    for (int i = 0; i < 1100; i++)
+        bh_buf_adds(&names, "[ $v ];");
+    bh_buf_adds(&names, "exit 3");
+    CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&names)), -1);
     CU_ASSERT_EQUAL(code_of(&a, pod, c, bh_buf_str(&brackets)), -1);
     bh_arena_fini(&a);
 }
