@@ -162,10 +162,10 @@ static void pass(struct bh_run *r, int64_t until_ns)
 {
     struct bh_err err = {0};
 
-    while (r->trouble_rc >= 0) {
+    while (true) {
         work(r);
-        if (until_ns && bh_run_at(r) >= until_ns)
-            return;
+        if (r->trouble_rc < 0 || (until_ns && bh_run_at(r) >= until_ns))
+            return; /* the clock stays where the trouble was */
         int64_t queued = bh_offline_due(&r->w.offline), end = r->s->begin_ns + until_ns;
         const struct later *l = bh_heap_peek(&r->later);
         int64_t next = BH_MIN(queued, bh_sim_next_ns(r->w.sim));

@@ -267,10 +267,10 @@ static void test_step_fails(void)
 {
     struct outcome o;
 
-    play(
-        &o,
-        HEAD NODES(1) "timeline:\n- {at: 5s, scale: {kind: Deployment, name: none, replicas: 3}}\n",
-        NULL);
+    play(&o,
+         HEAD NODES(1) "timeline:\n- {at: 5s, scale: {kind: Deployment, name: none, replicas: 3}}\n"
+                       "- {at: 9s, generate: {kind: Pod}}\n",
+         NULL);
     CU_ASSERT(o.rc < 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(o.err.msg, "after 5.000 s: scale Deployment none to 3 (line 5)"));
     outcome_fini(&o);
