@@ -67,9 +67,11 @@ static void take(struct amounts *m, const struct bh_json *container, bool larges
     }
 }
 
-static void count_pod(struct amounts *used, const struct bh_json *pod)
+static void count_pod(struct amounts *used, const struct bh_sim_obj *obj)
 {
-    struct amounts own = {.a = used->a};
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    const struct bh_json *pod = bh_sim_obj_tree(&a, obj);
+    struct amounts own = {.a = &a};
 
     bh_json_each(c, bh_tree_arr(pod, "spec.containers")) {
         take(&own, c, false);
@@ -107,7 +109,7 @@ static struct bh_json *used_of(struct bh_sim_controllers *c, const struct bh_sim
     }
     for (size_t i = 0; i < pods.n; i++)
         if (bh_streq(pods.v[i]->phase, "Running"))
-            count_pod(&m, bh_sim_obj_tree(&c->arena, pods.v[i]));
+            count_pod(&m, pods.v[i]);
     for (uint32_t i = 0; i < m.n; i++)
         bh_tree_set_quantity(&c->arena, used, m.v[i].name, m.v[i].nano, is_binary(m.v[i].name));
     return used;
