@@ -142,6 +142,14 @@ expect "berth explain says so, too" 'UnschedulableAndUnresolvable +node\(s\) wer
     env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/stuck
 expect "which needs the plugin, and says how it is found" 'found by \$BERTH_PLUGIN_DIR\): .*"Maintenance" does not exist' \
     any env -u BERTH_PLUGIN_DIR "$BERTH_BIN/berth" explain --runtime-dir "$run" pod/stuck
+{
+    printf 'apiVersion: sim.berth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: now}\nspec:\n  start: cluster\n  begin: "%s"\n  until: 10s\n' "$(at now)"
+    printf '  timeline: [{at: 1s, generate: {kind: Pod, name: fresh, labels: {app: fresh}}}]\n  expect: [{at: 5s, pods: app=fresh, reason: in the maintenance window}]\n  schedulers:\n  - name: it\n    config:\n'
+    sed 's/^/      /' "$work/config.yaml"
+} >"$work/now.yaml"
+check "a scenario that starts from the cluster" api POST /apis/sim.berth.dev/v1alpha1/scenarios application/yaml <"$work/now.yaml"
+passes() { get /apis/sim.berth.dev/v1alpha1/scenarios/now | jq -e '.status.passed'; }
+eventually "has its windows" 20 passes
 pod other plain
 eventually "profiles without the plugin do not care" 20 bound other
 
