@@ -36,7 +36,7 @@ struct instance {
     int read;
     struct profile *profile; /* by key */
     uint64_t n_profiles;
-    char *call[SYSCALLS_MAX]; /* names: a call has one number as long as the instance lives */
+    char *call[SYSCALLS_MAX]; /* names: a call has one number until the profiles are read anew */
     uint32_t n_calls;
     uint16_t slot[SLOTS]; /* number and one; 0: free */
     int told;             /* that there were too many */
@@ -156,6 +156,11 @@ static void forget_profiles(struct instance *in)
     free(in->profile);
     in->profile = NULL;
     in->n_profiles = 0;
+    for (uint32_t i = 0; i < in->n_calls; i++)
+        free(in->call[i]);
+    in->n_calls = 0;
+    memset(in->slot, 0, sizeof in->slot);
+    in->told = 0;
     in->read = 0;
 }
 
@@ -344,8 +349,6 @@ static void destroy(void *self)
     struct instance *in = self;
 
     forget_profiles(in);
-    for (uint32_t i = 0; i < in->n_calls; i++)
-        free(in->call[i]);
     free(in);
 }
 
