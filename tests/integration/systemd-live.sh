@@ -101,11 +101,12 @@ more_pods() { # batch [nodes]
 whole() { # batch: each of its pods was bound
     [ "$(cat "$work/load-$1.rc")" = 0 ] && [ "$(jq .bound "$work/load-$1")" = 200 ] || { cat "$work/load-$1" "$work/load-$1.err"; return 1; }
 }
+loads=0
 load_begins() {
-    rm -f "$work/enough"
+    local enough=$work/enough.$((++loads))
     (
         n=$batches
-        until [ -e "$work/enough" ]; do
+        until [ -e "$enough" ] || [ ! -d "$work" ]; do
             n=$((n + 1))
             more_pods $n
             echo $n >"$work/batches"
@@ -114,12 +115,16 @@ load_begins() {
     loader=$!
     eventually "pods come" 30 bound_of $((batches + 1)) 1
 }
-load_ends() {
-    : >"$work/enough"
+load_ends() { # what is checked: not by check itself, whose shell cannot wait for the load
+    local first=$((batches + 1)) # the whole loop, not only its last one
+    : >"$work/enough.$loads"
     wait "$loader"
-    local b first=$((batches + 1)) # the whole loop, not only its last one
     batches=$(cat "$work/batches")
-    for b in $(seq $first "$batches"); do whole "$b" || return 1; done
+    check "$1" decided_from "$first"
+}
+decided_from() { # batch
+    local b
+    for b in $(seq "$1" "$batches"); do whole "$b" || return 1; done
     no_line_with '^$' k get pods -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}'
 }
 bound_of() { # batch least
@@ -162,7 +167,7 @@ for u in $units; do
     check "$u is killed" inside systemctl kill --kill-whom=main -s KILL $u
     eventually "and comes back" 20 anew $u
 done
-check "nothing was lost by that" load_ends
+load_ends "nothing was lost by that"
 
 # ---- stopped: the watchdog, which systemd itself keeps
 load_begins
@@ -172,7 +177,7 @@ for u in $units; do
     eventually "the watchdog ends $u, which was stopped" 30 said $u 'Watchdog timeout'
     eventually "and it comes back" 20 anew $u
 done
-check "nothing was lost by that either" load_ends
+load_ends "nothing was lost by that either"
 
 # ---- reload
 remember berth-scheduler
@@ -200,7 +205,7 @@ check "systemctl start berth-binder@{3..5}" inside systemctl start berth-binder@
 eventually "the scheduler has five binders" 20 metric_is 'berth_scheduler_ledger{what="binders"}' 5
 check "systemctl stop of them" inside systemctl stop berth-binder@{3,4,5}
 eventually "it has two again" 20 metric_is 'berth_scheduler_ledger{what="binders"}' 2
-check "nothing was lost by their going" load_ends
+load_ends "nothing was lost by their going"
 
 # ---- stop
 lease() { k -n kube-system get lease kube-scheduler -o "jsonpath={.spec.$1}"; }
@@ -215,7 +220,7 @@ check "systemctl stop berth.target" inside systemctl stop berth.target
 eventually "stops everybody" 20 all ActiveState inactive $units
 expect "and gives the lease back" '^$' holder
 check "systemctl start" inside systemctl start berth.target
-check "goes on where it was" load_ends
+load_ends "goes on where it was"
 
 # ---- a new version, while it works
 dpkg-deb -R "$deb" "$work/newer"
@@ -227,7 +232,7 @@ remember $units
 check "upgrade" inside dpkg -i /root/newer.deb
 for u in $units; do eventually "$u runs anew" 20 anew $u; done
 expect "by the new unit" '^no$' prop berth-scheduler NeedDaemonReload
-check "nothing was lost by the upgrade" load_ends
+load_ends "nothing was lost by the upgrade"
 inside systemctl stop berth.target
 check "upgrade of what is stopped" inside dpkg -i /root/berth.deb
 eventually "starts nothing" 20 all ActiveState inactive $units
@@ -257,7 +262,7 @@ expect "leaves nothing that runs, and no file" '^$' left
 expect "and gives the lease back, too" '^$' holder
 check "install again" inside dpkg -i /root/berth.deb
 check "and start" inside systemctl enable --now berth.target
-check "nothing was lost by the purge" load_ends
+load_ends "nothing was lost by the purge"
 expect "no pod was bound twice in all of this" '^0$' bound_twice "$root/var/log/audit.log"
 failed_units() { inside systemctl list-units --failed --no-legend --plain 'berth*'; }
 expect "no unit has failed" '^$' failed_units
