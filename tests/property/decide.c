@@ -150,7 +150,7 @@ void first_difference(const char *a, const char *b, char *out, size_t n)
 
 const char *decide_text(struct world *w, struct bh_arena *a, const struct thing *pod)
 {
-    const struct bh_pending p = pending_of(pod, MAIN);
+    const struct bh_pending p = pending_of(w, pod, MAIN);
 
     return decision_text(a, w->w[MAIN].engine,
                          bh_engine_schedule(w->w[MAIN].engine, &p, BH_EXPLAIN, w->w[MAIN].now_ns),
@@ -209,7 +209,7 @@ static void compare_fast(struct world *w, const struct thing *pod, const struct 
 
 const struct bh_decision *decide(struct world *w, const struct thing *pod, unsigned flags)
 {
-    const struct bh_pending p = pending_of(pod, MAIN), f = pending_of(pod, FAST);
+    const struct bh_pending p = pending_of(w, pod, MAIN), f = pending_of(w, pod, FAST);
     const struct bh_decision *d =
         bh_engine_schedule(w->w[MAIN].engine, &p, flags | BH_EXPLAIN, w->w[MAIN].now_ns);
 
@@ -303,7 +303,7 @@ void check_forget(struct world *w, const struct thing *pod, const char *node)
              pods = bh_engine_pod_count(w->w[MAIN].engine);
     w->n->forgets++;
     for (unsigned e = 0; e < ENGINES; e++) {
-        struct bh_pending p = pending_of(pod, e);
+        struct bh_pending p = pending_of(w, pod, e);
         if (bh_engine_assume(w->w[e].engine, &p, sym_in(w->w[e].engine, node)) < 0)
             fail(w, "assume", "engine %u: %s cannot be assumed", e, pod->id);
         (void)bh_engine_reserve(w->w[e].engine, &p, sym_in(w->w[e].engine, node));
@@ -312,13 +312,8 @@ void check_forget(struct world *w, const struct thing *pod, const char *node)
         if (others[i] != pod)
             (void)decide_text(w, &a, others[i]);
     for (unsigned e = 0; e < ENGINES; e++) {
-        struct bh_pending p = pending_of(pod, e);
+        struct bh_pending p = pending_of(w, pod, e);
         bh_offline_give_back(&w->w[e], &p, sym_in(w->w[e].engine, node));
-        /* That of a queue hangs on the pod's handle. */
-        struct bh_pod_state *s =
-            w->w[e].queue ? bh_queue_pod(w->w[e].queue, bh_rec_text(p.pod, p.pod->uid)) : NULL;
-        if (s)
-            p.nomination = &s->nomination;
         if (pod->nominated)
             bh_engine_nominate(w->w[e].engine, &p, sym_in(w->w[e].engine, pod->nominated));
     }

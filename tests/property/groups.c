@@ -31,7 +31,7 @@ static const char *scheduler_of(const struct thing *t)
 
 static bool goes_with(struct world *w, const struct thing *pod, const struct thing *t)
 {
-    const struct bh_pending p = pending_of(t, MAIN);
+    const struct bh_pending p = pending_of(w, t, MAIN);
 
     return t->place == POD_PENDING && group_name(t) && bh_streq(group_name(t), group_name(pod)) &&
            bh_streq(thing_namespace(t), thing_namespace(pod)) &&
@@ -138,7 +138,7 @@ static void check_quorum(struct world *w, const struct members *m, const struct 
     const char *key = bh_json_get_str(
         bh_json_at(g ? bh_json_path(g->object, "spec.schedulingConstraints.topology") : NULL, 0),
         "key");
-    const struct bh_pending p = pending_of(m->v[0], MAIN);
+    const struct bh_pending p = pending_of(w, m->v[0], MAIN);
     const struct bh_group *members = bh_engine_group_of(w->w[MAIN].engine, &p);
     const struct bh_symtab *tab = bh_engine_symtab(w->w[MAIN].engine);
     const char *first = NULL;
@@ -214,7 +214,7 @@ void schedule_group(struct world *w, struct thing *pod, bool bind)
     w->n->decisions += m.n;
     for (unsigned e = 0; e < ENGINES; e++) {
         for (uint32_t i = 0; i < m.n; i++)
-            m.try[e][i].pod = pending_of(m.v[i], e);
+            m.try[e][i].pod = pending_of(w, m.v[i], e);
         bh_engine_schedule_group(w->w[e].engine, m.try[e], m.n, 0, w->w[MAIN].now_ns, &m.result[e]);
     }
     compare(w, &m, pod);

@@ -134,7 +134,7 @@ const char *thing_namespace(const struct thing *t);
 /* All things of a kind (BH_KIND_COUNT: all), ordered by last change; NULL-terminated, in a. */
 struct thing **all_things(const struct world *w, struct bh_arena *a, enum bh_kind kind);
 bool has_assumed(const struct world *w);
-struct bh_pending pending_of(const struct thing *pod, unsigned engine);
+struct bh_pending pending_of(const struct world *w, const struct thing *pod, unsigned engine);
 struct bh_str uid_of(const struct thing *pod);
 
 /* Into a world. The record lives in the arena, the shape is a reference. */

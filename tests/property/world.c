@@ -101,9 +101,15 @@ bool has_assumed(const struct world *w)
     return false;
 }
 
-struct bh_pending pending_of(const struct thing *pod, unsigned engine)
+struct bh_pending pending_of(const struct world *w, const struct thing *pod, unsigned engine)
 {
-    return (struct bh_pending){.pod = pod->side[engine].rec, .shape = pod->side[engine].shape};
+    const struct bh_queue *q = w->w[engine].queue;
+    struct bh_pending p = {.pod = pod->side[engine].rec, .shape = pod->side[engine].shape};
+    struct bh_pod_state *s = q ? bh_queue_pod(q, bh_rec_text(p.pod, p.pod->uid)) : NULL;
+
+    if (s) /* the nomination hangs on the pod's handle: without it a later update would not find it */
+        p.nomination = &s->nomination;
+    return p;
 }
 
 struct bh_str uid_of(const struct thing *pod)
@@ -220,7 +226,7 @@ static void delete_other(struct world *w, struct thing *t)
 /* As the queue does for its engine: whose group has it as a member. */
 static void fast_waits(struct world *w, const struct thing *t, bool waits)
 {
-    const struct bh_pending p = pending_of(t, FAST);
+    const struct bh_pending p = pending_of(w, t, FAST);
 
     bh_engine_waits(w->w[FAST].engine, &p, waits);
 }
@@ -277,7 +283,7 @@ static void queue_pod(struct world *w, const struct thing *t)
 /* As the queue does for its engine. */
 static void renominate(struct world *w, struct thing *t, const char *node)
 {
-    struct bh_pending p = pending_of(t, FAST);
+    struct bh_pending p = pending_of(w, t, FAST);
 
     if (t->nominated || node)
         bh_engine_unnominate(w->w[FAST].engine, bh_rec_text(p.pod, p.pod->uid));
@@ -500,7 +506,7 @@ bool assume_pod(struct world *w, struct thing *t, const char *node)
     bool all = true;
 
     for (unsigned e = 0; e < ENGINES; e++) {
-        struct bh_pending p = pending_of(t, e);
+        struct bh_pending p = pending_of(w, t, e);
         if (bh_engine_assume(w->w[e].engine, &p, sym_in(w->w[e].engine, node)) < 0) {
             fail(w, "assume", "engine %u: %s cannot be assumed", e, t->id);
             return false;
@@ -508,7 +514,7 @@ bool assume_pod(struct world *w, struct thing *t, const char *node)
         all &= !bh_engine_reserve(w->w[e].engine, &p, sym_in(w->w[e].engine, node));
     }
     for (unsigned e = 0; e < ENGINES && !all; e++) {
-        struct bh_pending p = pending_of(t, e);
+        struct bh_pending p = pending_of(w, t, e);
         bh_offline_give_back(&w->w[e], &p, sym_in(w->w[e].engine, node));
         if (t->nominated) /* assuming ended it, the object still has it */
             bh_engine_nominate(w->w[e].engine, &p, sym_in(w->w[e].engine, t->nominated));
@@ -571,7 +577,7 @@ static void forget_pod(struct world *w, struct thing *t)
 
 static void schedule(struct world *w, struct thing *t, const char *then)
 {
-    const struct bh_pending p = pending_of(t, MAIN);
+    const struct bh_pending p = pending_of(w, t, MAIN);
 
     if (bh_engine_pre_enqueue(w->w[MAIN].engine, &p)) {
         w->n->gated++;
