@@ -79,24 +79,53 @@ static int epoch_of(struct bh_ask *k, uint64_t *ret, struct bh_err *err)
     return rc;
 }
 
-/* Until it answers with a later epoch. */
+/* A question without parameters to whoever answers now; *epoch: of a status. */
+static int ask_once(const char *runtime_dir, Berth__ControlWhat what, uint64_t timeout_ns,
+                    uint64_t *epoch, struct bh_err *err)
+{
+    const Berth__ControlReply *r = NULL;
+    struct bh_ask k;
+    int rc = open_scheduler(runtime_dir, &k, err);
+
+    k.timeout_ns = timeout_ns;
+    rc = rc < 0 ? rc : bh_ask_for(&k, what, &r, err);
+    *epoch = rc == 0 && r->status ? r->status->epoch : 0;
+    bh_ask_close(&k);
+    return rc;
+}
+
+/* Until it answers with a later epoch; a question to the one that ends is lost. */
 static int wait_for_start(const char *runtime_dir, uint64_t epoch, struct bh_err *err)
 {
-    uint64_t end = bh_mono_ns() + WAIT_NS, now_epoch = 0;
+    const uint64_t end = bh_mono_ns() + WAIT_NS;
+    uint64_t now_epoch = 0;
     int rc = -ETIMEDOUT;
 
     while (rc != 0 && bh_mono_ns() < end) {
-        struct bh_ask k;
-        rc = open_scheduler(runtime_dir, &k, err);
-        k.timeout_ns = SHORT_NS; /* a question to the one that ends is lost */
-        rc = rc < 0 ? rc : epoch_of(&k, &now_epoch, err);
+        rc = ask_once(runtime_dir, BERTH__CONTROL_WHAT__CONTROL_STATUS, SHORT_NS, &now_epoch, err);
         if (rc == 0 && now_epoch == epoch)
             rc = -EAGAIN;
-        bh_ask_close(&k);
         if (rc != 0)
             (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
     }
     return rc == 0 ? 0 : bh_err_set(err, -ETIMEDOUT, "the scheduler did not come back with it");
+}
+
+/* The file is again what it was, but a scheduler that began in between has read the one that is gone:
+ * until whoever runs has read this one. */
+static void read_again(const char *runtime_dir)
+{
+    const uint64_t end = bh_mono_ns() + WAIT_NS;
+    struct bh_err ignored = {0};
+    uint64_t epoch;
+    int rc = -ETIMEDOUT;
+
+    while (rc < 0 && rc != -EPROTO && bh_mono_ns() < end) {
+        rc = ask_once(runtime_dir, BERTH__CONTROL_WHAT__CONTROL_RELOAD, BH_ASK_TIMEOUT_NS, &epoch,
+                      &ignored);
+        if (rc < 0)
+            (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
 }
 
 static int reload(const char *runtime_dir, struct bh_ask *k, struct bh_err *err)
@@ -147,8 +176,10 @@ static int change(const char *runtime_dir, const char *text, size_t n, struct bh
     rc = rc < 0 ? rc : replace_file(path, text, n, err);
     if (rc == 0) {
         rc = reload(runtime_dir, &k, err);
-        if (rc < 0) /* the next scheduler starts with what ran before */
+        if (rc < 0) { /* the next scheduler starts with what ran before */
             (void)replace_file(path, before, before_n, &ignored);
+            read_again(runtime_dir);
+        }
     }
     bh_ask_close(&k);
     return rc;

@@ -107,7 +107,8 @@ k create deployment web --image=pause --replicas=20 >/dev/null
 for i in 3 4 5; do code --data-binary "$conf$i" "$url/api/v1/schedulerconfiguration" >/dev/null; done &
 changes=$!
 k scale deployment web --replicas=60 >/dev/null
-sleep 0.5
+some_run() { [ "$(get /berth/v1/overview | jq .pods.running)" -gt 1 ]; }
+eventually "pods of the load run" 40 some_run
 kill -9 "$scheduler" # in the middle of it
 wait "$changes"
 all_run() { [ "$(get /berth/v1/overview | jq .pods.running)" = 61 ]; }
