@@ -51,7 +51,7 @@ check "and all is as before" livez
 
 # ---- requests
 expect "what two readers could read differently is 400" ' 0 taken for requests$' flood shapes $port
-raw() { printf '%b' "$1" | timeout 20 openssl s_client -quiet -connect "127.0.0.1:$port" 2>/dev/null | head -n 1 | tr -d '\r'; }
+raw() { printf '%b' "$1" | timeout 120 openssl s_client -quiet -connect "127.0.0.1:$port" 2>/dev/null | head -n 1 | tr -d '\r'; }
 expect "as another client sees it" '^HTTP/1.1 400 Bad Request$' raw 'GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'
 expect "and what makes sense is answered" '^HTTP/1.1 200 OK$' raw 'GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
 check "a body in chunks" bash -c "[ \$(curl -sk -o /dev/null -w '%{http_code}' -H 'Authorization: Bearer good-1' -H 'Transfer-Encoding: chunked' -X PUT -d 2 $url/debug/flags/v) = 200 ]"

@@ -43,7 +43,7 @@ start_server() {
     rm -rf "$HOME/.kube"
 }
 
-k() { timeout 60 "$kubectl" "$@"; }
+k() { timeout 300 "$kubectl" "$@"; }
 
 # verdict NAME OK: prints and counts; the output of a failed check follows.
 verdict() {
@@ -81,7 +81,7 @@ check() {
 feed() {
     local name=$1 want=$2 regex=$3 file=$4
     shift 4
-    check "$name" "$want" "$regex" bash -c 'f=$1; shift; exec timeout 60 "$@" <"$f"' _ "$file" "$kubectl" "$@"
+    check "$name" "$want" "$regex" bash -c 'f=$1; shift; exec timeout 300 "$@" <"$f"' _ "$file" "$kubectl" "$@"
 }
 skip() {
     skipped=$((skipped + 1))

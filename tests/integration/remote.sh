@@ -38,7 +38,7 @@ expect "keygen overwrites nothing" 'it is there already' bash -c "! '$BERTH_BIN/
 refused() { # name pattern command...
     local name=$1 pattern=$2 out
     shift 2
-    out=$(timeout 20 "$@" 2>&1)
+    out=$(timeout 120 "$@" 2>&1)
     if [ $? -eq 1 ] && grep -qE -- "$pattern" <<<"$out"; then ok "$name"; else not_ok "$name" "$out"; fi
 }
 sched() { "$BERTH_BIN/berth-scheduler" --runtime-dir "$work/x" --metrics-address 0 "$@"; }
@@ -120,9 +120,11 @@ cp "$keys/b.pub" "$allow/"
 eventually "b is let in again" 20 ready b
 
 # ---- hosts die
+was=$(binds_of c)
 load fifth 1500 &
 job=$!
-sleep 0.3
+more_of_c() { [ "$(binds_of c)" -gt "$was" ]; }
+eventually "a third host binds of it" 20 more_of_c
 stop c.binder KILL
 wait $job
 expect "a killed host's work is done by others" '"bound":1500,' cat "$work/load.fifth"
