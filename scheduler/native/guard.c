@@ -111,6 +111,14 @@ static bool take_crash(const struct bh_native_mark *m)
     return true;
 }
 
+/* Of a clock that was put back nobody knows how long it was. */
+static bool within(int64_t from_s, int64_t to_s)
+{
+    int64_t s;
+
+    return !__builtin_sub_overflow(to_s, from_s, &s) && s >= 0 && s <= WITHIN_S;
+}
+
 /* How many crashes of the file's plugin there were; *ret_aside: three of them within ten minutes. */
 static uint32_t crashes_of(const char *name, const char *sha256, bool *ret_aside)
 {
@@ -122,7 +130,7 @@ static uint32_t crashes_of(const char *name, const char *sha256, bool *ret_aside
         if (!bh_streq(guard.crash[i].name, name) || !bh_streq(guard.crash[i].sha256, sha256))
             continue;
         at[n++] = guard.crash[i].at_s;
-        if (n >= CRASHES && at[n - 1] - at[n - CRASHES] <= WITHIN_S)
+        if (n >= CRASHES && within(at[n - CRASHES], at[n - 1]))
             *ret_aside = true;
     }
     return n;
@@ -148,6 +156,7 @@ int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err 
         close(fd);
     if (rc < 0)
         return bh_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    guard.n = 0;
     read_crashes(crashes);
     if (take_crash(bh_native_mark))
         rc = write_crashes(crashes);

@@ -3,7 +3,10 @@
  * The scheduler's metrics: what exists from the start, what a scheduled and a rejected pod leave
  * behind, upstream's names and labels.
  */
+#include <unistd.h>
+
 #include "scheduler/daemon/metrics_int.h"
+#include "scheduler/native/native_int.h"
 #include "tests/unit/scheduler/daemon/fixture.h"
 
 static char *scrape(struct fixture *f)
@@ -183,7 +186,87 @@ static void test_what_is_recorded_is_counted(void)
     teardown(&f);
 }
 
+/* ---- plugins out of files ---------------------------------------------------------------------- */
+
+/* One that measures, as if its code ran in a process of its own. For the life of the process, as all. */
+static struct bh_native_plugin *loaded(struct fixture *f, const struct bh_native_file *file)
+{
+    static const double bounds[] = {1, 10};
+    const struct berth_plugin p = {.size = sizeof p, .name = BERTH_STR("Apart")};
+    const struct berth_host_metrics *t = &bh_native_metrics_table;
+    struct bh_native_plugin *np = NULL;
+    struct bh_err err = {0};
+
+    CU_ASSERT_FATAL(bh_native_guard(f->dir, "10s", &err) == 0);
+    CU_ASSERT_FATAL(bh_native_adopt(&p, &np, &err) == 0);
+    np->process = (struct bh_px *)(void *)np; /* only whether it has one is asked */
+    bh_native_guarded(file, false, np);
+    struct bh_native in = {.of = np, .hook = BH_HOOK_CREATE};
+    struct berth_home *home = (struct berth_home *)(void *)&in;
+    bh_native_inside = &in;
+    CU_ASSERT(t->define(home, BERTH_COUNTER, BERTH_STR("seen_total"), BERTH_STR("Pods"), NULL, 0) ==
+              1);
+    CU_ASSERT(t->define(home, BERTH_GAUGE, BERTH_STR("load"), BERTH_STR("Now"), NULL, 0) == 2);
+    CU_ASSERT(t->define(home, BERTH_HISTOGRAM, BERTH_STR("took"), BERTH_STR("Time"), bounds, 2) ==
+              3);
+    bh_native_inside = NULL;
+    t->add(home, 1, 3);
+    t->set(home, 2, -0.5);
+    t->observe(home, 3, 0.5);
+    t->observe(home, 3, 2);
+    t->observe(home, 3, 4);
+    t->observe(home, 3, 100);
+    return np;
+}
+
+/* It is put aside while the scheduler goes on: metrics and an event about this host say it. */
+static void test_plugins_out_of_files(void)
+{
+    static const struct bh_native_file file = {
+        .file = "/a.so", .version = "1", .license = "MIT", .major = 1, .sha256 = "ab"};
+    char host[256] = "";
+    struct fixture f;
+
+    setup(&f);
+    scheduler_stop(&f);
+    struct bh_native_plugin *np = loaded(&f, &file);
+    np->calls = 7;
+    np->starts = 2;
+    bh_native_measured(np, bh_wall_ns() - INT64_C(90000000000), 12);
+    scheduler_start(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+#define STATE(state) "berth_scheduler_plugin_state{plugin=\"Apart\",state=\"" state "\"}"
+    VALUE(STATE("Active"), 1);
+    VALUE(STATE("PutAside"), -1);
+    VALUE("berth_scheduler_plugin_process_calls_total{plugin=\"Apart\"}", 7);
+    VALUE("berth_scheduler_plugin_process_starts_total{plugin=\"Apart\"}", 2);
+    VALUE("berth_scheduler_plugin_measured_nodes{plugin=\"Apart\"}", 12);
+    CU_ASSERT(value(&f, "berth_scheduler_plugin_measured_age_seconds{plugin=\"Apart\"}") >= 90);
+    VALUE("berth_plugin_Apart_seen_total", 3);
+    VALUE("berth_plugin_Apart_load", -0.5);
+    VALUE("berth_plugin_Apart_took_bucket{le=\"1\"}", 1);
+    VALUE("berth_plugin_Apart_took_bucket{le=\"10\"}", 3);
+    VALUE("berth_plugin_Apart_took_bucket{le=\"+Inf\"}", 4); /* once, however often it is asked */
+    VALUE("berth_plugin_Apart_took_sum", 106.5);
+
+    for (unsigned i = 0; i < 3; i++)
+        bh_native_crashed(np, &file, BH_HOOK_FILTER);
+    CU_ASSERT_FATAL(gethostname(host, sizeof host - 1) == 0);
+    const struct item *e = await(&f, &f.b[0], BERTH__WORK_KIND__WORK_EVENT, host);
+    CU_ASSERT_STRING_EQUAL(e->event, "PluginPutAside");
+    CU_ASSERT_STRING_EQUAL(e->note,
+                           "Plugin \"Apart\": it is put aside: it ended its process three times "
+                           "within ten minutes. Pods of profiles that use it are not scheduled");
+    CU_ASSERT_STRING_EQUAL(e->node, host);
+    VALUE(STATE("Active"), 0);
+    VALUE(STATE("PutAside"), 1);
+    np->process = NULL;
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/daemon/metrics", {"series that exist from the start", test_from_the_start},
          {"a scheduled and a rejected pod", test_scheduled_and_rejected},
          {"what is recorded is counted", test_what_is_recorded_is_counted},
-         {"quiet cycles count once", test_quiet_cycles_count_once})
+         {"quiet cycles count once", test_quiet_cycles_count_once},
+         {"plugins out of files", test_plugins_out_of_files})

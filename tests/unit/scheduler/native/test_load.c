@@ -3,6 +3,7 @@
  * Files that are not loaded, each with the reason, and one that is.
  */
 #include <elf.h>
+#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -245,4 +246,60 @@ static void test_files(void)
     free(gang.p);
 }
 
-BH_TESTS("scheduler/native/load", {"what is refused, and why", test_files})
+/* ---- the configuration is read again ---------------------------------------------------------- */
+
+static void expect_refresh(int want, const char *why)
+{
+    struct bh_err err = {0};
+
+    bh_buf_reset(&told);
+    CU_ASSERT_EQUAL(bh_native_refresh(&err), want);
+    CU_ASSERT(strstr(err.msg, why) != NULL);
+    if (!strstr(err.msg, why))
+        fprintf(stderr, "  not said: %s\n  but: %s\n", why, err.msg);
+}
+
+/* In the folder of the test before. */
+static void test_refresh(void)
+{
+    const char *dir = bh_test_tmpdir();
+    struct image good = built("nodemetadata.so"), gang = built("labelgang.so"),
+                 strange = built("../tests/plugins/strange.so");
+    static char no_key[] = "x";
+    char at[PATH_MAX];
+
+    expect_refresh(0, "");
+    CU_ASSERT_PTR_NOT_NULL(bh_plugin_find("LabelGang")); /* "pinned" is over */
+    put(dir, "late.so", &strange, 0600);
+    CU_ASSERT_PTR_NULL(bh_plugin_find("Strange"));
+    expect_refresh(0, "");
+    CU_ASSERT_PTR_NOT_NULL(bh_plugin_find("Strange"));
+
+    snprintf(at, sizeof at, "%s/zz-good.so", dir);
+    put(dir, "zz-good.so", &gang, 0600);
+    expect_refresh(1, "");
+    put(dir, "zz-good.so", &good, 0620);
+    expect_refresh(-EINVAL, "zz-good.so has mode 0620: a plugin and its folders must not be");
+    CU_ASSERT_EQUAL(unlink(at), 0);
+    expect_refresh(1, "");
+    put(dir, "zz-good.so", &good, 0600);
+    expect_refresh(0, "");
+
+    put(dir, "none.pub", &(struct image){no_key, 1}, 0600);
+    setenv("BERTH_PLUGIN_POLICY", "signed", 1);
+    expect_refresh(-EINVAL, ".so: the policy \"signed\" demands a signature: ");
+    expect("none.pub is not a public key of minisign");
+    setenv("BERTH_PLUGIN_POLICY", "owned", 1);
+    setenv("BERTH_PLUGIN_DIR", at, 1);
+    expect_refresh(0, "");
+    expect("zz-good.so: Not a directory");
+    setenv("BERTH_PLUGIN_DIR", dir, 1);
+    bh_buf_fini(&told);
+    free(good.p);
+    free(gang.p);
+    free(strange.p);
+}
+
+/* In this order: the second reads the first's folder again. */
+BH_TESTS("scheduler/native/load", {"what is refused, and why", test_files},
+         {"files that changed since", test_refresh})
