@@ -147,6 +147,11 @@ in_macro || /\\$/ { # macros are for C
     next
 }
 /^#|^extern "C"/ { next }
+/^static inline / { in_function = 1 } # Rust's own texts compare themselves
+in_function {
+    in_function = $0 != "}"
+    next
+}
 {
     line = $0
     if (commented) {

@@ -335,11 +335,6 @@ static int32_t best_fit(void *self, struct berth_call *c, const struct berth_nod
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static int says(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 static const struct berth_value *get(const struct berth_value *v, const char *name)
 {
     return v ? host->values->get(v, (struct berth_str){name, strlen(name)}) : NULL;
@@ -437,8 +432,8 @@ static void read_fgd(struct instance *in, struct berth_home *home, const struct 
                 errors);
     read_common(in, home, args, errors);
     in->model_label = name_of(home, args, "modelLabel", "gpu-model", errors);
-    in->best_fit = says(policy, "BestFit");
-    if (policy.n && !in->best_fit && !says(policy, "Fragmentation"))
+    in->best_fit = berth_str_is(policy, "BestFit");
+    if (policy.n && !in->best_fit && !berth_str_is(policy, "Fragmentation"))
         complain(errors, "gpuPolicy", "Fragmentation or BestFit is needed");
     for (const struct berth_value *v = host->values->first(list); v; v = host->values->next(v))
         read_typical(in, home, v, n++, errors);

@@ -69,11 +69,6 @@ static void destroy(void *self)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int equal(struct berth_str a, struct berth_str b)
-{
-    return a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
-}
-
 /* How many of the pod's group have a node, the pod among them: a pod that waits has one, too. */
 static uint64_t count(const struct instance *in, struct berth_call *c, berth_sym group)
 {
@@ -86,8 +81,8 @@ static uint64_t count(const struct instance *in, struct berth_call *c, berth_sym
         for (uint32_t i = node ? host->nodes->n_pods(c, node) : 0; i-- > 0;) {
             const struct berth_pod *pod = host->nodes->pod_at(c, node, i);
             n += p->label(c, pod, in->group_label) == group && !p->terminating(c, pod) &&
-                 equal(p->namespace_(c, pod), p->namespace_(c, own)) &&
-                 !equal(p->uid(c, pod), p->uid(c, own));
+                 berth_str_equal(p->namespace_(c, pod), p->namespace_(c, own)) &&
+                 !berth_str_equal(p->uid(c, pod), p->uid(c, own));
         }
     }
     return n;
@@ -107,7 +102,7 @@ static void allow_member(void *arg, struct berth_str uid)
     const struct berth_pod *pod = host->waiting->get(w->c, uid, NULL);
 
     if (pod && host->pods->label(w->c, pod, w->in->group_label) == w->group &&
-        equal(host->pods->namespace_(w->c, pod), w->namespace_))
+        berth_str_equal(host->pods->namespace_(w->c, pod), w->namespace_))
         w->allowed += host->waiting->allow(w->in->home, uid) == 1;
 }
 

@@ -55,11 +55,6 @@ static void seconds(const struct berth_value *args, struct berth_errors *errors,
         host->values->error(errors, name, BERTH_STR("1 to 86400 is needed"));
 }
 
-static int says(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 static void check_args(const struct berth_value *args, struct berth_errors *errors)
 {
     const struct berth_host_values *v = host->values;
@@ -71,7 +66,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
         v->error(errors, BERTH_STR("file"), BERTH_STR("the path of a file is needed"));
     if (!v->number(v->get(args, BERTH_STR("threshold")), &threshold) || threshold < 0)
         v->error(errors, BERTH_STR("threshold"), BERTH_STR("a number from 0 on is needed"));
-    if (stale && !says(v->text(stale), "Accept") && !says(v->text(stale), "Reject"))
+    if (stale && !berth_str_is(v->text(stale), "Accept") && !berth_str_is(v->text(stale), "Reject"))
         v->error(errors, BERTH_STR("onStale"), BERTH_STR("Accept or Reject is needed"));
     seconds(args, errors, BERTH_STR("maxAgeSeconds"), &n);
     seconds(args, errors, BERTH_STR("everySeconds"), &n);
@@ -205,7 +200,7 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
     v->number(v->get(args, BERTH_STR("threshold")), &in->threshold);
     seconds(args, NULL, BERTH_STR("maxAgeSeconds"), &in->max_age);
     seconds(args, NULL, BERTH_STR("everySeconds"), &in->every);
-    in->rejects = says(v->text(v->get(args, BERTH_STR("onStale"))), "Reject");
+    in->rejects = berth_str_is(v->text(v->get(args, BERTH_STR("onStale"))), "Reject");
     pthread_mutex_init(&in->lock, NULL);
     pthread_cond_init(&in->ends, NULL);
     refresh(in, &told); /* the first pod is to see it */

@@ -63,11 +63,6 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
 
 /* ---- what a window says ---------------------------------------------------------------------- */
 
-static int says(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 static void free_window(struct window *w)
 {
     for (uint64_t i = 0; w && i < w->n_terms; i++)
@@ -115,7 +110,7 @@ static const char *read_expressions(struct window *w, struct berth_home *home,
         struct berth_str name = v->text(v->get(e, BERTH_STR("operator")));
         const struct berth_value *values = v->get(e, BERTH_STR("values"));
         unsigned op = 0;
-        while (op < 4 && !says(name, names[op]))
+        while (op < 4 && !berth_str_is(name, names[op]))
             op++;
         if (op == 4)
             return "spec.nodeSelector.matchExpressions: the operator is none of In, NotIn, Exists "

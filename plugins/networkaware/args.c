@@ -18,11 +18,6 @@ static void complain(struct berth_errors *errors, const char *path, const char *
                            (struct berth_str){what, strlen(what)});
 }
 
-static int is(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 /* NULL: it is not there, or null. */
 static const struct berth_value *given(const struct berth_value *args, const char *name)
 {
@@ -40,7 +35,7 @@ static void check_known(const struct berth_value *args, const char *const *names
         struct berth_str key = h->key(m);
         char what[160];
         unsigned i = 0;
-        while (names[i] && !is(key, names[i]))
+        while (names[i] && !berth_str_is(key, names[i]))
             i++;
         snprintf(what, sizeof what, "unknown field \"%.*s\"", (int)(key.n < 100 ? key.n : 100),
                  key.p);

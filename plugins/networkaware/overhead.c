@@ -405,5 +405,5 @@ int32_t nw_hint(void *self, struct berth_call *c, const struct berth_change *cha
     struct berth_str mine = change->on == BERTH_ON_KIND(NW_GROUPS)
                                 ? nw_host->base->text(in->home, own)
                                 : in->topology_name;
-    return name.n == mine.n && memcmp(name.p, mine.p, mine.n) == 0;
+    return berth_str_equal(name, mine);
 }

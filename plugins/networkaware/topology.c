@@ -7,7 +7,6 @@
  * comes later in that order wins, as in the map.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "networkaware.h"
 
@@ -80,15 +79,10 @@ static void settle(struct nw_topology *t, enum nw_level level)
     t->level[level].n = m;
 }
 
-static int equal(struct berth_str a, struct berth_str b)
-{
-    return a.n == b.n && (!a.n || memcmp(a.p, b.p, a.n) == 0);
-}
-
 static void read_weights(struct nw_instance *in, const struct berth_value *weights)
 {
     /* A program that measures writes its lists in order; what people write is sorted. */
-    int sorted = !equal(in->weights, BERTH_STR("NetperfCosts"));
+    int sorted = !berth_str_equal(in->weights, BERTH_STR("NetperfCosts"));
     const struct berth_host_values *h = nw_host->values;
     struct nw_topology *t = &in->topology;
     uint64_t at = 0;
@@ -98,7 +92,7 @@ static void read_weights(struct nw_instance *in, const struct berth_value *weigh
     for (const struct berth_value *w = weights ? h->first(weights) : NULL; w; w = h->next(w)) {
         const struct berth_value *name = nw_get(w, "name");
         struct nw_named *keys;
-        if (!equal(name ? h->text(name) : (struct berth_str){"", 0}, in->weights))
+        if (!berth_str_equal(name ? h->text(name) : (struct berth_str){"", 0}, in->weights))
             continue;
         uint64_t n = nw_list(nw_get(w, "topologyList"), "topologyKey", sorted, &keys);
         t->has_weights = 1;

@@ -32,11 +32,6 @@ struct instance {
     } memo[MEMO]; /* by symbol: values are read once */
 };
 
-static int same(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static int64_t number_score(const char *text)
@@ -170,12 +165,12 @@ static struct args args_of(const struct berth_value *v)
 
 static int by_time(const struct args *a)
 {
-    return same(a->strategy, "Newest") || same(a->strategy, "Oldest");
+    return berth_str_is(a->strategy, "Newest") || berth_str_is(a->strategy, "Oldest");
 }
 
 static int by_number(const struct args *a)
 {
-    return same(a->strategy, "Highest") || same(a->strategy, "Lowest");
+    return berth_str_is(a->strategy, "Highest") || berth_str_is(a->strategy, "Lowest");
 }
 
 #define COMPLAIN(path, text) host->values->error(errors, BERTH_STR(path), BERTH_STR(text))
@@ -208,7 +203,7 @@ static void check_args(const struct berth_value *v, struct berth_errors *errors)
     for (const struct berth_value *m = host->values->first(v); m; m = host->values->next(m)) {
         struct berth_str key = host->values->key(m);
         unsigned i = 0;
-        while (i < sizeof known / sizeof *known && !same(key, known[i]))
+        while (i < sizeof known / sizeof *known && !berth_str_is(key, known[i]))
             i++;
         int n = snprintf(text, sizeof text, "unknown field \"%.*s\"",
                          (int)(key.n < 128 ? key.n : 128), key.p);
@@ -217,19 +212,19 @@ static void check_args(const struct berth_value *v, struct berth_errors *errors)
     }
     if (!a.key.n)
         COMPLAIN("metadataKey", "metadataKey cannot be empty");
-    if (same(a.source, "Annotation"))
+    if (berth_str_is(a.source, "Annotation"))
         COMPLAIN("metadataSource", "Annotation: plugins see labels of nodes, not annotations");
-    else if (!same(a.source, "Label"))
+    else if (!berth_str_is(a.source, "Label"))
         COMPLAIN("metadataSource", "metadataSource must be either \"Label\" or \"Annotation\"");
-    if (!same(a.type, "Number") && !same(a.type, "Timestamp"))
+    if (!berth_str_is(a.type, "Number") && !berth_str_is(a.type, "Timestamp"))
         COMPLAIN("metadataType", "metadataType must be either \"Number\" or \"Timestamp\"");
     if (!by_time(&a) && !by_number(&a))
         COMPLAIN("scoringStrategy",
                  "scoringStrategy must be one of \"Highest\", \"Lowest\", \"Newest\", or "
                  "\"Oldest\"");
-    else if (same(a.type, "Number") && !by_number(&a))
+    else if (berth_str_is(a.type, "Number") && !by_number(&a))
         COMPLAIN("scoringStrategy", "Number goes with the strategies \"Highest\" and \"Lowest\"");
-    else if (same(a.type, "Timestamp") && !by_time(&a))
+    else if (berth_str_is(a.type, "Timestamp") && !by_time(&a))
         COMPLAIN("scoringStrategy", "Timestamp goes with the strategies \"Newest\" and \"Oldest\"");
     if (!known_layout(a.layout))
         COMPLAIN("timestampFormat", "of Go's layouts 2006, 01, 02, 15, 04, 05, Z07:00, T and "
@@ -249,7 +244,7 @@ static int32_t create(struct berth_home *home, const struct berth_value *v, void
     in->home = home;
     in->key = host->base->intern(home, a.key);
     in->time = by_time(&a);
-    in->reverse = same(a.strategy, "Lowest") || same(a.strategy, "Oldest");
+    in->reverse = berth_str_is(a.strategy, "Lowest") || berth_str_is(a.strategy, "Oldest");
     memcpy(in->layout, a.layout.n ? a.layout.p : RFC3339, a.layout.n ? a.layout.n : sizeof RFC3339);
     *ret = in;
     return BERTH_SUCCESS;

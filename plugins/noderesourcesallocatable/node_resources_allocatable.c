@@ -23,15 +23,6 @@ struct instance {
     int64_t total;                 /* of the weights, positive */
 };
 
-static int same(struct berth_str s, const char *text)
-{
-    uint64_t i = 0;
-
-    while (i < s.n && text[i] && s.p[i] == text[i])
-        i++;
-    return i == s.n && !text[i];
-}
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 static void complain(struct berth_errors *errors, const char *path, const char *text)
@@ -55,11 +46,11 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
 
     for (const struct berth_value *m = v->first(args); m; m = v->next(m)) {
         snprintf(text, sizeof text, "unknown field \"%.*s\"", (int)v->key(m).n, v->key(m).p);
-        if (!same(v->key(m), "mode") && !same(v->key(m), "resources"))
+        if (!berth_str_is(v->key(m), "mode") && !berth_str_is(v->key(m), "resources"))
             complain(errors, "", text);
     }
-    if (mode && !same(v->text(mode), "") && !same(v->text(mode), "Least") &&
-        !same(v->text(mode), "Most"))
+    if (mode && !berth_str_is(v->text(mode), "") && !berth_str_is(v->text(mode), "Least") &&
+        !berth_str_is(v->text(mode), "Most"))
         complain(errors, "mode", "invalid support ModeType");
     for (const struct berth_value *r = v->first(list); r; r = v->next(r), n++) {
         struct berth_str name = v->text(v->get(r, BERTH_STR("name")));
@@ -86,7 +77,7 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
                       struct berth_why *why)
 {
     const struct berth_host_values *v = host->values;
-    int least = !same(v->text(v->get(args, BERTH_STR("mode"))), "Most");
+    int least = !berth_str_is(v->text(v->get(args, BERTH_STR("mode"))), "Most");
     struct instance *in = calloc(1, sizeof *in);
 
     if (!in) {

@@ -28,11 +28,6 @@ struct instance {
     } of[RESOURCES_MAX];
 };
 
-static int says(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 static void complain(struct berth_errors *errors, struct berth_str resource, const char *field,
                      const char *text)
 {
@@ -51,7 +46,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     unsigned n = 0;
 
     for (const struct berth_value *m = v->first(args); m; m = v->next(m))
-        if (!says(v->key(m), "resources"))
+        if (!berth_str_is(v->key(m), "resources"))
             v->error(errors, v->key(m), BERTH_STR("unknown field: resources is known"));
     if (!v->first(list) || v->type(list) != BERTH_OBJECT)
         v->error(errors, BERTH_STR("resources"),
@@ -59,7 +54,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     for (const struct berth_value *r = v->first(list); r; r = v->next(r), n++) {
         struct berth_str type = v->text(v->get(r, BERTH_STR("type")));
         int64_t weight = 1;
-        if (!says(type, "MostAllocated") && !says(type, "LeastAllocated"))
+        if (!berth_str_is(type, "MostAllocated") && !berth_str_is(type, "LeastAllocated"))
             complain(errors, v->key(r), ".type", "MostAllocated or LeastAllocated is needed");
         if (v->get(r, BERTH_STR("weight")) &&
             (!v->integer(v->get(r, BERTH_STR("weight")), &weight) || weight < 1 || weight > 100))
@@ -84,7 +79,7 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
         in->of[in->n].name = host->base->intern(home, v->key(r));
         in->of[in->n].weight = 1;
         v->integer(v->get(r, BERTH_STR("weight")), &in->of[in->n].weight);
-        in->of[in->n].most = says(v->text(v->get(r, BERTH_STR("type"))), "MostAllocated");
+        in->of[in->n].most = berth_str_is(v->text(v->get(r, BERTH_STR("type"))), "MostAllocated");
     }
     *ret = in;
     return BERTH_SUCCESS;

@@ -42,11 +42,6 @@ struct instance {
         unknown; /* a class that the node at hand has a pod of, and nobody knows; n 0: none */
 };
 
-static int says(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 #define PERCENTAGE "minCandidateNodesPercentage"
@@ -76,7 +71,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     int64_t percentage = 10, absolute = 100;
 
     for (const struct berth_value *m = v->first(args); m; m = v->next(m))
-        if (!says(v->key(m), PERCENTAGE) && !says(v->key(m), ABSOLUTE))
+        if (!berth_str_is(v->key(m), PERCENTAGE) && !berth_str_is(v->key(m), ABSOLUTE))
             v->error(errors, v->key(m),
                      BERTH_STR("unknown field: " PERCENTAGE " and " ABSOLUTE " are known"));
     if (!read_count(args, BERTH_STR(PERCENTAGE), &percentage))
@@ -172,7 +167,7 @@ static struct policy read_policy(const struct instance *in, struct berth_call *c
 static struct policy policy_of(struct instance *in, struct berth_call *c, struct berth_str name)
 {
     for (uint32_t i = 0; i < in->n_classes; i++)
-        if (in->classes[i].name.n == name.n && memcmp(in->classes[i].name.p, name.p, name.n) == 0)
+        if (berth_str_equal(in->classes[i].name, name))
             return in->classes[i].policy;
     struct policy p = read_policy(in, c, name);
     char *copy = in->n_classes < CLASSES_MAX && in->classes ? host->base->alloc(c, name.n) : NULL;

@@ -9,7 +9,6 @@
  * Difference: none known; written from its documentation, not compared with its source.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "berth/plugin.h"
 
@@ -23,11 +22,6 @@ struct instance {
     berth_sym scarce[SCARCE_MAX];
 };
 
-static int says(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 static void check_args(const struct berth_value *args, struct berth_errors *errors)
 {
     const struct berth_host_values *v = host->values;
@@ -35,7 +29,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     unsigned n = 0;
 
     for (const struct berth_value *m = v->first(args); m; m = v->next(m))
-        if (!says(v->key(m), "resources"))
+        if (!berth_str_is(v->key(m), "resources"))
             v->error(errors, v->key(m), BERTH_STR("unknown field: resources is known"));
     if (!v->first(list) || v->type(list) != BERTH_ARRAY)
         v->error(errors, BERTH_STR("resources"),

@@ -79,11 +79,6 @@ static uint32_t hash(struct berth_str s)
     return h;
 }
 
-static int same(const char *text, struct berth_str s)
-{
-    return strlen(text) == s.n && memcmp(text, s.p, s.n) == 0;
-}
-
 static char *copy(struct berth_str s)
 {
     char *c = malloc(s.n + 1);
@@ -100,7 +95,7 @@ static void add_call(struct instance *in, struct set *to, struct berth_str name)
 {
     uint32_t i = hash(name) % SLOTS;
 
-    while (in->slot[i] && !same(in->call[in->slot[i] - 1], name))
+    while (in->slot[i] && !berth_str_is(name, in->call[in->slot[i] - 1]))
         i = (i + 1) % SLOTS;
     if (!in->slot[i]) {
         char *text = in->n_calls < SYSCALLS_MAX ? copy(name) : NULL;
@@ -124,7 +119,7 @@ static void read_profile(struct instance *in, const struct berth_value *v, struc
 
     for (const struct berth_value *s = h->first(list); s; s = h->next(s)) {
         struct berth_str action = h->text(h->get(s, BERTH_STR("action")));
-        if (!same("SCMP_ACT_ALLOW", action) && !same("SCMP_ACT_LOG", action))
+        if (!berth_str_is(action, "SCMP_ACT_ALLOW") && !berth_str_is(action, "SCMP_ACT_LOG"))
             continue;
         const struct berth_value *names = h->get(s, BERTH_STR("names"));
         for (const struct berth_value *n = h->first(names); n; n = h->next(n))
@@ -313,7 +308,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
 
     for (const struct berth_value *m = v->first(args); m; m = v->next(m)) {
         struct berth_str key = v->key(m);
-        if (!same(known[0], key) && !same(known[1], key))
+        if (!berth_str_is(key, known[0]) && !berth_str_is(key, known[1]))
             v->error(errors, key,
                      BERTH_STR("unknown field: defaultProfileNamespace and defaultProfileName are "
                                "known"));

@@ -35,11 +35,6 @@ static const struct berth_value *get(const struct berth_value *v, const char *na
     return v ? trimaran_host->values->get(v, (struct berth_str){name, strlen(name)}) : NULL;
 }
 
-static int says(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 static int is(const struct berth_value *v, uint32_t type)
 {
     return trimaran_host->values->type(v) == type;
@@ -139,8 +134,8 @@ static void read_source(const struct berth_value *args, int which, struct berth_
         complain(errors, address, "invalid MetricProvider.Type, got ");
     snprintf(text, sizeof text, "invalid MetricProvider.Type, got %.*s",
              (int)(type.n < 100 ? type.n : 100), type.p);
-    if (type.n && !says(type, "KubernetesMetricsServer") && !says(type, "Prometheus") &&
-        !says(type, "SignalFx"))
+    if (type.n && !berth_str_is(type, "KubernetesMetricsServer") &&
+        !berth_str_is(type, "Prometheus") && !berth_str_is(type, "SignalFx"))
         complain(errors, "metricProvider.type", text);
 }
 

@@ -65,6 +65,24 @@ struct berth_str { /* a borrowed text */
 #else
 #define BERTH_STR(literal) ((struct berth_str){literal, sizeof(literal) - 1})
 #endif
+/* 1 or 0. */
+static inline int32_t berth_str_equal(struct berth_str a, struct berth_str b)
+{
+    uint64_t i = 0;
+
+    while (i < a.n && i < b.n && a.p[i] == b.p[i])
+        i++;
+    return i == a.n && i == b.n;
+}
+/* The same, with a text that ends with a NUL. */
+static inline int32_t berth_str_is(struct berth_str s, const char *text)
+{
+    uint64_t i = 0;
+
+    while (i < s.n && text[i] && s.p[i] == text[i])
+        i++;
+    return i == s.n && !text[i];
+}
 
 /* A text as a number: equal texts of one instance have equal symbols. 0 is the empty text. */
 typedef uint32_t berth_sym;
