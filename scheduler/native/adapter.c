@@ -150,15 +150,6 @@ static inline const struct bh_status *verdict(struct bh_native *in, int32_t code
     return bh_likely(code == BERTH_SUCCESS && !in->broke) ? NULL : objection(in, code, may, why);
 }
 
-/* The handles are ours, under other names. */
-static const struct berth_node *node_handle(const struct bh_node_info *n)
-{
-    return (const struct berth_node *)(const void *)n;
-}
-static const struct berth_pod *pod_handle(const struct bh_pod_info *p)
-{
-    return (const struct berth_pod *)(const void *)p;
-}
 static struct berth_call *handle(struct bh_call *c)
 {
     return (struct berth_call *)(void *)c;
@@ -219,10 +210,10 @@ static enum bh_hint hint(const struct bh_hint_call *h)
         .size = sizeof change,
         .on = ev->resource == BH_EV_NODE ? BERTH_ON_NODE : BERTH_ON_POD,
         .action = ev->action,
-        .old_node = ev->old_node ? node_handle(&old_node) : NULL,
-        .new_node = ev->new_node ? node_handle(&new_node) : NULL,
-        .old_pod = ev->old_pod && ev->old_shape ? pod_handle(&old_pod) : NULL,
-        .new_pod = ev->new_pod && ev->new_shape ? pod_handle(&new_pod) : NULL};
+        .old_node = ev->old_node ? bh_node_handle(&old_node) : NULL,
+        .new_node = ev->new_node ? bh_node_handle(&new_node) : NULL,
+        .old_pod = ev->old_pod && ev->old_shape ? bh_pod_handle(&old_pod) : NULL,
+        .new_pod = ev->new_pod && ev->new_shape ? bh_pod_handle(&new_pod) : NULL};
 
     if (ev->resource == BH_EV_OBJECT)
         changed_object(in, h, &change);
@@ -259,7 +250,7 @@ static bool less(struct bh_call *c, const struct bh_queue_key *a, const struct b
                                       .shape_id = keys[i]->waiting->shape};
         q[i] = (struct berth_queued){.size = sizeof q[i],
                                      .attempts = keys[i]->attempts,
-                                     .pod = pod_handle(&pod[i]),
+                                     .pod = bh_pod_handle(&pod[i]),
                                      .timestamp = keys[i]->timestamp_ns,
                                      .initial_attempt = keys[i]->initial_attempt_ns};
     }
@@ -344,7 +335,7 @@ static const struct bh_status *change_pod(struct bh_call *c, const struct bh_pod
     struct berth_why why = why_new();
     int32_t code =
         enter(in, c, BH_HOOK_CHANGE_POD, declared(in))
-            ->change_pod(in->self, handle(c), pod_handle(pod), node_handle(node), by, &why);
+            ->change_pod(in->self, handle(c), bh_pod_handle(pod), bh_node_handle(node), by, &why);
 
     return verdict(in, code, NOTHING, &why);
 }
@@ -364,7 +355,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     struct bh_native *in = instance(c);
     struct berth_why why = why_new();
     int32_t code = enter(in, c, BH_HOOK_FILTER, declared(in))
-                       ->filter(in->self, handle(c), node_handle(node), &why);
+                       ->filter(in->self, handle(c), bh_node_handle(node), &why);
 
     return verdict(in, code, REJECTIONS, &why);
 }
@@ -494,7 +485,7 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     if (!in->of->p.score) /* it reads nodes' objects only: the row says it all */
         return score_by_rows(in, c, &node->row, 1, ret);
     int32_t code = enter(in, c, BH_HOOK_SCORE, declared(in))
-                       ->score(in->self, handle(c), node_handle(node), ret, &why);
+                       ->score(in->self, handle(c), bh_node_handle(node), ret, &why);
     const struct bh_status *s = verdict(in, code, NOTHING, &why);
     return s ? s : check_raw(in, ret, 1);
 }
@@ -525,7 +516,7 @@ static void score_each(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
         if (end - row > AHEAD)
             __builtin_prefetch(nodes[row[AHEAD]]);
         *calls += 1;
-        code = ask(self, handle(c), node_handle(nodes[*row]), to++, &why);
+        code = ask(self, handle(c), bh_node_handle(nodes[*row]), to++, &why);
     }
     leave();
     if (code != BERTH_SUCCESS || in->broke || check_raw(in, ret, n))

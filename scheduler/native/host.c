@@ -340,14 +340,14 @@ static const struct berth_host_values values = {
 
 static const struct bh_pod_info *pod_of(const struct berth_pod *p)
 {
-    return (const struct bh_pod_info *)(const void *)p;
+    return bh_pod_behind(p);
 }
 
 static const struct berth_pod *pod_current(struct berth_call *c)
 {
     const struct bh_native *in = may(c, 0, "current");
 
-    return in ? (const struct berth_pod *)(const void *)in->call->pod : NULL;
+    return in ? bh_pod_handle(in->call->pod) : NULL;
 }
 
 static struct berth_str pod_namespace(struct berth_call *c, const struct berth_pod *pod)
@@ -644,7 +644,7 @@ static const struct berth_pod *pod_nominated(struct berth_call *c, uint64_t *at,
             continue;
         if (node)
             *node = n->node;
-        return (const struct berth_pod *)(const void *)&n->info;
+        return bh_pod_handle(&n->info);
     }
     return NULL;
 }
@@ -686,7 +686,7 @@ static const struct berth_host_pods pods = {
 
 static const struct bh_node_info *info_of(const struct berth_node *n)
 {
-    return (const struct bh_node_info *)(const void *)n;
+    return bh_node_behind(n);
 }
 /* The node's object; NULL: it may not be asked for. */
 static const struct bh_node_rec *rec_of(struct berth_call *c, const struct berth_node *n,
@@ -830,9 +830,7 @@ static const struct berth_pod *node_pod_at(struct berth_call *c, const struct be
 {
     const struct bh_native *in = may(c, BERTH_READS_PODS, UNDECLARED("pod_at", "BERTH_READS_PODS"));
 
-    return in && i < info_of(node)->n_pods
-               ? (const struct berth_pod *)(const void *)info_of(node)->pods[i]
-               : NULL;
+    return in && i < info_of(node)->n_pods ? bh_pod_handle(info_of(node)->pods[i]) : NULL;
 }
 
 static uint32_t node_count(struct berth_call *c)
@@ -848,8 +846,7 @@ static const struct berth_node *node_find(struct berth_call *c, berth_sym name)
     const struct bh_native *in =
         may(c, BERTH_READS_OTHERS, UNDECLARED("find", "BERTH_READS_OTHERS"));
 
-    return in ? (const struct berth_node *)(const void *)bh_cache_node(in->call->cache, name)
-              : NULL;
+    return in ? bh_node_handle(bh_cache_node(in->call->cache, name)) : NULL;
 }
 
 static struct berth_str node_annotation(struct berth_call *c, const struct berth_node *node,
@@ -877,7 +874,7 @@ static uint64_t node_changed(struct berth_call *c, uint64_t since,
     for (uint64_t i = all ? 0 : since - 1; i < (all ? cache->cols.n_rows : end); i++) {
         const struct bh_node_info *ni = cache->rows[all ? i : cache->log[i & (cache->log_cap - 1)]];
         if (ni)
-            fn(arg, (const struct berth_node *)(const void *)ni);
+            fn(arg, bh_node_handle(ni));
     }
     return end + 1;
 }
@@ -991,9 +988,7 @@ static const struct berth_node *column_node(struct berth_call *c, uint32_t row)
     const struct bh_native *in = may(c, 0, "node");
     const struct bh_cache *cache = in ? in->call->cache : NULL;
 
-    return cache && row < cache->cols.n_rows
-               ? (const struct berth_node *)(const void *)cache->rows[row]
-               : NULL;
+    return cache && row < cache->cols.n_rows ? bh_node_handle(cache->rows[row]) : NULL;
 }
 
 static uint32_t column_n_rows(struct berth_call *c)
@@ -1101,7 +1096,7 @@ static const struct berth_pod *waiting_get(struct berth_call *c, struct berth_st
         return NULL;
     if (node)
         *node = p->node->name;
-    return (const struct berth_pod *)(const void *)&p->info;
+    return bh_pod_handle(&p->info);
 }
 
 static const struct berth_host_waiting waiting = {

@@ -201,6 +201,24 @@ extern const struct berth_host_preemption bh_native_preemption;
 /* For host.c and writes.c: the instance whose callback c is, NULL. */
 struct bh_native *bh_native_callback(const struct berth_call *c, const char *what);
 
+/* The handles are ours, under other names. */
+static inline const struct berth_node *bh_node_handle(const struct bh_node_info *n)
+{
+    return (const struct berth_node *)(const void *)n;
+}
+static inline const struct bh_node_info *bh_node_behind(const struct berth_node *n)
+{
+    return (const struct bh_node_info *)(const void *)n;
+}
+static inline const struct berth_pod *bh_pod_handle(const struct bh_pod_info *p)
+{
+    return (const struct berth_pod *)(const void *)p;
+}
+static inline const struct bh_pod_info *bh_pod_behind(const struct berth_pod *p)
+{
+    return (const struct bh_pod_info *)(const void *)p;
+}
+
 /* UTF-8 without control characters? */
 bool bh_native_is_text(struct berth_str s);
 #endif

@@ -43,19 +43,10 @@ static void out_of(struct run *r)
         bh_native_mark->hook = BH_HOOK_NONE;
 }
 
-static const struct berth_pod *pod_handle(const struct bh_pod_info *p)
-{
-    return (const struct berth_pod *)(const void *)p;
-}
-static const struct berth_node *node_handle(const struct bh_node_info *n)
-{
-    return (const struct berth_node *)(const void *)n;
-}
-
 static bool waits_for(void *arg, const struct bh_pod_info *pod)
 {
     struct run *r = arg;
-    int32_t answer = r->how->waits_for(r->how->arg, into(r), pod_handle(pod));
+    int32_t answer = r->how->waits_for(r->how->arg, into(r), bh_pod_handle(pod));
 
     out_of(r);
     return answer;
@@ -64,7 +55,7 @@ static bool waits_for(void *arg, const struct bh_pod_info *pod)
 static bool may_evict(void *arg, const struct bh_pod_info *pod)
 {
     struct run *r = arg;
-    int32_t answer = r->how->evicts(r->how->arg, into(r), pod_handle(pod));
+    int32_t answer = r->how->evicts(r->how->arg, into(r), bh_pod_handle(pod));
 
     out_of(r);
     return answer;
@@ -76,7 +67,7 @@ static void begin(void *arg, const struct bh_node_info *node)
 
     if (!r->how->begin)
         return;
-    r->how->begin(r->how->arg, into(r), node_handle(node));
+    r->how->begin(r->how->arg, into(r), bh_node_handle(node));
     out_of(r);
 }
 
@@ -86,7 +77,7 @@ static void moved(void *arg, const struct bh_pod_info *pod, int by)
 
     if (!r->how->moved)
         return;
-    r->how->moved(r->how->arg, into(r), pod_handle(pod), by);
+    r->how->moved(r->how->arg, into(r), bh_pod_handle(pod), by);
     out_of(r);
 }
 
@@ -102,7 +93,7 @@ static const struct bh_status *check(void *arg, const struct bh_node_info *node,
 
     if (!r->how->check)
         return NULL;
-    int32_t code = r->how->check(r->how->arg, into(r), node_handle(node), whens[when], &why);
+    int32_t code = r->how->check(r->how->arg, into(r), bh_node_handle(node), whens[when], &why);
     out_of(r);
     if (code == BERTH_SUCCESS)
         return NULL;

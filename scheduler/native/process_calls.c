@@ -295,11 +295,6 @@ static void done(const struct call *k)
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-static const struct bh_node_info *node_of(const struct berth_node *n)
-{
-    return (const struct bh_node_info *)(const void *)n;
-}
-
 /* One that takes nothing but the pod. */
 static int32_t simple(void *self, enum bh_px_fn fn, struct berth_why *why)
 {
@@ -340,11 +335,11 @@ static int32_t hint(void *self, struct berth_call *c BH_UNUSED, const struct ber
 
     put_u64(&k, ch->on);
     put_u64(&k, ch->action);
-    put_node(&k, node_of(ch->old_node));
-    put_node(&k, node_of(ch->new_node));
+    put_node(&k, bh_node_behind(ch->old_node));
+    put_node(&k, bh_node_behind(ch->new_node));
     if (k.ok) {
-        bh_px_put_pod(&k.o, (const struct bh_pod_info *)(const void *)ch->old_pod);
-        bh_px_put_pod(&k.o, (const struct bh_pod_info *)(const void *)ch->new_pod);
+        bh_px_put_pod(&k.o, bh_pod_behind(ch->old_pod));
+        bh_px_put_pod(&k.o, bh_pod_behind(ch->new_pod));
         bh_px_put_str(&k.o, ch->object_namespace.p, ch->object_namespace.n);
         bh_px_put_str(&k.o, ch->object_name.p, ch->object_name.n);
     }
@@ -403,8 +398,8 @@ static int32_t change_pod(void *self, struct berth_call *c BH_UNUSED, const stru
     struct call k = begin_here(self, BH_PX_CHANGE_POD);
 
     if (k.ok)
-        bh_px_put_pod(&k.o, (const struct bh_pod_info *)(const void *)pod);
-    put_node(&k, node_of(node));
+        bh_px_put_pod(&k.o, bh_pod_behind(pod));
+    put_node(&k, bh_node_behind(node));
     put_u64(&k, (uint64_t)(int64_t)by);
     int32_t code = finish(&k, why);
     done(&k);
@@ -571,10 +566,10 @@ static int32_t filter(void *self, struct berth_call *c BH_UNUSED, const struct b
 {
     int32_t code;
 
-    if (filtered(self, node_of(node), &code, why))
+    if (filtered(self, bh_node_behind(node), &code, why))
         return code;
     struct call k = begin_here(self, BH_PX_FILTER);
-    put_node(&k, node_of(node));
+    put_node(&k, bh_node_behind(node));
     code = finish(&k, why);
     done(&k);
     return code;
@@ -630,10 +625,10 @@ static int32_t pre_score(void *self, struct berth_call *c BH_UNUSED, const uint3
 static int32_t score(void *self, struct berth_call *c BH_UNUSED, const struct berth_node *node,
                      int64_t *ret, struct berth_why *why)
 {
-    if (scored(self, node_of(node), ret))
+    if (scored(self, bh_node_behind(node), ret))
         return BERTH_SUCCESS;
     struct call k = begin_here(self, BH_PX_SCORE);
-    put_node(&k, node_of(node));
+    put_node(&k, bh_node_behind(node));
     int32_t code = finish(&k, why);
     *ret = k.ok ? (int64_t)bh_px_get_u64(&k.m) : 0;
     done(&k);

@@ -150,21 +150,13 @@ static struct berth_call *handle(struct call *k)
 {
     return (struct berth_call *)(void *)&k->c;
 }
-static const struct berth_node *node_handle(const struct bh_node_info *n)
-{
-    return (const struct berth_node *)(const void *)n;
-}
-static const struct berth_pod *pod_handle(const struct bh_pod_info *p)
-{
-    return (const struct berth_pod *)(const void *)p;
-}
 static const struct berth_node *get_node(struct call *k)
 {
-    return node_handle(bh_px_world_node(k->i->world, &k->m, k->c.arena));
+    return bh_node_handle(bh_px_world_node(k->i->world, &k->m, k->c.arena));
 }
 static const struct berth_pod *get_pod(struct call *k)
 {
-    return pod_handle(bh_px_world_pod(&k->m, k->c.arena));
+    return bh_pod_handle(bh_px_world_pod(&k->m, k->c.arena));
 }
 static const uint32_t *get_rows(struct call *k, uint64_t *n)
 {
@@ -220,7 +212,7 @@ static int32_t filter_each(struct call *k)
         each[i] = (struct bh_px_each){0};
         if (!ni)
             continue;
-        each[i].code = k->p->filter(k->i->in.self, handle(k), node_handle(ni), &why);
+        each[i].code = k->p->filter(k->i->in.self, handle(k), bh_node_handle(ni), &why);
         if (each[i].code != BERTH_SUCCESS)
             each[i].reason = reason_number(&why, told, &n_told);
         if (k->i->in.broke) /* the node is asked about alone, and says it */
@@ -246,7 +238,7 @@ static int32_t filter_rows(struct call *k)
     for (uint64_t i = 0; i < n; i++) {
         const struct bh_node_info *ni = at_row(k, rows[i]);
         int32_t code =
-            ni ? k->p->filter(k->i->in.self, handle(k), node_handle(ni), &k->why) : BERTH_ERROR;
+            ni ? k->p->filter(k->i->in.self, handle(k), bh_node_handle(ni), &k->why) : BERTH_ERROR;
         if (k->i->in.broke || (code != BERTH_SUCCESS && code != BERTH_UNSCHEDULABLE &&
                                code != BERTH_UNRESOLVABLE && code != BERTH_PENDING))
             return BERTH_ERROR;
@@ -268,8 +260,9 @@ static int32_t score_rows(struct call *k)
     for (uint64_t i = 0; i < n; i++) {
         const struct bh_node_info *ni = at_row(k, rows[i]);
         ret[i] = 0;
-        int32_t code = ni ? k->p->score(k->i->in.self, handle(k), node_handle(ni), &ret[i], &k->why)
-                          : BERTH_ERROR;
+        int32_t code =
+            ni ? k->p->score(k->i->in.self, handle(k), bh_node_handle(ni), &ret[i], &k->why)
+               : BERTH_ERROR;
         if (code != BERTH_SUCCESS || k->i->in.broke)
             return BERTH_ERROR;
     }

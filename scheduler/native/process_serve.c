@@ -90,7 +90,7 @@ static void serve_get(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px
         i->in->call ? bh_native_host.waiting->get(call(i), bh_px_get_str(m), &node) : NULL;
 
     bh_px_put_u64(o, node);
-    bh_px_put_pod(o, (const struct bh_pod_info *)(const void *)p);
+    bh_px_put_pod(o, bh_pod_behind(p));
 }
 
 /* The pod of the call, or one on a node. */
@@ -104,7 +104,7 @@ static const struct berth_pod *pod_of(const struct bh_native *in, struct berth_s
             in->call && in->call->cache ? bh_cache_pod(in->call->cache, key) : NULL;
         p = on ? &on->info : NULL;
     }
-    return (const struct berth_pod *)(const void *)p;
+    return bh_pod_handle(p);
 }
 
 static int32_t serve_emit(struct bh_px_instance *i, struct bh_px_in *m)

@@ -68,7 +68,7 @@ static berth_sym base_intern(struct berth_home *home, struct berth_str text)
 static void fetch_pods(const struct berth_node *node)
 {
     struct bh_native *in = bh_native_inside;
-    const struct bh_node_info *ni = (const struct bh_node_info *)(const void *)node;
+    const struct bh_node_info *ni = bh_node_behind(node);
 
     if (!in || !in->call || !ni || !(in->may & BERTH_READS_PODS) || bh_px_world_has_pods(ni))
         return;
@@ -88,9 +88,7 @@ static const struct berth_pod *node_pod_at(struct berth_call *c, const struct be
                                            uint32_t i)
 {
     fetch_pods(node);
-    return ((const struct bh_node_info *)(const void *)node)->pods
-               ? bh_native_host.nodes->pod_at(c, node, i)
-               : NULL;
+    return bh_node_behind(node)->pods ? bh_native_host.nodes->pod_at(c, node, i) : NULL;
 }
 
 /* ---- annotations ----------------------------------------------------------------------------- */
@@ -122,7 +120,7 @@ static struct berth_str annotation(uint32_t of, uint32_t needs, const char *brok
 static struct berth_str node_annotation(struct berth_call *c BH_UNUSED,
                                         const struct berth_node *node, struct berth_str key)
 {
-    const struct bh_node_info *ni = (const struct bh_node_info *)(const void *)node;
+    const struct bh_node_info *ni = bh_node_behind(node);
     const struct bh_native *in = bh_native_inside;
 
     return annotation(BH_ANNOTATIONS_NODES, BERTH_READS_ANNOTATIONS | BERTH_READS_NODE,
@@ -134,7 +132,7 @@ static struct berth_str node_annotation(struct berth_call *c BH_UNUSED,
 static struct berth_str pod_annotation(struct berth_call *c BH_UNUSED, const struct berth_pod *pod,
                                        struct berth_str key)
 {
-    const struct bh_pod_info *p = (const struct bh_pod_info *)(const void *)pod;
+    const struct bh_pod_info *p = bh_pod_behind(pod);
 
     return annotation(BH_ANNOTATIONS_PODS, BERTH_READS_ANNOTATIONS | BERTH_READS_IDENTITY,
                       "it used a pod's annotation without BERTH_READS_ANNOTATIONS and IDENTITY in "
@@ -215,7 +213,7 @@ static const struct berth_pod *waiting_get(struct berth_call *c, struct berth_st
     p->shape = bh_arena_memdup(in->call->arena, p->shape, p->shape->h.size);
     if (node)
         *node = on;
-    return (const struct berth_pod *)(const void *)p;
+    return bh_pod_handle(p);
 }
 
 /* ---- events, writes, metrics ----------------------------------------------------------------- */
@@ -238,7 +236,7 @@ static int32_t events_emit(struct berth_call *c, const struct berth_pod *pod, ui
     if (!in)
         return 0;
     struct bh_px_out o = question(BH_PX_UP_EMIT);
-    const struct bh_pod_info *p = (const struct bh_pod_info *)(const void *)pod;
+    const struct bh_pod_info *p = bh_pod_behind(pod);
     struct bh_str uid = p ? bh_rec_uid(p->rec) : (struct bh_str){"", 0};
     bh_px_put_str(&o, uid.p, uid.n);
     bh_px_put_u64(&o, type);
