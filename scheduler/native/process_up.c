@@ -356,7 +356,6 @@ const struct berth_host *bh_px_host_tables(void)
     static struct berth_host_values values;
     static struct berth_host_pods pods;
     static struct berth_host_nodes nodes;
-    static struct berth_host_columns columns;
     static struct berth_host_user user;
     static const struct berth_host_waiting waiting = {.size = sizeof waiting,
                                                       .allow = waiting_allow,
@@ -392,10 +391,7 @@ const struct berth_host *bh_px_host_tables(void)
     pods.priority_class = NULL;
     pods.scheduled = NULL;
     pods.seccomp_profile = NULL;
-    pods.nominated = NULL; /* the queue is not known here, and the log is our own */
-    columns = *all.columns;
-    columns.changed = NULL;
-    all.columns = &columns;
+    pods.nominated = NULL; /* the queue is not known here */
     all.preemption = NULL;
     all.base = &base;
     all.values = &values;

@@ -54,6 +54,15 @@ both NodeMetadata '{score: {enabled: [{name: NodeMetadata, weight: 10}]}}' \
 both NodeResourcesAllocatable '{score: {enabled: [{name: NodeResourcesAllocatable, weight: 10}]}}' '' NodeResourcesAllocatable="$build/plugins/noderesourcesallocatable.so"
 both NodeNumberRows '{score: {enabled: [{name: NodeNumberRows, weight: 10}]}}' '' NodeNumberRows="$build/plugins/nodenumber.so"
 both LabelGang '{multiPoint: {enabled: [{name: LabelGang}]}}' '{name: LabelGang, args: {groupLabel: app, sizeLabel: least}}' LabelGang="$build/plugins/labelgang.so"
+both ApartOthers '{multiPoint: {enabled: [{name: ApartOthers}]}}' '' ApartOthers="$build/tests/plugins/apart.so"
+expect "which keeps account of all nodes" 'ApartOthers +UnschedulableAndUnresolvable +more than its share' cat "$work/there"
+check "by the rows that changed" test "$(lines_with 'others than it was told' cat "$work/there")" = 0
+s -f "$work/pods.yaml" --config "$work/both.yaml" --explain --verify >"$work/verified" 2>&1
+check "both paths agree on it" cmp "$work/there" "$work/verified"
+{ pod one 'app: a' 0 100m; pod crashes 'at: Filter, do: segv' 0 100m; for i in {1..40}; do pod "more$i" 'app: a' 0 100m; done; } >"$work/anew.yaml"
+s -f "$work/anew.yaml" --config "$work/both.yaml" >"$work/anew" 2>&1
+expect "a process that ended" 'default +crashes +Error .*its process crashed: Segmentation fault, at Filter$' cat "$work/anew"
+expect "counts anew" '^41 placed' cat "$work/anew"
 for i in 1 2 3; do
     printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: leaves%s, uid: leaves%s, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30}\nspec: {nodeName: n%s, containers: [{name: c, image: i}]}\n' "$i" "$i" "$((i / 3 + 1))"
 done >>"$work/pods.yaml"

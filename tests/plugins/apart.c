@@ -5,7 +5,8 @@
  * sandbox lets it do becomes its reason. once: a signal the first time, of which a file of the callback's name in
  * $BERTH_CRASHES_DIR tells. Other pods go to nodes with a rank of at least that of their label
  * `least`, and to the highest; pod and node are seen through as many accessors as there are. ApartKept: a smaller
- * one, whose answers and states are kept for all pods of a template.
+ * one, whose answers and states are kept for all pods of a template. ApartOthers: one that keeps account of all
+ * nodes by what changed, and lets no node have more than its share.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -445,11 +446,96 @@ static const struct berth_plugin kept = {
     .score = score_kept,
 };
 
-BERTH_NOTE("Apart ApartKept", "0", "Apache-2.0");
+/* ---- all nodes, by what changed -------------------------------------------------------------- */
+
+struct account {
+    struct instance in; /* first */
+    uint64_t at;
+    uint32_t n_rows, n_nodes, sum;
+    int32_t *pods; /* by row; -1: no node */
+};
+
+static int32_t create_account(struct berth_home *home, const struct berth_value *args, void **ret,
+                              struct berth_why *why)
+{
+    void *in = NULL;
+    int32_t code = create(home, args, &in, why);
+    struct account *a = calloc(1, sizeof *a);
+
+    memcpy(&a->in, in, sizeof a->in);
+    free(in);
+    *ret = a;
+    return code;
+}
+static void free_account(void *self)
+{
+    struct account *a = self;
+
+    free(a->pods);
+    free(a);
+}
+
+static void look_at(struct account *a, struct berth_call *c, uint32_t row)
+{
+    const struct berth_node *node = host->columns->node(c, row);
+
+    a->pods[row] = node ? (int32_t)host->nodes->n_pods(c, node) : -1;
+}
+
+static int32_t pre_filter_account(void *self, struct berth_call *c, const berth_sym **names,
+                                  uint64_t *n_names, struct berth_why *why)
+{
+    struct account *a = self;
+    const uint32_t n_rows = host->columns->n_rows(c);
+    uint32_t rows[4], n;
+
+    (void)names, (void)n_names, (void)why;
+    a->pods = realloc(a->pods, (n_rows + 1) * sizeof *a->pods);
+    for (; a->n_rows < n_rows; a->n_rows++)
+        a->pods[a->n_rows] = -1;
+    while ((n = host->columns->changed(c, &a->at, rows, 4)) != 0 && n != UINT32_MAX)
+        for (uint32_t i = 0; i < n; i++)
+            look_at(a, c, rows[i]);
+    for (uint32_t row = 0; n == UINT32_MAX && row < n_rows; row++)
+        look_at(a, c, row);
+    a->n_nodes = a->sum = 0;
+    for (uint32_t row = 0; row < n_rows; row++) {
+        a->n_nodes += a->pods[row] >= 0;
+        a->sum += a->pods[row] > 0 ? (uint32_t)a->pods[row] : 0;
+    }
+    return BERTH_SUCCESS;
+}
+static int32_t filter_account(void *self, struct berth_call *c, const struct berth_node *node,
+                              struct berth_why *why)
+{
+    const struct account *a = self;
+    const uint32_t n = (uint32_t)a->pods[host->nodes->row(c, node)];
+
+    meets(self, c, "Filter");
+    if (n != host->nodes->n_pods(c, node))
+        why->reason = BERTH_STR("others than it was told");
+    else if (n * a->n_nodes > a->sum)
+        why->reason = BERTH_STR("more than its share");
+    else
+        return BERTH_SUCCESS;
+    return BERTH_UNRESOLVABLE;
+}
+
+static const struct berth_plugin account = {
+    .size = sizeof account,
+    .name = {"ApartOthers", 11},
+    .reads = BERTH_READS_NODE | BERTH_READS_PODS | BERTH_READS_OTHERS,
+    .create = create_account,
+    .destroy = free_account,
+    .pre_filter = pre_filter_account,
+    .filter = filter_account,
+};
+
+BERTH_NOTE("Apart ApartKept ApartOthers", "0", "Apache-2.0");
 
 int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
 {
-    static const struct berth_plugin *const all[] = {&plugin, &kept};
+    static const struct berth_plugin *const all[] = {&plugin, &kept, &account};
 
     host = h;
     errno = 0;
@@ -458,6 +544,6 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
     if (fd >= 0)
         close(fd);
     ret->plugins = all;
-    ret->n = 2;
+    ret->n = 3;
     return 0;
 }

@@ -334,7 +334,7 @@ struct berth_host_columns {
      * max of them (one may come twice, or have no node any more), so call it until it says fewer. *at 0
      * is the beginning. UINT32_MAX: all rows are to be looked at; *at is now. So what a plugin counts of
      * other nodes' pods it need not count anew for each pod. In Idle, PreFilter and PostFilter. Needs
-     * BERTH_READS_OTHERS. NULL in a process of the plugin's own. */
+     * BERTH_READS_OTHERS. */
     uint32_t (*changed)(struct berth_call *c, uint64_t *at, uint32_t *rows, uint32_t max);
 };
 #define BERTH_FACT_UNSCHEDULABLE 1 /* spec.unschedulable */

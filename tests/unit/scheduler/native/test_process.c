@@ -121,6 +121,74 @@ static void test_changes(void)
     teardown(&t);
 }
 
+/* What the plugin there hears of rows that changed: how many, each at least once; UINT32_MAX: all. */
+static uint32_t hears(struct told *t, struct bh_call *c, uint64_t *at, bool *row)
+{
+    uint32_t rows[2], n;
+
+    memset(row, 0, 8 * sizeof *row);
+    *c = (struct bh_call){.cache = bh_px_world_cache(t->w)};
+    t->there.call = c;
+    t->there.may = BERTH_READS_OTHERS;
+    bh_native_inside = &t->there;
+    while ((n = bh_native_host.columns->changed((struct berth_call *)(void *)c, at, rows, 2)) > 0 &&
+           n != UINT32_MAX)
+        for (uint32_t i = 0; i < n; i++)
+            row[rows[i]] = true;
+    bh_native_inside = NULL;
+    CU_ASSERT_PTR_NULL(t->there.broke);
+    for (uint32_t i = 0; i < 8 && n != UINT32_MAX; i++)
+        n += row[i];
+    return n;
+}
+
+static void test_changed_rows(void)
+{
+    struct bh_call c;
+    struct told t;
+    uint64_t at = 0;
+    bool row[8];
+    char name[16];
+
+    setup(&t);
+    for (unsigned i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        node(&t, name, "");
+    }
+    bh_cache_sync(&t.c);
+    CU_ASSERT_EQUAL(tell(&t), 1);
+    CU_ASSERT_EQUAL(hears(&t, &c, &at, row), UINT32_MAX); /* the beginning */
+    CU_ASSERT_EQUAL(hears(&t, &c, &at, row), 0);
+    place(&t, "p", "n2");
+    CU_ASSERT_EQUAL(tell(&t), 1); /* and again with the columns */
+    CU_ASSERT(hears(&t, &c, &at, row) == 1 && row[2]);
+    bh_cache_sync(&t.c);
+    CU_ASSERT_EQUAL(tell(&t), 1);
+    CU_ASSERT(hears(&t, &c, &at, row) == 1 && row[2]);
+    node(&t, "n0", "'rank':'2'");
+    bh_cache_del_node(&t.c, bh_sym_internc(t.in.tab, "n3"));
+    bh_cache_sync(&t.c);
+    CU_ASSERT_EQUAL(tell(&t), 1);
+    CU_ASSERT(hears(&t, &c, &at, row) == 2 && row[0] && row[3]);
+    CU_ASSERT_EQUAL(hears(&t, &c, &at, row), 0);
+    /* More changes than are kept: all rows are to be looked at. */
+    for (unsigned i = 0; i < 200; i++) {
+        node(&t, "n1", i % 2 ? "'rank':'2'" : "'rank':'3'");
+        bh_cache_sync(&t.c);
+        CU_ASSERT_EQUAL(tell(&t), 1);
+    }
+    CU_ASSERT_EQUAL(hears(&t, &c, &at, row), UINT32_MAX);
+    CU_ASSERT_EQUAL(hears(&t, &c, &at, row), 0);
+    for (unsigned i = 0; i < 100; i++) { /* and when there is room for more rows */
+        snprintf(name, sizeof name, "m%u", i);
+        node(&t, name, "");
+    }
+    bh_cache_sync(&t.c);
+    CU_ASSERT_EQUAL(tell(&t), 1);
+    CU_ASSERT_EQUAL(hears(&t, &c, &at, row), UINT32_MAX);
+    teardown(&t);
+}
+
 /* As when a scheduler starts: PreEnqueue is asked before anything was decided. */
 static void test_many_changed(void)
 {
@@ -217,6 +285,7 @@ static void test_words(void)
 }
 
 BH_TESTS("scheduler/native/process", {"changes reach the process's picture", test_changes},
+         {"a plugin there hears of rows that changed", test_changed_rows},
          {"more changed nodes than go into a message", test_many_changed},
          {"what was not sent is told again", test_full},
          {"who looks in vain sleeps the next times", test_patience},
