@@ -98,6 +98,7 @@ static int check(struct bh_up *u, struct run *r, struct bh_err *err)
     if (bh_sched_config_load_logged(path, &c) < 0)
         return -ECANCELED; /* said already */
     bh_sched_config_free(c);
+    bh_native_end_processes();
     rc = bh_api_setup_load(&setup, &r->flags, &own, NULL, err);
     if (rc == 0)
         rc = bh_leader_config_check(&setup.file.leader, err);

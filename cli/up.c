@@ -252,6 +252,7 @@ static int check_config(const char *path, struct bh_err *err)
         bh_err_set(err, rc, "%s", bh_config_report_line(&r, path));
     }
     bh_sched_config_free(c);
+    bh_native_end_processes();
     bh_config_report_fini(&r);
     return rc;
 }

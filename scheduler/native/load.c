@@ -491,6 +491,15 @@ int bh_native_use(const char *path, bool apart, struct bh_native_file *ret, stru
     return 0;
 }
 
+void bh_native_end_processes(void)
+{
+    pthread_mutex_lock(&all.lock);
+    for (uint32_t i = 0; i < all.n; i++)
+        if (all.v[i]->loaded && all.v[i]->process)
+            bh_px_rest(all.v[i]->plugin[0]->process);
+    pthread_mutex_unlock(&all.lock);
+}
+
 void bh_native_start(const struct bh_native_options *o, void (*tell_line)(const char *line))
 {
     if (o->dir)

@@ -47,6 +47,10 @@ struct bh_native_options {
  * the look-up; NULL: as before. Again: other options, before the first look-up. */
 void bh_native_start(const struct bh_native_options *o, void (*tell)(const char *line));
 
+/* Ends the processes that plugins with `mode: process` run in; who asks one of them again starts it anew. For
+ * a program that has looked at a configuration, and goes on without it. */
+void bh_native_end_processes(void);
+
 struct bh_native_file {                           /* what a file says of itself */
     const char *file, *names, *version, *license; /* names: of its plugins, one space between */
     uint32_t major, minor;

@@ -303,6 +303,15 @@ int bh_px_transact(struct bh_px *x, struct bh_px_instance *i, const struct bh_px
     }
 }
 
+void bh_px_rest(struct bh_px *x)
+{
+    char how[128];
+
+    pthread_mutex_lock(&x->lock);
+    bh_px_end(x, 0, how, sizeof how);
+    pthread_mutex_unlock(&x->lock);
+}
+
 /* ---- a file ---------------------------------------------------------------------------------- */
 
 int bh_px_open(const struct bh_native_file *f, int fd, struct bh_native_plugin **ret,

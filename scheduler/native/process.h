@@ -194,6 +194,9 @@ struct bh_px; /* a file and the process that runs it */
 int bh_px_open(const struct bh_native_file *f, int fd, struct bh_native_plugin **ret,
                uint32_t *ret_n, struct bh_err *err);
 
+/* Ends the process, until somebody calls. */
+void bh_px_rest(struct bh_px *x);
+
 /* What of the cluster the instance's process has got so far. */
 struct bh_px_fed {
     uint32_t symbols, n_rows;

@@ -168,6 +168,9 @@ k create -f "$work/nodes.yaml" >/dev/null
 on_a_node() { [ -n "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" ]; }
 says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
 create() { pod "$1" "$2" 0 100m | k create -f - >/dev/null; }
+children() { for p in $(cat "/proc/$up_pid/task"/*/children); do cat "/proc/$p/comm" 2>/dev/null; done; }
+expect "berth up runs the scheduler" '^berth-scheduler$' children
+check "and the process in which it looked at the configuration no more" test "$(children | grep -c berth-plugin-ho)" = 0
 create first 'app: a'
 eventually "its plugin decides there, too" 20 on_a_node first
 told() { k get events -o json | jq -r '.items[] | select(.reason == "SeenApart") | .involvedObject.name' | xargs; }
