@@ -20,7 +20,7 @@
 #endif
 
 /* To be changed when emit.c makes other code of the same module. */
-#define BH_WASM_EMITTED "1"
+#define BH_WASM_EMITTED "2"
 
 #define STEPS_A_LOOK 65536 /* some 0.1 ms */
 #define HOST_STEPS   4096  /* a call of the host, which may take longer than most loops */
@@ -67,7 +67,9 @@ struct bh_wasm_view {
     bool no_stack;         /* it trapped there, where the interpreter goes on */
     uint32_t depth;        /* calls within calls that may still be */
     uint32_t host_func;    /* the last one that was called */
-    uint32_t n_frames;     /* of its trap, the innermost first; those beyond are not kept */
+    uint32_t reader; /* the imported function that gives *about; none has the number UINT32_MAX */
+    const struct bh_wasm_text *about; /* NULL: the call is of no row */
+    uint32_t n_frames; /* of its trap, the innermost first; those beyond are not kept */
     uint32_t frames[FRAMES_KEPT];
 };
 
@@ -81,6 +83,37 @@ struct bh_wasm_compiled {
     bh_wasm_entry *const *entries;
 };
 #define BH_WASM_COMPILED_SYMBOL "bh_wasm_compiled_guest"
+
+/* A few bytes without a call, in two parts that may overlap: most names of nodes are not longer. */
+static inline void bh_wasm_copy_text(uint8_t *to, const char *from, uint64_t n)
+{
+    uint64_t first[2], last[2];
+
+    if (n - 8 <= 8) {
+        memcpy(first, from, 8);
+        memcpy(last, from + n - 8, 8);
+        memcpy(to, first, 8);
+        memcpy(to + n - 8, last, 8);
+    } else if (n - 16 <= 16) {
+        memcpy(first, from, 16);
+        memcpy(last, from + n - 16, 16);
+        memcpy(to, first, 16);
+        memcpy(to + n - 16, last, 16);
+    } else {
+        memcpy(to, from, n);
+    }
+}
+/* What the reader does: the text's length, and the text at `at` where that is memory and the limit is not
+ * less. */
+static inline uint32_t bh_wasm_read_text(const struct bh_wasm_text *t, uint8_t *memory,
+                                         uint64_t memory_n, uint32_t at, uint32_t limit)
+{
+    const uint64_t n = t->n;
+
+    if (n && n <= limit && at + n <= memory_n)
+        bh_wasm_copy_text(memory + at, t->p, n);
+    return (uint32_t)n;
+}
 
 /* ---- in a compiled guest ----------------------------------------------------------------------- */
 #ifdef BH_WASM_IN_GUEST
@@ -226,7 +259,8 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
 #define JUMP(by, to)                                                                               \
     do {                                                                                           \
         steps += (by)-1;                                                                           \
-        GO_ON();                                                                                   \
+        if ((by) < 1) /* one forward gives steps back */                                           \
+            GO_ON();                                                                               \
         goto to;                                                                                   \
     } while (0)
 /* A frame for a function that has so many slots, from slot `at` of ours on. */
@@ -255,6 +289,19 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
         w->host_func = (func);                                                                     \
         CHECK(w->host[func]((struct bh_wasm *)w, w->user, v), BH_WASM_HOST);                       \
         GO_ON();                                                                                   \
+    } while (0)
+/* The same of a function that may be the reader: (at, limit) -> length. */
+#define READ(func, at, limit)                                                                      \
+    do {                                                                                           \
+        if (__builtin_expect(w->reader == (func), 1)) {                                            \
+            steps -= HOST_STEPS;                                                                   \
+            at = bh_wasm_read_text(w->about, memory, memory_n, (uint32_t)at, (uint32_t)limit);     \
+            GO_ON();                                                                               \
+        } else {                                                                                   \
+            slot v[2] = {at, limit};                                                               \
+            HOST(func, v);                                                                         \
+            at = v[0];                                                                             \
+        }                                                                                          \
     } while (0)
 static __attribute__((cold, noinline, unused)) unsigned left(view *w, uint32_t func, unsigned trap)
 {

@@ -168,6 +168,10 @@ static void call_host(struct emitter *e, const struct ins *i)
 {
     const struct func_type *t = type_of(e, i->k);
 
+    if (bh_streq(t->word, BH_WASM_READER)) {
+        bh_buf_addf(e->b, "READ(%u, s%u, s%u);", i->k, i->d, i->d + 1);
+        return;
+    }
     row_of_values(e, t, i->d);
     bh_buf_addf(e->b, "HOST(%u, v);", i->k);
     take_values(e, t, i->d);

@@ -213,6 +213,7 @@ int bh_wasm_new(const struct bh_wasm_module *m, const struct bh_wasm_host *hosts
 
     w->m = m;
     w->x.user = user;
+    w->x.reader = NONE;
     w->limits = *limits;
     w->compiled = m->compiled ? m->compiled->entries : NULL;
     rc = set_up(w, hosts, n_hosts, err);
@@ -341,36 +342,90 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v)
                                         : bh_wasm_call_once(w, func, v);
 }
 
-/* The second and later calls of a compiled function. What a call that did not trap leaves is what the next
- * one needs, but for its time. */
-static enum bh_wasm_trap call_compiled_on(struct bh_wasm *w, bh_wasm_entry *entry,
-                                          bool (*next)(void *arg, uint64_t result), void *arg)
+/* ---- many calls -------------------------------------------------------------------------------- */
+static uint32_t find_reader(const struct bh_wasm *w, const struct bh_wasm_questions *q)
+{
+    if (q->reader && !w->twin) /* the twin has to be told what was asked */
+        for (uint32_t i = 0; i < w->m->n_imported_funcs; i++)
+            if (w->hosts[i]->call == q->reader && bh_streq(w->hosts[i]->type, BH_WASM_READER))
+                return i;
+    return NONE;
+}
+
+static inline void go_between(struct bh_wasm *w, const struct bh_wasm_questions *q)
+{
+    if (bh_likely(w->x.host_func == NONE))
+        return;
+    w->x.host_func = NONE;
+    if (q->between)
+        q->between(w->x.user);
+}
+
+/* One question, with all that a call takes. */
+static enum bh_wasm_trap ask_one(struct bh_wasm *w, const struct bh_wasm_questions *q, uint32_t i,
+                                 uint64_t *v)
+{
+    go_between(w, q);
+    w->x.about = &q->about[i];
+    return bh_wasm_call(w, q->func, v);
+}
+
+/* Those after the first of a compiled function: what a call that did not trap leaves is what the next one
+ * needs, but for its time. */
+static uint32_t ask_compiled(struct bh_wasm *w, const struct bh_wasm_questions *q, uint64_t *v)
 {
     struct bh_wasm_view *x = &w->x;
-    uint64_t v = 0;
+    bh_wasm_entry *const entry = w->compiled[q->func - w->m->n_imported_funcs];
+    const struct bh_wasm_text *const end = q->about + q->n;
+    const uint64_t steps = w->limits.steps;
+    int64_t *ret = q->ret + 1;
+    unsigned trap = BH_WASM_DONE;
 
     w->running = true;
-    do {
+    while (++x->about < end) {
+        go_between(w, q);
         w->until_ns = 0;
-        w->steps = w->limits.steps;
+        w->steps = steps;
         x->steps = STEPS_A_LOOK;
-        w->trap = (enum bh_wasm_trap)entry(x, &v);
-    } while (bh_likely(w->trap == BH_WASM_DONE) && next(arg, v));
+        trap = entry(x, v);
+        if (bh_unlikely(trap != BH_WASM_DONE || (uint32_t)*v))
+            break;
+        *ret++ = (int64_t)*v >> 32;
+    }
+    w->trap = (enum bh_wasm_trap)trap;
     w->running = false;
+    return (uint32_t)(x->about - q->about);
+}
+
+enum bh_wasm_trap bh_wasm_ask(struct bh_wasm *w, const struct bh_wasm_questions *q,
+                              uint32_t *ret_done, uint64_t *ret_code)
+{
+    const struct bh_wasm_module *m = w->m;
+    const bool straight = w->compiled && !w->twin && q->func >= m->n_imported_funcs;
+    uint32_t i = 0;
+    uint64_t v = 0;
+
+    bh_assert(bh_streq(m->types[m->funcs[q->func].type].word, ":I"));
+    w->trap = BH_WASM_DONE;
+    w->x.reader = find_reader(w, q);
+    w->x.host_func = NONE;
+    while (i < q->n && ask_one(w, q, i, &v) == BH_WASM_DONE && !(uint32_t)v) {
+        q->ret[i++] = (int64_t)v >> 32;
+        if (straight) {
+            i = ask_compiled(w, q, &v);
+            break;
+        }
+    }
+    w->x.reader = NONE;
+    w->x.about = NULL;
+    *ret_done = i;
+    *ret_code = i < q->n && w->trap == BH_WASM_DONE ? v : 0;
     return w->trap;
 }
 
-enum bh_wasm_trap bh_wasm_call_on(struct bh_wasm *w, uint32_t func,
-                                  bool (*next)(void *arg, uint64_t result), void *arg)
+const struct bh_wasm_text *bh_wasm_about(const struct bh_wasm *w)
 {
-    const struct bh_wasm_module *m = w->m;
-    uint64_t v = 0;
-
-    bh_assert(!m->funcs[func].params && m->types[m->funcs[func].type].results == 1);
-    while (bh_wasm_call(w, func, &v) == BH_WASM_DONE && next(arg, v))
-        if (w->compiled && !w->twin && func >= m->n_imported_funcs)
-            return call_compiled_on(w, w->compiled[func - m->n_imported_funcs], next, arg);
-    return w->trap;
+    return w->x.about;
 }
 
 enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w)

@@ -108,11 +108,25 @@ enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w);
 /* v: the arguments, and then the results: it has room for the more of them. The function takes no
  * references. After a trap v is untouched, and the instance is as the trap left it. */
 enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v);
-/* The same for a function without arguments and with one result, again and again: as if bh_wasm_call() were
- * repeated, until it traps or next(), which is given each result, says no. next() does not call into the
- * instance. */
-enum bh_wasm_trap bh_wasm_call_on(struct bh_wasm *w, uint32_t func,
-                                  bool (*next)(void *arg, uint64_t result), void *arg);
+/* One function about many texts, call after call, as if bh_wasm_call() were repeated. Its result is a pair
+ * of 32 bits, as guests pack them: a code in the lower half, what it says (signed) in the upper. */
+struct bh_wasm_questions {
+    uint32_t func;                    /* of type ":I" */
+    const struct bh_wasm_text *about; /* n texts, of which bh_wasm_about() is the call's */
+    uint32_t n;
+    /* The host function that gives it: (buffer, limit) -> length, as bh_wasm_read_text(). Where it can be, it is
+     * answered without being called. NULL: none. */
+    bool (*reader)(struct bh_wasm *w, void *user, uint64_t *v);
+    /* Between two calls, at least if the first one called another host function. NULL allowed. */
+    void (*between)(void *user);
+    int64_t *ret; /* n of what it says */
+};
+/* Until one traps, or says a code that is not 0: *ret_code then is that result, else 0. *ret_done: how many
+ * were answered before. */
+enum bh_wasm_trap bh_wasm_ask(struct bh_wasm *w, const struct bh_wasm_questions *q,
+                              uint32_t *ret_done, uint64_t *ret_code);
+/* For host functions: what the call is about; NULL: it is none of those. */
+const struct bh_wasm_text *bh_wasm_about(const struct bh_wasm *w);
 /* Why the last call trapped, and where:
  *   wasm error: out of bounds memory access
  *   wasm stack trace:

@@ -18,6 +18,7 @@
 #define MAX_TABLES       1000u  /* an instruction has 16 bits for one */
 #define MAX_PAGES        65536u
 #define NONE             UINT32_MAX
+#define BH_WASM_READER   "ii:i" /* the type of a host function that may be a reader (compiled.h) */
 
 /* Value types by their code in the file. */
 enum type { I32 = 0x7f, I64 = 0x7e, F32 = 0x7d, F64 = 0x7c, FUNCREF = 0x70, EXTERNREF = 0x6f };

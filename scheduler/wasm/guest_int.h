@@ -91,7 +91,6 @@ struct bh_guest_run {
     /* ---- of the hook that is running: what it may ask for ---- */
     struct bh_call *c; /* NULL: no pod */
     bh_sym node;
-    struct bh_str node_name; /* p NULL: to be looked up */
     const struct bh_pod_info *target;
     const uint32_t *rows; /* PreScore's */
     uint32_t n_rows;
@@ -124,6 +123,7 @@ void bh_guest_fini(struct bh_guest *g);
 bool bh_guest_eventf(struct bh_guest_run *r, struct bh_str json);
 
 /* ---- host.c, wasi.c: what guests may import --------------------------------------------------- */
+bool bh_guest_current_node_name(struct bh_wasm *w, void *user, uint64_t *v);
 extern const struct bh_wasm_host bh_guest_host[], bh_guest_wasi[];
 extern const size_t bh_guest_n_host, bh_guest_n_wasi;
 #endif

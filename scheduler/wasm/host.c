@@ -100,13 +100,20 @@ static bool target_pod(struct bh_wasm *w BH_UNUSED, void *user, uint64_t *v)
     return give_pod(r, v, r->target);
 }
 
-static bool current_node_name(struct bh_wasm *w, void *user, uint64_t *v)
+/* Of the hook's node; "" where it has none. */
+static struct bh_str hooks_node_name(const struct bh_guest_run *r)
 {
-    struct bh_guest_run *r = user;
+    const struct bh_wasm_text *one_of_many = bh_wasm_about(r->w);
 
-    if (r->node_name.p)
-        return give(w, v, 0, r->node_name.p, r->node_name.n, NULL);
-    struct bh_str name = r->c ? bh_sym_str(r->c->tab, r->node) : (struct bh_str){"", 0};
+    if (one_of_many)
+        return (struct bh_str){one_of_many->p, one_of_many->n};
+    return r->c ? bh_sym_str(r->c->tab, r->node) : (struct bh_str){"", 0};
+}
+
+bool bh_guest_current_node_name(struct bh_wasm *w, void *user, uint64_t *v)
+{
+    struct bh_str name = hooks_node_name(user);
+
     return give(w, v, 0, name.p, name.n, NULL);
 }
 
@@ -138,10 +145,9 @@ static bool node(struct bh_wasm *w, void *user, uint64_t *v)
 static bool hooks_node(struct bh_wasm *w, void *user, uint64_t *v)
 {
     struct bh_guest_run *r = user;
+    struct bh_str name = hooks_node_name(r);
     size_t n = 0;
-    const void *p = r->c && r->node && whole(r)
-                        ? bh_ext_whole_node(whole(r), bh_sym_text(r->c->tab, r->node), &n)
-                        : NULL;
+    const void *p = name.n && whole(r) ? bh_ext_whole_node(whole(r), name.p, &n) : NULL;
 
     return give(w, v, 0, p, p ? n : 0, memory);
 }
@@ -460,7 +466,7 @@ const struct bh_wasm_host bh_guest_host[] = {
     {"k8s.io/scheduler", "get_config", "ii:i", get_config},
     {"k8s.io/scheduler", "currentPod", "ii:i", current_pod},
     {"k8s.io/scheduler", "targetPod", "ii:i", target_pod},
-    {"k8s.io/scheduler", "currentNodeName", "ii:i", current_node_name},
+    {"k8s.io/scheduler", "currentNodeName", "ii:i", bh_guest_current_node_name},
     {"k8s.io/scheduler", "filteredNodeList", "ii:i", filtered_node_list},
     {"k8s.io/scheduler", "nodeScoreList", "ii:i", node_score_list},
     {"k8s.io/scheduler", "nodeToStatusMap", "ii:i", node_to_status_map},
@@ -477,7 +483,7 @@ const struct bh_wasm_host bh_guest_host[] = {
     {"k8s.io/api", "nodeList", "ii:i", node_list},
     /* Names of v0.1.0; its node is told apart by its type. */
     {"k8s.io/api", "node", "ii:i", hooks_node},
-    {"k8s.io/api", "nodeName", "ii:i", current_node_name},
+    {"k8s.io/api", "nodeName", "ii:i", bh_guest_current_node_name},
     {"k8s.io/api", "pod", "ii:i", current_pod},
     {"k8s.io/api", "podInfo", "ii:i", target_pod},
     {"k8s.io/klog", "severity", ":i", severity},

@@ -206,8 +206,8 @@ struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_
 
 /* ---- one hook -------------------------------------------------------------------------------- */
 
-/* What an earlier hook answered is gone. Not part of who scores many nodes, which seldom needs it. */
-static __attribute__((noinline)) void ready(struct bh_guest_run *r)
+/* What an earlier hook answered is gone. */
+static void ready(struct bh_guest_run *r)
 {
     struct bh_buf *answers[] = {&r->out, &r->reason, &r->node_names, &r->nominated, &r->events};
 
@@ -242,7 +242,6 @@ static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh
     p->pages = BH_MAX(p->pages, bh_wasm_pages(r->w));
     r->c = NULL;
     r->node = BH_SYM_NONE;
-    r->node_name.p = NULL;
     r->target = NULL;
     r->n_rows = 0;
     r->scores = NULL;
@@ -279,39 +278,28 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     return done(r, hook, trap, a);
 }
 
-/* Score of many nodes, of which rows[i] is being asked about. */
-struct scoring {
-    struct bh_guest_run *r;
-    struct bh_node_info *const *nodes;
-    const struct bh_sym_texts *texts;
-    const uint32_t *rows;
-    uint32_t i, n;
-    int64_t *ret;
-};
+/* Names of so many nodes at once, which then are near. */
+#define NODES_AT_ONCE 256u
 
-static inline void is_about(const struct scoring *k)
+static void between(void *user)
 {
-    struct bh_guest_run *r = k->r;
+    struct bh_guest_run *r = user;
 
-    r->node = k->nodes[k->rows[k->i]]->name;
-    r->node_name = k->texts->of[r->node];
+    if (bh_unlikely(r->out.n || r->reason.n))
+        ready(r);
 }
 
-static bool next(void *arg, uint64_t result)
+static void name_nodes(const struct bh_call *c, const uint32_t *rows, uint32_t n,
+                       struct bh_wasm_text *ret)
 {
-    struct scoring *k = arg;
+    struct bh_node_info *const *const nodes = c->cache->rows;
+    const struct bh_str *const texts = bh_symtab_texts(c->tab)->of;
 
-    if ((int32_t)result != 0) {
-        k->r->value = result;
-        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct bh_str name = texts[nodes[rows[i]]->name];
+        __builtin_prefetch(name.p);
+        ret[i] = (struct bh_wasm_text){name.p, name.n};
     }
-    k->ret[k->i++] = (int32_t)(result >> 32);
-    if (k->i == k->n)
-        return false;
-    if (bh_unlikely(k->r->out.n || k->r->reason.n))
-        ready(k->r);
-    is_about(k);
-    return true;
 }
 
 uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret,
@@ -319,22 +307,25 @@ uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint3
 {
     struct bh_guest_plugin *p = r->g->of;
     const struct bh_call *c = r->c;
-    struct scoring k = {.r = r,
-                        .nodes = c->cache->rows,
-                        .texts = bh_symtab_texts(c->tab),
-                        .rows = rows,
-                        .n = n,
-                        .ret = ret};
+    struct bh_wasm_text names[NODES_AT_ONCE];
+    struct bh_wasm_questions q = {.func = p->func[BH_GUEST_SCORE],
+                                  .about = names,
+                                  .reader = bh_guest_current_node_name,
+                                  .between = between};
     enum bh_wasm_trap trap = BH_WASM_DONE;
     const uint64_t began = bh_mono_ns();
+    uint32_t scored = 0, done_now = 0;
 
-    if (n) {
+    do {
+        q.n = BH_MIN(n - scored, NODES_AT_ONCE);
+        q.ret = ret + scored;
+        name_nodes(c, rows + scored, q.n, names);
         ready(r);
-        is_about(&k);
-        trap = bh_wasm_call_on(r->w, p->func[BH_GUEST_SCORE], next, &k);
-    }
+        trap = bh_wasm_ask(r->w, &q, &done_now, &r->value);
+        scored += done_now;
+    } while (done_now == q.n && scored < n);
     p->ns[BH_GUEST_SCORE] += bh_mono_ns() - began;
-    p->calls[BH_GUEST_SCORE] += BH_MIN(k.i + 1, n);
+    p->calls[BH_GUEST_SCORE] += BH_MIN(scored + 1, n);
     *ret_trap = done(r, BH_GUEST_SCORE, trap, c->arena);
-    return k.i;
+    return scored;
 }

@@ -524,43 +524,131 @@ static void test_compiled_does_what_interpreted_does(void)
     bh_wasm_unload(m);
 }
 
-static bool digits(void *arg, uint64_t result)
+/* Gives what the call is about. */
+static bool read_text(struct bh_wasm *w, void *user BH_UNUSED, uint64_t *v)
 {
-    *(uint64_t *)arg = *(uint64_t *)arg * 10 + result;
-    return result != 2 && result < 6;
+    const struct bh_wasm_text *t = bh_wasm_about(w);
+
+    if (t->n && t->n <= (uint32_t)v[1] && bh_wasm_memory(w, (uint32_t)v[0], (uint32_t)t->n))
+        memcpy(bh_wasm_memory(w, (uint32_t)v[0], (uint32_t)t->n), t->p, t->n);
+    v[0] = t->n;
+    return true;
 }
 
-/* Counts its calls in a global; the fifth is one too many. */
-#define COUNTS                                                                                     \
-    "01(01 60 00 01 7f) 03(01 00) 06(01 7f 01 4100 0b) 07(01 'f' 00 00)"                           \
-    "0a(01(00 2300 4101 6a 2400 2300 4105 46 0440 00 0b 2300 0b))"
-
-static void calls_on(struct bh_wasm *w)
+static unsigned asked, told; /* another host function, and who is told of it */
+static bool ask(struct bh_wasm *w BH_UNUSED, void *user BH_UNUSED, uint64_t *v)
 {
-    uint64_t seen = 0;
-
-    CU_ASSERT(bh_wasm_call_on(w, 0, digits, &seen) == BH_WASM_DONE && seen == 12);
-    CU_ASSERT(bh_wasm_call_on(w, 0, digits, &seen) == BH_WASM_UNREACHABLE && seen == 1234);
-    CU_ASSERT(trap_is(w, "wasm error: unreachable\nwasm stack trace:\n\t.$0() i32"));
-    CU_ASSERT(bh_wasm_call_on(w, 0, digits, &seen) == BH_WASM_DONE && seen == 12346);
+    asked++;
+    v[0] = 7;
+    return true;
+}
+static void tell(void *user BH_UNUSED)
+{
+    told++;
 }
 
-static void test_calls_one_after_the_other(void)
-{
-    struct bh_wasm_module *m = module_of(COUNTS);
-    struct bh_wasm *w = instance_of(m, NULL, 0, NULL, &usual);
+/* Reads what it is about to 65500, where 36 bytes of memory are left, at most 40; of nothing it asks.
+ * What begins with x is unreachable, with e it is an error, and else the answer is a sum of the 36 bytes
+ * and of the length. */
+#define READS                                                                                      \
+    "01(03 60 02 7f7f 01 7f 60 00 01 7e 60 01 7f 01 7f) 02(02 'h' 'read' 00 00 'h' 'ask' 00 02)"   \
+    "03(01 01) 05(01 0001) 07(01 'f' 00 02)"                                                       \
+    "0a(01(01 03 7f 41dcff03 4128 1000 2100 2000 45 0440 4100 1001 1a 0b"                          \
+    "41dcff03 2d0000 41f800 46 0440 00 0b"                                                         \
+    "0340 2002 411f 6c 2001 2d00dcff03 6a 2102 2001 4101 6a 2201 4124 49 0d00 0b"                  \
+    "2002 2000 6a ad 4220 86 41dcff03 2d0000 41e500 46 ad 84 0b))"
+#define WINDOW 36u
+#define TEXTS  60u
 
-    calls_on(w);
+static const struct bh_wasm_host readers[] = {{"h", "read", "ii:i", read_text},
+                                              {"h", "ask", "i:i", ask}};
+
+/* Asks about texts of every length; the memory is as the questions before left it. */
+static void ask_all(struct bh_wasm *w, char *window)
+{
+    static const char letters[] =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    struct bh_wasm_text about[TEXTS];
+    int64_t ret[TEXTS];
+    uint64_t code = 1;
+    uint32_t done = 0;
+
+    for (uint32_t i = 0; i < TEXTS; i++)
+        about[i] = (struct bh_wasm_text){letters + (i * 7 % 11) + (i == 13), (i * 29 + 26) % 43};
+    about[20].p = "error";
+    about[20].n = 5;
+    const struct bh_wasm_questions q = {2, about, TEXTS, read_text, tell, ret};
+    unsigned asked_before = asked, told_before = told, empty = 0;
+    CU_ASSERT(bh_wasm_ask(w, &q, &done, &code) == BH_WASM_DONE);
+    CU_ASSERT(done == 20 && (uint32_t)code == 1 && code >> 32);
+    for (uint32_t i = 0; i <= done && i < TEXTS; i++) {
+        uint32_t sum = 0;
+        if (about[i].n <= WINDOW)
+            memcpy(window, about[i].p, about[i].n);
+        for (uint32_t k = 0; k < WINDOW; k++)
+            sum = sum * 31 + (uint8_t)window[k];
+        empty += !about[i].n;
+        if (i < done)
+            CU_ASSERT(ret[i] == (int32_t)(sum + about[i].n));
+    }
+    CU_ASSERT(empty && asked - asked_before == empty && told - told_before >= empty);
+    CU_ASSERT(!bh_wasm_about(w));
+}
+
+static void ask_in_vain(struct bh_wasm *w)
+{
+    const struct bh_wasm_text about[] = {{"ab", 2}, {"cd", 2}, {"xy", 2}, {"ef", 2}};
+    int64_t ret[4];
+    struct bh_wasm_questions q = {2, about, 0, read_text, NULL, ret};
+    uint64_t code = 1;
+    uint32_t done = 7;
+
+    CU_ASSERT(bh_wasm_ask(w, &q, &done, &code) == BH_WASM_DONE && done == 0 && code == 0);
+    q.n = 4;
+    CU_ASSERT(bh_wasm_ask(w, &q, &done, &code) == BH_WASM_UNREACHABLE && done == 2 && code == 0);
+    CU_ASSERT(trap_is(w, "wasm error: unreachable\nwasm stack trace:\n\t.$2() i64"));
+}
+
+/* Of each there is as much time as of one: of all there would not be enough. */
+static void ask_often(const struct bh_wasm_module *m)
+{
+    struct bh_wasm_limits limits = usual;
+    struct bh_wasm_text about[TEXTS];
+    int64_t ret[TEXTS];
+    const struct bh_wasm_questions q = {2, about, TEXTS, read_text, NULL, ret};
+    uint64_t code;
+    uint32_t done;
+
+    limits.steps = 100000;
+    struct bh_wasm *w = instance_of(m, readers, 2, NULL, &limits);
+    for (uint32_t i = 0; i < TEXTS; i++)
+        about[i] = (struct bh_wasm_text){"node-1", 6};
+    CU_ASSERT(bh_wasm_ask(w, &q, &done, &code) == BH_WASM_DONE && done == TEXTS);
     bh_wasm_free(w);
+}
+
+static void ask_it(struct bh_wasm *w)
+{
+    char window[WINDOW] = {0};
+
+    for (unsigned k = 0; k < 2; k++)
+        ask_all(w, window);
+    ask_in_vain(w);
+    CU_ASSERT(!bh_wasm_differs(w));
+    bh_wasm_free(w);
+}
+
+static void test_a_row_of_questions(void)
+{
+    struct bh_wasm_module *m = module_of(READS);
+
+    ask_it(instance_of(m, readers, 2, NULL, &usual));
+    ask_often(m);
     if (!no_compiler()) {
-        w = compiled_of(m, NULL, NULL, NULL, 0);
-        calls_on(w);
-        CU_ASSERT(!bh_wasm_differs(w));
-        bh_wasm_free(w);
-        w = instance_of(m, NULL, 0, NULL, &usual);
+        ask_it(compiled_of(m, NULL, NULL, readers, 2));
         CU_ASSERT(bh_wasm_is_compiled(m));
-        calls_on(w);
-        bh_wasm_free(w);
+        ask_it(instance_of(m, readers, 2, NULL, &usual));
+        ask_often(m);
     }
     bh_wasm_unload(m);
 }
@@ -647,6 +735,6 @@ BH_TESTS("common/wasm/wasm",
          {"a module is described", test_a_module_is_described}, {"broken names", test_broken_names},
          {"damaged modules", test_damaged_modules},
          {"compiled does what interpreted does", test_compiled_does_what_interpreted_does},
-         {"calls one after the other", test_calls_one_after_the_other},
+         {"a row of questions", test_a_row_of_questions},
          {"a difference is found", test_a_difference_is_found},
          {"a small stack is no difference", test_a_small_stack_is_no_difference})
