@@ -1,149 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plugins/nodemetadata/node_metadata.c - nodes by a number or a time in one of their labels
+ * plugins/nodemetadata/node_metadata.c - nodes by a number or a time in one of their labels or annotations
  *
  * A time's score is the time itself: between the extremes it lies where its age does, and no clock
- * is needed, so that answers can be kept.
- * Upstream: sigs.k8s.io/scheduler-plugins, pkg/nodemetadata; differences: labels only (plugins do not
- *           see annotations of nodes); of Go's layouts those of numbers and zone; raw scores of times.
+ * is needed, so that answers can be kept. What annotations say is read when their node changes, not for
+ * each pod.
+ * Upstream: sigs.k8s.io/scheduler-plugins, pkg/nodemetadata; differences: raw scores of times.
  */
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "berth/plugin.h"
+#include "node_metadata.h"
 
-#define NO_VALUE INT64_MIN
-#define RFC3339  "2006-01-02T15:04:05Z07:00"
-#define MEMO     4096u
+#define RFC3339 "2006-01-02T15:04:05Z07:00"
+#define MEMO    4096u
 
 static const struct berth_host *host;
 
 struct instance {
     const struct berth_home *home;
     berth_sym key;
-    int time, reverse; /* reverse: the lowest number, the oldest time is the best */
-    char layout[64];
+    int annotation, time, reverse; /* reverse: the lowest number, the oldest time is the best */
+    struct berth_str layout;
+    /* ---- labels: by symbol, values are read once ---- */
     struct {
         berth_sym value;
         int64_t score;
-    } memo[MEMO]; /* by symbol: values are read once */
+    } memo[MEMO];
+    /* ---- annotations: by row ---- */
+    uint64_t seen;
+    uint32_t n_scores;
+    int64_t *scores;
 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static int64_t number_score(const char *text)
+static int64_t score_of(const struct instance *in, struct berth_str text)
 {
-    char *end;
-    double d;
+    const int64_t v = in->time ? nm_time(in->layout, text) : nm_number(text);
 
-    if (!*text || isspace((unsigned char)*text))
-        return NO_VALUE;
-    d = strtod(text, &end);
-    return *end || !(d > -9223372036854775808.0 && d < 9223372036854775808.0) ? NO_VALUE
-                                                                              : (int64_t)d;
+    return in->reverse && v != NM_NO_VALUE ? -v : v;
 }
 
-/* Digits at *s, n of them. */
-static int digits(const char **s, int n, int *ret)
-{
-    *ret = 0;
-    for (; n > 0; n--, (*s)++) {
-        if (!isdigit((unsigned char)**s))
-            return 0;
-        *ret = *ret * 10 + (**s - '0');
-    }
-    return 1;
-}
-
-static int64_t days_since_1970(int y, int m, int d)
-{
-    int64_t era, of_era, of_year;
-
-    y -= m <= 2;
-    era = (y >= 0 ? y : y - 399) / 400;
-    of_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    of_era = (y - era * 400) * 365 + (y - era * 400) / 4 - (y - era * 400) / 100 + of_year;
-    return era * 146097 + of_era - 719468;
-}
-
-static int days_of(int y, int m)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-
-    return m == 2 && y % 4 == 0 && (y % 100 != 0 || y % 400 == 0) ? 29 : days[m - 1];
-}
-
-/* Z or +hh:mm; seconds. */
-static int zone(const char **s, int *ret)
-{
-    int sign = **s == '-' ? -1 : 1, h, m;
-
-    *ret = 0;
-    if (**s == 'Z') {
-        (*s)++;
-        return 1;
-    }
-    if (**s != '+' && **s != '-')
-        return 0;
-    (*s)++;
-    if (!digits(s, 2, &h) || *(*s)++ != ':' || !digits(s, 2, &m) || h > 24 || m > 59)
-        return 0;
-    *ret = sign * (h * 3600 + m * 60);
-    return 1;
-}
-
-/* Go's layout: which of the parts stands at its beginning, and how long it is there. */
-static const char *const parts[] = {"2006", "01", "02", "15", "04", "05", "Z07:00"};
-enum { PARTS = sizeof parts / sizeof *parts };
-static int part_at(const char *layout)
-{
-    for (int i = 0; i < PARTS; i++)
-        if (strncmp(layout, parts[i], strlen(parts[i])) == 0)
-            return i;
-    return -1;
-}
-
-static int64_t time_score(const char *layout, const char *text)
-{
-    int v[PARTS] = {0, 1, 1, 0, 0, 0, 0};
-
-    while (*layout) {
-        int p = part_at(layout);
-        if (p < 0 ? *layout != *text
-                  : !(p == PARTS - 1 ? zone(&text, &v[p])
-                                     : digits(&text, (int)strlen(parts[p]), &v[p])))
-            return NO_VALUE;
-        layout += p < 0 ? 1 : strlen(parts[p]);
-        text += p < 0;
-        if (p == 5 && *text == '.' && *layout != '.') /* Go reads fractions that no layout has */
-            for (text++; isdigit((unsigned char)*text);)
-                text++;
-    }
-    if (*text || v[1] < 1 || v[1] > 12 || v[2] < 1 || v[2] > days_of(v[0], v[1]) || v[3] > 23 ||
-        v[4] > 59 || v[5] > 59)
-        return NO_VALUE;
-    return days_since_1970(v[0], v[1], v[2]) * 86400 + v[3] * 3600 + v[4] * 60 + v[5] - v[6];
-}
-
-static int64_t value_score(struct instance *in, berth_sym value)
+static int64_t label_score(struct instance *in, berth_sym value)
 {
     uint32_t at = value % MEMO;
-    int64_t s;
 
     if (value == BERTH_SYM_ABSENT)
-        return NO_VALUE;
-    if (in->memo[at].value == value && value)
-        return in->memo[at].score;
-    s = in->time ? time_score(in->layout, host->base->text(in->home, value).p)
-                 : number_score(host->base->text(in->home, value).p);
-    if (in->reverse && s != NO_VALUE)
-        s = -s;
-    in->memo[at].value = value;
-    in->memo[at].score = s;
-    return s;
+        return NM_NO_VALUE;
+    if (in->memo[at].value != value || !value) {
+        in->memo[at].score = score_of(in, host->base->text(in->home, value));
+        in->memo[at].value = value;
+    }
+    return in->memo[at].score;
+}
+
+static int64_t annotation_score(const struct instance *in, struct berth_call *c,
+                                const struct berth_node *node)
+{
+    struct berth_str v = host->nodes->annotation(c, node, host->base->text(in->home, in->key));
+
+    return v.p ? score_of(in, v) : NM_NO_VALUE;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -173,31 +91,21 @@ static int by_number(const struct args *a)
     return berth_str_is(a->strategy, "Highest") || berth_str_is(a->strategy, "Lowest");
 }
 
-#define COMPLAIN(path, text) host->values->error(errors, BERTH_STR(path), BERTH_STR(text))
-
-/* Letters and digits that are none of the parts mean other things to Go. */
-static int known_layout(struct berth_str s)
+static void complain(struct berth_errors *errors, const char *path, struct berth_str value,
+                     const char *what)
 {
-    char text[64];
+    char text[512];
+    int n = snprintf(text, sizeof text, "Invalid value: \"%.*s\": %s",
+                     (int)(value.n < 256 ? value.n : 256), value.n ? value.p : "", what);
 
-    if (s.n >= sizeof text)
-        return 0;
-    memcpy(text, s.p, s.n);
-    text[s.n] = 0;
-    for (const char *p = text; *p;) {
-        int k = part_at(p);
-        if (k < 0 && isalnum((unsigned char)*p) && *p != 'T')
-            return 0;
-        p += k < 0 ? 1 : strlen(parts[k]);
-    }
-    return 1;
+    host->values->error(errors, (struct berth_str){path, strlen(path)},
+                        (struct berth_str){text, (uint64_t)n});
 }
 
-static void check_args(const struct berth_value *v, struct berth_errors *errors)
+static void check_fields(const struct berth_value *v, struct berth_errors *errors)
 {
     static const char *const known[] = {"metadataKey", "metadataSource", "metadataType",
                                         "scoringStrategy", "timestampFormat"};
-    const struct args a = args_of(v);
     char text[256];
 
     for (const struct berth_value *m = host->values->first(v); m; m = host->values->next(m)) {
@@ -209,48 +117,116 @@ static void check_args(const struct berth_value *v, struct berth_errors *errors)
                          (int)(key.n < 128 ? key.n : 128), key.p);
         if (i == sizeof known / sizeof *known)
             host->values->error(errors, BERTH_STR(""), (struct berth_str){text, (uint64_t)n});
+        else if (host->values->type(m) != BERTH_STRING && host->values->type(m) != BERTH_NULL)
+            host->values->error(errors, key, BERTH_STR("a string is needed"));
     }
+}
+
+/* Every timestampFormat is a layout: what is none of its parts stands for itself. */
+static void check_args(const struct berth_value *v, struct berth_errors *errors)
+{
+    const struct args a = args_of(v);
+    const int number = berth_str_is(a.type, "Number"), time = berth_str_is(a.type, "Timestamp");
+
+    check_fields(v, errors);
     if (!a.key.n)
-        COMPLAIN("metadataKey", "metadataKey cannot be empty");
-    if (berth_str_is(a.source, "Annotation"))
-        COMPLAIN("metadataSource", "Annotation: plugins see labels of nodes, not annotations");
-    else if (!berth_str_is(a.source, "Label"))
-        COMPLAIN("metadataSource", "metadataSource must be either \"Label\" or \"Annotation\"");
-    if (!berth_str_is(a.type, "Number") && !berth_str_is(a.type, "Timestamp"))
-        COMPLAIN("metadataType", "metadataType must be either \"Number\" or \"Timestamp\"");
+        complain(errors, "metadataKey", a.key, "metadataKey cannot be empty");
+    if (!berth_str_is(a.source, "Label") && !berth_str_is(a.source, "Annotation"))
+        complain(errors, "metadataSource", a.source,
+                 "metadataSource must be either \"Label\" or \"Annotation\"");
+    if (!number && !time)
+        complain(errors, "metadataType", a.type,
+                 "metadataType must be either \"Number\" or \"Timestamp\"");
     if (!by_time(&a) && !by_number(&a))
-        COMPLAIN("scoringStrategy",
+        complain(errors, "scoringStrategy", a.strategy,
                  "scoringStrategy must be one of \"Highest\", \"Lowest\", \"Newest\", or "
                  "\"Oldest\"");
-    else if (berth_str_is(a.type, "Number") && !by_number(&a))
-        COMPLAIN("scoringStrategy", "Number goes with the strategies \"Highest\" and \"Lowest\"");
-    else if (berth_str_is(a.type, "Timestamp") && !by_time(&a))
-        COMPLAIN("scoringStrategy", "Timestamp goes with the strategies \"Newest\" and \"Oldest\"");
-    if (!known_layout(a.layout))
-        COMPLAIN("timestampFormat", "of Go's layouts 2006, 01, 02, 15, 04, 05, Z07:00, T and "
-                                    "characters between them are known");
+    if (number && by_time(&a))
+        complain(errors, "scoringStrategy", a.strategy,
+                 "scoringStrategy \"Newest\" and \"Oldest\" are only valid for metadataType "
+                 "\"Timestamp\"");
+    if (time && by_number(&a))
+        complain(errors, "scoringStrategy", a.strategy,
+                 "scoringStrategy \"Highest\" and \"Lowest\" are only valid for metadataType "
+                 "\"Number\"");
+}
+
+static void destroy(void *self)
+{
+    struct instance *in = self;
+
+    free((void *)(uintptr_t)in->layout.p);
+    free(in->scores);
+    free(in);
 }
 
 static int32_t create(struct berth_home *home, const struct berth_value *v, void **ret,
                       struct berth_why *why)
 {
     const struct args a = args_of(v);
+    const struct berth_str layout = a.layout.n ? a.layout : BERTH_STR(RFC3339);
     struct instance *in = calloc(1, sizeof *in);
+    char *copy = malloc(layout.n);
 
-    if (!in) {
+    if (!in || !copy) {
+        free(in);
+        free(copy);
         why->reason = BERTH_STR("out of memory");
         return BERTH_ERROR;
     }
+    memcpy(copy, layout.p, layout.n);
     in->home = home;
     in->key = host->base->intern(home, a.key);
+    in->annotation = berth_str_is(a.source, "Annotation");
     in->time = by_time(&a);
     in->reverse = berth_str_is(a.strategy, "Lowest") || berth_str_is(a.strategy, "Oldest");
-    memcpy(in->layout, a.layout.n ? a.layout.p : RFC3339, a.layout.n ? a.layout.n : sizeof RFC3339);
+    in->layout = (struct berth_str){copy, layout.n};
     *ret = in;
     return BERTH_SUCCESS;
 }
 
 /* ---- scores ---------------------------------------------------------------------------------- */
+
+struct look {
+    struct instance *in;
+    struct berth_call *c;
+};
+
+/* 0: no memory; then the node is asked each time. */
+static int make_room(struct instance *in, uint32_t row)
+{
+    const uint32_t n = row < 512 ? 1024 : 2 * row;
+
+    if (row < in->n_scores)
+        return 1;
+    int64_t *more = realloc(in->scores, n * sizeof *more);
+    if (!more)
+        return 0;
+    for (uint32_t i = in->n_scores; i < n; i++)
+        more[i] = NM_NO_VALUE;
+    in->scores = more;
+    in->n_scores = n;
+    return 1;
+}
+
+static void on_node(void *arg, const struct berth_node *node)
+{
+    const struct look *l = arg;
+    const uint32_t row = host->nodes->row(l->c, node);
+
+    if (row < UINT32_MAX / 2 && make_room(l->in, row))
+        l->in->scores[row] = annotation_score(l->in, l->c, node);
+}
+
+/* Nothing but the nodes' objects changes what it says. */
+static uint64_t epoch(void *self, struct berth_call *c)
+{
+    struct look l = {self, c};
+
+    if (l.in->annotation)
+        l.in->seen = host->nodes->changed(c, l.in->seen, on_node, &l);
+    return 0;
+}
 
 static int32_t score(void *self, struct berth_call *c, const struct berth_node *node, int64_t *ret,
                      struct berth_why *why)
@@ -258,7 +234,8 @@ static int32_t score(void *self, struct berth_call *c, const struct berth_node *
     struct instance *in = self;
 
     (void)why;
-    *ret = value_score(in, host->nodes->label(c, node, in->key));
+    *ret = in->annotation ? annotation_score(in, c, node)
+                          : label_score(in, host->nodes->label(c, node, in->key));
     return BERTH_SUCCESS;
 }
 
@@ -266,29 +243,33 @@ static int32_t score_rows(void *self, struct berth_call *c, const uint32_t *rows
                           int64_t *ret, struct berth_why *why)
 {
     struct instance *in = self;
-    const berth_sym *label = host->columns->label(c, in->key);
+    const berth_sym *label = in->annotation ? NULL : host->columns->label(c, in->key);
 
     (void)why;
-    for (uint64_t i = 0; label && i < n; i++)
-        ret[i] = value_score(in, label[rows[i]]);
-    return label ? BERTH_SUCCESS : BERTH_ERROR;
+    for (uint64_t i = 0; i < n; i++)
+        ret[i] = label             ? label_score(in, label[rows[i]])
+                 : !in->annotation ? NM_NO_VALUE
+                 : rows[i] < in->n_scores
+                     ? in->scores[rows[i]]
+                     : annotation_score(in, c, host->columns->node(c, rows[i]));
+    return label || in->annotation ? BERTH_SUCCESS : BERTH_ERROR;
 }
 
 /* 1 to 100 between the extremes; nodes without a value: 0. */
 static int32_t normalize(void *self, struct berth_call *c, int64_t *scores, uint64_t n,
                          struct berth_why *why)
 {
-    int64_t low = INT64_MAX, high = NO_VALUE;
+    int64_t low = INT64_MAX, high = NM_NO_VALUE;
 
     (void)self, (void)c, (void)why;
     for (uint64_t i = 0; i < n; i++) {
-        if (scores[i] == NO_VALUE)
+        if (scores[i] == NM_NO_VALUE)
             continue;
         low = scores[i] < low ? scores[i] : low;
         high = scores[i] > high ? scores[i] : high;
     }
     for (uint64_t i = 0; i < n; i++) {
-        if (scores[i] == NO_VALUE)
+        if (scores[i] == NM_NO_VALUE)
             scores[i] = 0;
         else if (low == high)
             scores[i] = 1;
@@ -306,11 +287,12 @@ static const struct berth_event none[1];
 static const struct berth_plugin plugin = {
     .size = sizeof plugin,
     .name = {"NodeMetadata", 12},
-    .reads = BERTH_READS_NODE,
+    .reads = BERTH_READS_NODE | BERTH_READS_ANNOTATIONS,
     .events = none,
     .check_args = check_args,
     .create = create,
-    .destroy = free,
+    .destroy = destroy,
+    .epoch = epoch,
     .score = score,
     .score_rows = score_rows,
     .normalize = normalize,
@@ -322,6 +304,8 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
 {
     static const struct berth_plugin *const all[] = {&plugin};
 
+    if (!BERTH_HAS(h->nodes, annotation) || !BERTH_HAS(h->nodes, changed))
+        return 1;
     host = h;
     ret->plugins = all;
     ret->n = 1;

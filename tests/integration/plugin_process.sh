@@ -88,8 +88,8 @@ mode process NodeMetadata="$build/plugins/nodemetadata.so"
 config '{score: {enabled: [{name: NodeMetadata}]}}' '{name: NodeMetadata, args: {metadataSource: Label, metadataType: Number, scoringStrategy: Best}}' >"$work/bad.yaml"
 bad() { "$BERTH_BIN/berth" config check "$work/bad.yaml"; }
 check "wrong arguments fail" status 1 bad
-expect "each with its path" 'bad.yaml:[0-9]+: profiles\[0\].pluginConfig\[0\].args.metadataKey: metadataKey cannot be empty' any bad
-expect "and value" 'args.scoringStrategy: scoringStrategy must be one of' any bad
+expect "each with its path" 'bad.yaml:[0-9]+: profiles\[0\].pluginConfig\[0\].args.metadataKey: Invalid value: "": metadataKey cannot be empty' any bad
+expect "and value" 'args.scoringStrategy: Invalid value: "Best": scoringStrategy must be one of' any bad
 
 # ---- what cannot be
 mode process AtQueueSort="$build/tests/plugins/crashes.so"

@@ -72,14 +72,14 @@ expect "without the folder the name is unknown, as upstream says it" 'ScorePlugi
 sed 's/metadataKey: rank, //; s/Highest/Best/' "$work/meta.yaml" >"$work/bad.yaml"
 bad() { BERTH_PLUGIN_DIR=$build/plugins "$BERTH_BIN/berth" config check "$work/bad.yaml"; }
 check "wrong arguments fail" status 1 bad
-expect "each with its path" 'bad.yaml:6: profiles\[0\].pluginConfig\[0\].args.metadataKey: metadataKey cannot be empty' any bad
-expect "and value" 'args.scoringStrategy: scoringStrategy must be one of' any bad
+expect "each with its path" 'bad.yaml:6: profiles\[0\].pluginConfig\[0\].args.metadataKey: Invalid value: "": metadataKey cannot be empty' any bad
+expect "and value" 'args.scoringStrategy: Invalid value: "Best": scoringStrategy must be one of' any bad
 check "right ones do not" env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" config check "$work/meta.yaml"
 
 sed '/pluginConfig/,$d' "$work/meta.yaml" >"$work/none.yaml"
 none() { s --plugin-dir "$build/plugins" -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/none.yaml"; }
 expect "none at all are looked at when the plugin is made" \
-    'initializing plugin "NodeMetadata": \[args.metadataKey: metadataKey cannot be empty, ' any none
+    'initializing plugin "NodeMetadata": \[args.metadataKey: Invalid value: "": metadataKey cannot be empty, ' any none
 
 # ---- begun and checked
 cd "$work" || exit 1
@@ -212,7 +212,11 @@ config 'plugins: {score: {enabled: [{name: NodeMetadata, weight: 100}]}, multiPo
 - schedulerName: loaded
   plugins: {filter: {enabled: [{name: LoadAware}]}}
   pluginConfig:
-  - {name: LoadAware, args: {file: '"$work"'/now, threshold: 80, onStale: Reject, everySeconds: 1}}' >"$work/up.yaml"
+  - {name: LoadAware, args: {file: '"$work"'/now, threshold: 80, onStale: Reject, everySeconds: 1}}
+- schedulerName: noted
+  plugins: {score: {enabled: [{name: NodeMetadata, weight: 100}]}}
+  pluginConfig:
+  - {name: NodeMetadata, args: {metadataKey: example.com/since, metadataSource: Annotation, metadataType: Timestamp, scoringStrategy: Newest}}' >"$work/up.yaml"
 sed -i 's/^- plugins: {score/- schedulerName: default-scheduler\n  plugins: {score/' "$work/up.yaml"
 printf 'a 93.5\nb 80.5\n' >"$work/now"
 mkdir "$work/plugins"
@@ -239,6 +243,14 @@ eventually "every node is busy" 20 busy
 printf 'a 93.5\nb 80\n' >"$work/now.new"
 mv "$work/now.new" "$work/now"
 eventually "until the file says otherwise: the plugin wakes the pod" 20 on idle b
+noted() { # node: a new pod goes there
+    local p=noted-$EPOCHREALTIME
+    pod "${p/./-}" '' | sed 's/spec: {/spec: {schedulerName: noted, /' | k create -f - && k wait --for=condition=PodScheduled "pod/${p/./-}" --timeout=20s && on "${p/./-}" "$1"
+}
+k annotate node a example.com/since=2026-11-27T12:00:00Z >/dev/null
+eventually "an annotation's time decides" 20 noted a
+k annotate node c example.com/since=2026-11-27T12:00:01Z >/dev/null
+eventually "until another node has a newer one" 20 noted c
 expect "berth plugins" '^LabelGang +1.0.0 +Active +0 +yes +permit +.*labelgang.so$' "$BERTH_BIN/berth" plugins --runtime-dir "$run"
 check "as JSON" test "$("$BERTH_BIN/berth" plugins --runtime-dir "$run" -o json | jq -r '.plugins[].name' | sort | xargs)" = "LabelGang LoadAware NodeMetadata"
 

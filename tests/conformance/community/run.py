@@ -6,7 +6,8 @@ usage: run.py [--bin build/bin] [--only TEXT] [FILE.yaml...]        default: all
 
 A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cases (`args`, `node`) and `cases`. A case has a name and
 
-  node, nodes   what nodes have: {cpu: 1000m, memory: 1Gi} each, and under `allocatable` where it is less; `nodes` has names
+  node, nodes   what nodes have: {cpu: 1000m, memory: 1Gi} each, and under `allocatable` where it is less, and `labels`,
+                `annotations`; `nodes` has names
   pods          on nodes: {node: NAME, containers: [...], started: seconds before the window's end, name, namespace, scheduler};
                 `terminating: true`; `copies`: of it; `nominated: NODE`: it is on no node, but waits for room on this one
   before        pods that are scheduled first, each {containers: [...]}
@@ -65,9 +66,10 @@ def sorted_by(plugin, args):
 
 
 def node(name, has):
-    status = {k: str(v) for k, v in has.items() if k not in ("allocatable", "labels")}
+    status = {k: str(v) for k, v in has.items() if k not in ("allocatable", "labels", "annotations")}
     status.setdefault("pods", "110")
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": "n-" + name, "labels": has.get("labels", {})},
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": "n-" + name, "labels": has.get("labels", {}),
+                                                                 "annotations": has.get("annotations", {})},
             "status": {"capacity": status, "allocatable": {**status, **has.get("allocatable", {})}}}
 
 
