@@ -20,11 +20,18 @@ static berth_sym symbol(const struct nw_instance *in, const struct berth_value *
 
 /* ---- dependencies ---------------------------------------------------------------------------- */
 
+berth_sym nw_selector(const struct nw_instance *in, const struct berth_value *v)
+{
+    return symbol(in, nw_get(v, "workload"), "selector");
+}
+
+/* Those of one workload stay as they are listed. */
 static int by_workload(const void *x, const void *y)
 {
     const struct nw_dependency *a = x, *b = y;
+    int d = (a->workload > b->workload) - (a->workload < b->workload);
 
-    return (a->workload > b->workload) - (a->workload < b->workload);
+    return d ? d : (a->at > b->at) - (a->at < b->at);
 }
 
 static void read_dependencies(struct nw_instance *in, struct nw_group *g,
@@ -41,9 +48,10 @@ static void read_dependencies(struct nw_instance *in, struct nw_group *g,
     for (const struct berth_value *w = h->first(workloads); w; w = h->next(w)) {
         const struct berth_value *list = nw_get(w, "dependencies");
         for (const struct berth_value *d = list ? h->first(list) : NULL; d; d = h->next(d)) {
-            struct nw_dependency *to = &g->dependencies[g->n_dependencies++];
-            to->workload = symbol(in, nw_get(w, "workload"), "selector");
-            to->on = symbol(in, nw_get(d, "workload"), "selector");
+            struct nw_dependency *to = &g->dependencies[g->n_dependencies];
+            to->at = g->n_dependencies++;
+            to->workload = nw_selector(in, w);
+            to->on = nw_selector(in, d);
             if (nw_get(d, "maxNetworkCost"))
                 (void)h->integer(nw_get(d, "maxNetworkCost"), &to->max_cost);
         }
@@ -229,5 +237,7 @@ struct nw_group *nw_group(struct nw_instance *in, struct berth_call *c, berth_sy
     g->exists = v != NULL;
     read_dependencies(in, g, nw_get(nw_get(v, "spec"), "workloads"));
     read_order(in, g, nw_get(nw_get(v, "status"), "topologyOrder"));
+    if (!g->n_ranks)
+        nw_make_order(in, g, nw_get(v, "spec"));
     return g;
 }

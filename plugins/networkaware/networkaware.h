@@ -16,6 +16,7 @@
 struct nw_dependency {
     berth_sym workload, on; /* pods of this workload talk to pods of that one */
     int64_t max_cost;
+    uint64_t at; /* in the list of all */
 };
 struct nw_rank {
     berth_sym workload;
@@ -27,9 +28,10 @@ struct nw_group { /* what an AppGroup says */
     uint64_t version; /* of all AppGroups, when it was read */
     uint64_t n_dependencies, n_ranks;
     struct nw_dependency *dependencies; /* by workload */
-    struct nw_rank *ranks;              /* by workload; those that upstream's search finds */
-    int looked;                         /* sort.c: and there is nothing more to tell of it */
-    const char *told;                   /* what the log was told of it last */
+    /* By workload: those of status that upstream's search finds; where there are none, our own. */
+    struct nw_rank *ranks;
+    int looked;       /* sort.c: and there is nothing more to tell of it */
+    const char *told; /* what the log was told of it last */
 };
 
 struct nw_cost { /* from a region or zone to another one */
@@ -90,8 +92,14 @@ struct nw_group *nw_group(struct nw_instance *in, struct berth_call *c, berth_sy
 void nw_groups_fini(struct nw_instance *in);
 /* A workload that depends on itself, in some steps; 0: none does, or no memory. */
 berth_sym nw_circle(const struct nw_group *g);
+/* The selector of a list's element. */
+berth_sym nw_selector(const struct nw_instance *in, const struct berth_value *v);
 /* Its place in the order; -1: it has none. */
 int32_t nw_rank(const struct nw_group *g, berth_sym workload);
+
+/* ---- order.c ---- */
+/* Sets the ranks of a group whose dependencies are read; none without dependencies, or memory. */
+void nw_make_order(struct nw_instance *in, struct nw_group *g, const struct berth_value *spec);
 
 /* ---- topology.c ---- */
 struct nw_topology *nw_topology(struct nw_instance *in, struct berth_call *c);

@@ -22,7 +22,8 @@ static void tell(struct nw_instance *in, struct nw_group *g)
     nw_tell(in, &g->told, "AppGroup", nw_host->base->text(in->home, g->name),
             !g->exists     ? "is in none of the namespaces: its pods go by priority and time"
             : nw_circle(g) ? "has dependencies that go round in a circle: no order can be right"
-            : !g->n_ranks  ? "has no status.topologyOrder: its pods go by priority and time"
+            : !g->n_ranks  ? "has neither status.topologyOrder nor dependencies: its pods go by "
+                             "priority and time"
                            : NULL);
 }
 

@@ -85,7 +85,12 @@ expect "and the log says so" 'plugin="?NetworkOverhead.*AppGroup \\"none\\" is i
 expect "weights of another name" 'NetworkTopology \\"nt-default\\" has no weights of the name weightsName' simulated -f "$work/weights.yaml" -f "$work/pods.yaml"
 { nodes; group shop; } >"$work/bare.yaml"
 expect "no NetworkTopology" 'NetworkTopology \\"nt-default\\" is in none of the namespaces' simulated -f "$work/bare.yaml" -f "$work/pods.yaml"
-expect "no order" 'plugin="?TopologicalSort.*AppGroup \\"shop\\" has no status.topologyOrder: its pods go by priority and time' simulated -f "$work/bare.yaml" -f "$work/pods.yaml"
+{ nodes; topology 5 UserDefined; group shop; } >"$work/unsorted.yaml"
+simulated -f "$work/unsorted.yaml" -f "$work/pods.yaml" --explain >"$work/computed"
+check "where nobody wrote the order it is the same, by spec.topologySortingAlgorithm" cmp "$work/said" "$work/computed"
+{ nodes; group shop | sed 's/^    dependencies: .*/    dependencies: []/'; } >"$work/free.yaml"
+expect "without dependencies there is none" 'plugin="?TopologicalSort.*AppGroup \\"shop\\" has neither status.topologyOrder nor dependencies: its pods go by priority and time' \
+    simulated -f "$work/free.yaml" -f "$work/pods.yaml"
 { nodes; topology 5 UserDefined; group shop '{workload: {kind: Deployment, name: web, selector: web}, maxNetworkCost: 10}'; echo "status: $order"; } >"$work/circle.yaml"
 expect "dependencies in a circle" 'plugin="?TopologicalSort.*AppGroup \\"shop\\" has dependencies that go round in a circle' simulated -f "$work/circle.yaml" -f "$work/pods.yaml"
 expect "and its pods get nodes as they can" '3 placed, 0 unschedulable' simulated -f "$work/circle.yaml" -f "$work/pods.yaml"
