@@ -201,8 +201,10 @@ static int look_at_row(struct cs_instance *in, struct berth_call *c, uint32_t ro
     r->n = 0;
     for (uint32_t n = node ? h->n_pods(c, node) : 0, i = 0; i < n; i++) {
         const struct berth_pod *pod = h->pod_at(c, node, i);
-        if (!add_pod(in, c, pod, r))
+        if (!add_pod(in, c, pod, r)) {
+            r->n = 0; /* none of it is in the sums */
             return 0;
+        }
     }
     for (uint32_t i = 0; i < r->n; i++)
         use_one(in, r->part[i].ns, r->part[i].resource, r->part[i].value);
