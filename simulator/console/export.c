@@ -3,7 +3,8 @@
  * simulator/console/export.c - GET /api/v1/export: the cluster as one document
  *
  * kube-scheduler-simulator's document: lists of objects without apiVersion and kind, and the
- * scheduler's configuration. ?kinds=all adds every other kind under "others", as whole objects.
+ * scheduler's configuration. ?kinds=all adds every other kind under "others", as whole objects: custom
+ * resources too, with their definitions.
  */
 #include "simulator/console/parts.h"
 
@@ -37,7 +38,7 @@ static void append_kind(struct bh_sim *s, const struct bh_sim_type *t, struct bh
 
     bh_console_list_more(s, t, out);
     for (size_t i = n; i < out->n; i++) {
-        if (bh_console_is_system(t, out->v[i]->ns, out->v[i]->name))
+        if (!(t->flags & BH_SIM_DEFINES) && bh_console_is_system(t, out->v[i]->ns, out->v[i]->name))
             bh_sim_obj_unref(out->v[i]);
         else
             out->v[n++] = out->v[i];
@@ -133,11 +134,12 @@ void bh_console_export(struct bh_console_req *c)
     k->runtime_dir = c->r->sim->opt.runtime_dir;
     k->yaml = format && bh_streq(format, "yaml");
     k->all = kinds != NULL;
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
+    for (size_t i = 0; i < bh_sim_type_count(c->r->sim); i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(c->r->sim, i);
+        if (!t || !bh_sim_type_stores(t) || bh_streq(t->kind, "Event"))
+            continue;
         size_t at = list_of(t);
-        if (t->stored_as || (t->flags & BH_SIM_REVIEW) || bh_streq(t->kind, "Event") ||
-            (!bh_console_lists[at].name && !k->all))
+        if (!bh_console_lists[at].name && !k->all)
             continue;
         append_kind(c->r->sim, t, &k->list[at]);
     }

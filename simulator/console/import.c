@@ -7,7 +7,8 @@
  * makes anew what comes a little later. Uids are the server's:
  * references to owners and claims are put right with those of the objects that came along, and
  * references to owners that are nowhere are dropped, since the garbage collector would follow them.
- * What a document says about an object's status is kept.
+ * What a document says about an object's status is kept. A definition of custom resources is taken where the
+ * server has none of its name; its objects come after it.
  * Order: what others refer to goes first; volumes last, because their claims have uids by then.
  */
 #include "simulator/console/parts.h"
@@ -296,11 +297,19 @@ static int store(struct bh_console_applying *p, const struct bh_sim_type *t, con
 }
 
 /* NULL: nothing can be stored of such a kind. */
-static const struct bh_sim_type *type_of(const struct entry *x)
+static const struct bh_sim_type *type_of(const struct bh_sim *s, const struct entry *x)
 {
-    const struct bh_sim_type *t = bh_sim_type_of_kind(x->api_version, x->kind);
+    const struct bh_sim_type *t = bh_sim_find_kind(s, x->api_version, x->kind);
 
     return t && !(t->flags & BH_SIM_REVIEW) ? t : NULL;
+}
+
+static bool is_skipped(const struct bh_console_applying *p, const struct bh_sim_type *t,
+                       const char *ns, const char *name)
+{
+    if (t->flags & BH_SIM_DEFINES)
+        return bh_sim_get(p->s, t, ns, name) != NULL;
+    return bh_console_is_system(t, ns, name) || bh_streq(t->kind, "Event");
 }
 
 static void put(struct bh_console_applying *p, const struct entry *x)
@@ -312,7 +321,7 @@ static void put(struct bh_console_applying *p, const struct entry *x)
     if (bh_json_parse(&p->a, x->json, x->n, 0, &obj, NULL) < 0)
         return; /* we wrote it */
     const char *kind = bh_json_get_text(obj, "kind");
-    const struct bh_sim_type *t = type_of(x);
+    const struct bh_sim_type *t = type_of(p->s, x);
     const struct bh_json *meta = bh_json_get(obj, "metadata");
     const char *name = bh_json_get_text(meta, "name"), *ns = bh_json_get_text(meta, "namespace");
     if (t)
@@ -325,7 +334,7 @@ static void put(struct bh_console_applying *p, const struct entry *x)
         refuse(p, kind, ns, name, x->fault);
         return;
     }
-    if (bh_console_is_system(t, ns, name) || bh_streq(kind, "Event")) {
+    if (is_skipped(p, t, ns, name)) {
         p->skipped++;
         return;
     }
@@ -339,7 +348,7 @@ static void put(struct bh_console_applying *p, const struct entry *x)
     }
     if (!o) /* an update that changed nothing */
         o = bh_sim_get(p->s, t, ns, name) ? bh_sim_obj_ref(bh_sim_get(p->s, t, ns, name)) : NULL;
-    if (o)
+    if (o && !(t->flags & BH_SIM_DEFINES)) /* whether names are accepted says this server */
         o = put_status(p, o, status);
     if (o && uid)
         (void)bh_map_put(&p->uids, uid, strlen(uid), bh_arena_strdup(&p->kept, o->uid));
@@ -407,10 +416,10 @@ static void on_abort(void *arg)
 
 /* A document of which nothing can be taken replaces nothing: what is wrong with its objects, or that
  * the server has no such kinds, is all that is told. */
-static bool usable(const struct import_job *k)
+static bool usable(const struct bh_sim *s, const struct import_job *k)
 {
     for (size_t i = 0; i < k->n_v; i++)
-        if (!k->v[i].fault && type_of(&k->v[i]))
+        if (!k->v[i].fault && type_of(s, &k->v[i]))
             return true;
     return false;
 }
@@ -433,7 +442,7 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
         refuse(p, "KubeSchedulerConfiguration", "", "", p->job.config_error);
     s->console->importing = p;
     s->draining = true; /* holds the listeners back */
-    if (!p->job.merge && usable(&p->job))
+    if (!p->job.merge && usable(s, &p->job))
         p->deleted = (int64_t)bh_console_wipe(s);
     if (r) {
         p->http = r->http;

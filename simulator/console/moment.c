@@ -15,6 +15,27 @@
 
 /* ---- in the loop ----------------------------------------------------------------------------- */
 
+/* Which kinds plugins read is known when their profiles are, in the worker. */
+static bool may_matter(const struct bh_sim_type *t)
+{
+    static const char none_of[] = "Deployment DaemonSet Job " /* they have their pods already */
+                                  "Event Scenario Lease";
+
+    return bh_sim_type_stores(t) && bh_word_at(none_of, t->kind) < 0;
+}
+
+static void take_customs(struct bh_sim *s, const struct bh_sim_type *t, struct bh_console_moment *m)
+{
+    BH_GROW(m->customs, m->n_customs, m->cap_customs);
+    struct bh_console_customs *c = &m->customs[m->n_customs++];
+    *c = (struct bh_console_customs){.group = bh_strdup(t->group),
+                                     .version = bh_strdup(t->version),
+                                     .plural = bh_strdup(t->plural),
+                                     .kind = bh_strdup(t->kind),
+                                     .namespaced = t->flags & BH_SIM_NAMESPACED};
+    bh_console_list_more(s, t, &c->objs);
+}
+
 struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with_objects)
 {
     struct bh_console_moment *m = bh_calloc(1, sizeof(*m));
@@ -23,14 +44,13 @@ struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with
     m->gates = *bh_sim_gates(r->sim);
     m->runtime_dir = r->sim->opt.runtime_dir;
     m->body = bh_console_body(r, &m->body_n);
-    for (size_t i = 0; with_objects && i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        char api_version[80];
-        bh_sim_type_api_version(t, api_version);
-        if (bh_word_at("Deployment DaemonSet Job", t->kind) <
-                0 && /* they have their pods already */
-            !t->stored_as &&
-            !(t->flags & BH_SIM_REVIEW) && bh_trial_wants(api_version, t->kind))
+    for (size_t i = 0; with_objects && i < bh_sim_type_count(r->sim); i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(r->sim, i);
+        if (!t || !may_matter(t))
+            continue;
+        if (t->custom)
+            take_customs(r->sim, t, m);
+        else
             bh_console_list_more(r->sim, t, &m->objs);
     }
     return m;
@@ -40,6 +60,15 @@ void bh_console_moment_drop(void *arg)
 {
     struct bh_console_moment *m = arg;
 
+    for (size_t i = 0; i < m->n_customs; i++) {
+        struct bh_console_customs *c = &m->customs[i];
+        bh_sim_objs_fini(&c->objs);
+        free(c->group);
+        free(c->version);
+        free(c->plural);
+        free(c->kind);
+    }
+    free(m->customs);
     bh_sim_objs_fini(&m->objs);
     free(m->body);
     free(m);
@@ -47,14 +76,28 @@ void bh_console_moment_drop(void *arg)
 
 /* ---- in the worker --------------------------------------------------------------------------- */
 
+const struct bh_console_customs *bh_console_moment_custom(const struct bh_console_moment *m,
+                                                          const char *kind)
+{
+    for (size_t i = 0; i < m->n_customs; i++)
+        if (bh_streq(m->customs[i].kind, kind))
+            return &m->customs[i];
+    return NULL;
+}
+
 const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,
                                                 const char *ns, const char *name)
 {
+    const struct bh_console_customs *c = bh_console_moment_custom(m, kind);
+
     for (size_t i = 0; i < m->objs.n; i++) {
         const struct bh_sim_obj *o = m->objs.v[i];
         if (bh_streq(o->name, name) && bh_streq(o->ns, ns) && bh_streq(o->type->kind, kind))
             return o;
     }
+    for (size_t i = 0; c && i < c->objs.n; i++)
+        if (bh_streq(c->objs.v[i]->name, name) && bh_streq(c->objs.v[i]->ns, ns))
+            return c->objs.v[i];
     return NULL;
 }
 
@@ -154,6 +197,27 @@ static bool is_dropped(void *arg)
     return bh_console_job_dropped(arg);
 }
 
+static void add_stored(struct bh_trial *t, const char *api_version, const char *kind,
+                       const struct bh_sim_obj *x)
+{
+    static const struct bh_trial_source at = {.file = "the cluster", .document = 1};
+
+    bh_trial_add_stored(t, &at, api_version, kind, x->ns, x->name, x->json, x->json_n);
+}
+
+/* In whichever version the engine or a plugin of the profiles, which are loaded, reads them. */
+static void add_customs(struct bh_trial *t, const struct bh_console_customs *c)
+{
+    for (unsigned i = 0; i < BH_KIND_ALL; i++) {
+        const struct bh_kind_info *k = bh_kind_of(i);
+        if (!k || !bh_streq(k->group, c->group) || !bh_streq(k->plural, c->plural))
+            continue;
+        BH_CLEANUP(bh_freep) char *api_version = bh_asprintf("%s/%s", k->group, k->version);
+        for (size_t n = 0; n < c->objs.n; n++)
+            add_stored(t, api_version, c->kind, c->objs.v[n]);
+    }
+}
+
 int bh_console_question_trial(struct bh_console_question *q, const struct bh_json *config,
                               const char *unbind, struct bh_trial **ret)
 {
@@ -165,7 +229,6 @@ int bh_console_question_trial(struct bh_console_question *q, const struct bh_jso
                                        .watcher = {.stop = is_dropped, .arg = q->job},
                                        .now_ns = bh_wall_ns(),
                                        .gates = &q->moment->gates};
-    const struct bh_trial_source at = {.file = "the cluster", .document = 1};
     struct bh_err err = {0};
 
     if (bh_trial_new(&o, ret, &err) < 0)
@@ -174,9 +237,11 @@ int bh_console_question_trial(struct bh_console_question *q, const struct bh_jso
         const struct bh_sim_obj *x = q->moment->objs.v[i];
         char api_version[80];
         bh_sim_type_api_version(x->type, api_version);
-        bh_trial_add_stored(*ret, &at, api_version, x->type->kind, x->ns, x->name, x->json,
-                            x->json_n);
+        if (bh_trial_wants(api_version, x->type->kind))
+            add_stored(*ret, api_version, x->type->kind, x);
     }
+    for (size_t i = 0; i < q->moment->n_customs; i++)
+        add_customs(*ret, &q->moment->customs[i]);
     return 0;
 }
 

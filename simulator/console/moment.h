@@ -2,8 +2,8 @@
  *
  * simulator/console/moment.h - the cluster at one moment, for questions in worker threads
  *
- * Taken in the loop: references to every object that says something about placement. In the worker
- * it becomes a trial (simulator/trial/trial.h), whose engine decides as the scheduler would.
+ * Taken in the loop: references to every object that may say something about placement, custom resources
+ * too. In the worker those that the engine or a profile's plugins ask for become a trial (simulator/trial/trial.h), whose engine decides as the scheduler would.
  * Extenders are not asked. What the scheduler has decided and no binder has written yet counts, as
  * in `berth explain`.
  */
@@ -13,9 +13,17 @@
 #include "simulator/console/console.h"
 #include "simulator/trial/trial.h"
 
+/* Custom resources of one kind. What their type says may change with its definition, in the loop. */
+struct bh_console_customs {
+    char *group, *version, *plural, *kind;
+    bool namespaced;
+    struct bh_sim_objs objs;
+};
 struct bh_console_moment {
     uint64_t revision;
-    struct bh_sim_objs objs;
+    struct bh_sim_objs objs; /* of built-in kinds */
+    struct bh_console_customs *customs;
+    size_t n_customs, cap_customs;
     struct bh_feature_gates gates; /* the server's, and of the scheduler that works here */
     const char *runtime_dir;       /* NULL = no scheduler is known */
     char *body;                    /* of the request, NUL-terminated */
@@ -24,7 +32,9 @@ struct bh_console_moment {
 /* In the loop. */
 struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with_objects);
 void bh_console_moment_drop(void *m); /* a bh_console_release_fn */
-/* What stands there under that name, or NULL. */
+/* What stands there under that name, or NULL; a kind of custom resources that there are. */
+const struct bh_console_customs *bh_console_moment_custom(const struct bh_console_moment *m,
+                                                          const char *kind);
 const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,
                                                 const char *ns, const char *name);
 

@@ -227,7 +227,7 @@ static void start_next(struct bh_console_scenarios *all)
     r->began_ns = bh_mono_ns();
     for (size_t i = 0; r->scenario->start_cluster && i < bh_sim_type_count(all->sim); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(all->sim, i);
-        if (t && !(t->flags & BH_SIM_REVIEW) && !t->stored_as && !bh_streq(t->kind, "Event") &&
+        if (t && bh_sim_type_stores(t) && !bh_streq(t->kind, "Event") &&
             !bh_streq(t->kind, "Scenario"))
             bh_console_list_more(all->sim, t, &r->objs);
     }

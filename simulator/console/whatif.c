@@ -83,14 +83,17 @@ static void note_change(struct whatif *w, const char *kind, const char *ns, cons
                    name, action);
 }
 
-static const char *namespace_of(const struct bh_json *obj, const char *kind, const char *version)
+/* Of a custom resource as the cluster has it; of one that it has none of what it says. */
+static const char *namespace_of(const struct whatif *w, const struct bh_json *obj, const char *kind,
+                                const char *version)
 {
     const struct bh_sim_type *t = bh_sim_type_of_kind(version, kind);
+    const struct bh_console_customs *c = t ? NULL : bh_console_moment_custom(w->q.moment, kind);
     const char *ns = bh_json_get_text(obj, "namespace");
 
-    if (!t || !(t->flags & BH_SIM_NAMESPACED))
+    if (t ? !(t->flags & BH_SIM_NAMESPACED) : c && !c->namespaced)
         return "";
-    return *ns ? ns : "default";
+    return *ns || !(t || c) ? ns : "default";
 }
 
 static int on_change(void *arg, const struct bh_trial_source *at BH_UNUSED,
@@ -100,7 +103,7 @@ static int on_change(void *arg, const struct bh_trial_source *at BH_UNUSED,
     struct whatif *w = arg;
     const struct bh_json *meta = bh_json_get(obj, "metadata");
     const char *kind = bh_json_get_text(obj, "kind"), *name = bh_json_get_text(meta, "name");
-    const char *ns = namespace_of(meta, kind, bh_json_get_text(obj, "apiVersion"));
+    const char *ns = namespace_of(w, meta, kind, bh_json_get_text(obj, "apiVersion"));
 
     note_change(w, kind, ns, *name ? name : bh_json_get_text(meta, "generateName"),
                 bh_console_moment_find(w->q.moment, kind, ns, name) ? "replaced" : "added");
@@ -114,7 +117,7 @@ static int delete_one(struct whatif *w, struct bh_trial *t, const char *field,
 
     if (bh_console_question_members(&w->q, d, field, "kind namespace name apiVersion") < 0)
         return -1;
-    ns = namespace_of(d, kind, bh_json_get_str(d, "apiVersion"));
+    ns = namespace_of(w, d, kind, bh_json_get_str(d, "apiVersion"));
     if (!bh_trial_remove_item(t, kind, ns, name))
         return bh_console_job_fail(w->q.job, 400, field, d->line,
                                    "there is no %.80s %.200s%s%.253s", kind, ns, *ns ? "/" : "",

@@ -150,6 +150,20 @@ expect "which needs the plugin, and says how it is found" 'found by \$BERTH_PLUG
 check "a scenario that starts from the cluster" api POST /apis/sim.berth.dev/v1alpha1/scenarios application/yaml <"$work/now.yaml"
 passes() { get /apis/sim.berth.dev/v1alpha1/scenarios/now | jq -e '.status.passed'; }
 eventually "has its windows" 20 passes
+
+# ---- so have questions and exports
+ask() { curl -sS --noproxy '*' -X POST -H 'Content-Type: application/json' --data-binary "$2" "$(server)$1" | jq -e "$3"; }
+fresh='{"apiVersion":"v1","kind":"Pod","metadata":{"name":"fresh"},"spec":{"containers":[{"name":"c","image":"i"}]}}'
+about() { ask /berth/v1/whatif '{"pod":{"manifest":'"$fresh"'},"changes":['"$1"']}' "$2"; }
+check "what-if has them" about '' '.after.result == "Unschedulable" and (.after.message | contains("maintenance window \"soon\""))'
+check "may delete one" about '{"delete":{"kind":"MaintenanceWindow","name":"soon"}}' \
+    '.after.nodeName == "c" and .changes == [{"kind":"MaintenanceWindow","name":"soon","action":"deleted"}]'
+check "change one" about '{"manifest":{"apiVersion":"berth.dev/v1alpha1","kind":"MaintenanceWindow","metadata":{"name":"soon"},"spec":{"from":"2200-01-01T00:00:00Z","until":"2200-01-02T00:00:00Z","nodeSelector":{}}}}' \
+    '.after.nodeName == "c" and .changes[0].action == "replaced"'
+check "and name one that there is not" about '{"delete":{"kind":"MaintenanceWindow","name":"gone"}}' '.field == "changes[0].delete" and .message == "there is no MaintenanceWindow gone"'
+check "capacity has them" ask /berth/v1/capacity '{"pods":['"$fresh"']}' '.replicas == 0 and (.failReason.message | contains("maintenance window"))'
+get '/api/v1/export?kinds=all' >"$work/export.json"
+check "an export has them, with their definition" jq -e '[.others[].kind | select(. == "MaintenanceWindow" or . == "CustomResourceDefinition")] | length == 5' "$work/export.json"
 pod other plain
 eventually "profiles without the plugin do not care" 20 bound other
 
@@ -181,6 +195,11 @@ eventually "and so do others" 20 on unread c
 check "the definition is deleted" api DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/maintenancewindows.berth.dev
 none() { has_metric watcher 'berth_watcher_objects{kind="maintenancewindows.berth.dev"} 0'; }
 eventually "nothing is left of them" 30 none
+jq '{pods: [], others: [.others[] | select(.kind == "MaintenanceWindow" or .kind == "CustomResourceDefinition")]}' "$work/export.json" >"$work/import.json"
+import() { ask '/api/v1/import?mode=merge' "@$work/import.json" "$1"; }
+check "an import brings them back, with their definition" import '.created == 5 and .errors == []'
+eventually "the watcher has them" 30 listed4
+check "once more changes nothing" import '.created == 0 and .skipped == 1 and .errors == []'
 kill -TERM "$up_pid"
 wait "$up_pid"
 
