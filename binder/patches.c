@@ -136,14 +136,20 @@ static bool given(const char *s)
     return s && *s;
 }
 
-/* In front, where it fails before anything is changed. */
-static void add_test(struct bh_arena *a, struct bh_json *list, const char *path, const char *value)
+/* The operations behind tests of which object it is: these fail before anything is changed. */
+static struct bh_json *with_tests(struct bh_arena *a, const Berth__ObjectWrite *w,
+                                  const struct bh_json *operations)
 {
-    struct bh_json *op = bh_json_make(a, "op: test, path: %s, value: %s", path, value);
+    struct bh_json *all = bh_json_new(a, BH_JSON_ARRAY);
 
-    op->next = list->c.first;
-    list->c.first = op;
-    list->c.n++;
+    if (given(w->uid))
+        bh_json_push(all, bh_json_make(a, "op: test, path: /metadata/uid, value: %s", w->uid));
+    if (given(w->resource_version))
+        bh_json_push(all, bh_json_make(a, "op: test, path: /metadata/resourceVersion, value: %s",
+                                       w->resource_version));
+    bh_json_each(op, operations)
+        bh_json_push(all, bh_json_clone(a, op));
+    return all;
 }
 
 static int build(struct bh_patch_job *j, struct bh_err *err)
@@ -160,11 +166,9 @@ static int build(struct bh_patch_job *j, struct bh_err *err)
         why = "the patch says neither uid nor resourceVersion of the object that is meant";
     if (why)
         return bh_err_set(err, -EINVAL, "%s", why);
-    if (json && given(w->resource_version))
-        add_test(&j->arena, j->patch, "/metadata/resourceVersion", w->resource_version);
-    if (json && given(w->uid))
-        add_test(&j->arena, j->patch, "/metadata/uid", w->uid);
-    if (!json)
+    if (json)
+        j->patch = with_tests(&j->arena, w, j->patch);
+    else
         bh_json_add(&j->arena, j->patch, "metadata: {uid?: %s, resourceVersion?: %s}", w->uid,
                     w->resource_version);
     bh_json_write(&j->body, j->patch);

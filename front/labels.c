@@ -68,7 +68,7 @@ static int add_manifest(struct bh_label_rules *r, const char *file, struct bh_er
     BH_CLEANUP(bh_freep) char *text = NULL;
     struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     struct bh_json *v = NULL;
-    size_t n = 0;
+    size_t n;
     int rc = bh_read_file(file, MANIFEST_MAX, &text, &n);
 
     if (rc < 0)

@@ -22,9 +22,8 @@ static void read_line(struct bh_leader_file *f, const char *line)
     struct bh_leader_past *p = &f->past[f->n];
     char *end;
 
-    errno = 0;
-    p->term = strtoull(line, &end, 10);
-    if (errno || end == line || *end != ' ' || !end[1] || p->term == 0 || p->term > TERM_MAX ||
+    p->term = strtoull(line, &end, 10); /* 0: no number; more than any term: too large a one */
+    if (*end != ' ' || !end[1] || p->term == 0 || p->term > TERM_MAX ||
         strlen(end + 1) >= sizeof(p->identity))
         return;
     snprintf(p->identity, sizeof(p->identity), "%s", end + 1);

@@ -26,17 +26,11 @@ union any_addr {
 /* False when it is no literal. */
 static bool parse_literal(const char *address, uint16_t port, union any_addr *a, socklen_t *ret_len)
 {
-    char text[INET6_ADDRSTRLEN + 1];
-    size_t n = strlen(address);
+    const size_t n = strlen(address);
+    const bool brackets = n >= 2 && address[0] == '[' && address[n - 1] == ']';
+    BH_CLEANUP(bh_freep)
+    char *text = brackets ? bh_strndup(address + 1, n - 2) : bh_strdup(address);
 
-    if (n >= 2 && address[0] == '[' && address[n - 1] == ']') {
-        address++;
-        n -= 2;
-    }
-    if (n >= sizeof(text))
-        return false;
-    memcpy(text, address, n);
-    text[n] = '\0';
     *a = (union any_addr){.in = {.sin_family = AF_INET, .sin_port = htons(port)}};
     *ret_len = sizeof(a->in);
     if (inet_pton(AF_INET, text, &a->in.sin_addr) == 1)

@@ -928,6 +928,28 @@ static void test_events_that_repeat_become_a_series(void)
     teardown(&f);
 }
 
+static void test_of_too_many_events_the_oldest_are_dropped(void)
+{
+    struct fixture f;
+    Berth__WorkItem w;
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    char normal[] = "Normal", scheduled[] = "Scheduled";
+
+    setup(&f);
+    open_binder(&f);
+    e.type = normal;
+    e.reason = scheduled;
+    work_of(&w, 1, EVENT, add_pod(&f, "p"));
+    w.event = &e;
+    for (unsigned i = 0; i < BH_BINDER_EVENTS_RUNNING + BH_BINDER_EVENTS_MAX + 3; i++)
+        bh_binder_event(&f.b, &w, 0);
+    CU_ASSERT_EQUAL(f.b.n_events_running, BH_BINDER_EVENTS_RUNNING);
+    CU_ASSERT_EQUAL(f.b.n_events, BH_BINDER_EVENTS_MAX);
+    CU_ASSERT(bh_cell_value(bh_metric_cell(f.b.m_events, "dropped")) == 3);
+    close_binder(&f);
+    teardown(&f);
+}
+
 /* ---- epochs, fences, stops ------------------------------------------------------------------- */
 
 static void test_old_epochs_are_not_written(void)
@@ -1245,6 +1267,50 @@ static void test_a_new_scheduler_is_told_what_is_on_the_wire(void)
     teardown(&f);
 }
 
+/* Conditions and evictions may be written twice; what a plugin has patched nobody else repeats. */
+static void test_a_new_scheduler_is_told_of_patches_and_not_of_conditions(void)
+{
+    static char ns[] = "ns", version[] = "v1", resource[] = "pods", sub[] = "status",
+                body[] = "{\"status\":{\"x\":\"y\"}}", type[] = "PodScheduled", status[] = "False";
+    struct fixture f;
+    Berth__WorkItem w[3], *list[] = {&w[0], &w[1], &w[2]};
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    Berth__ObjectWrite o = BERTH__OBJECT_WRITE__INIT;
+    Berth__ObjectPatch patch = BERTH__OBJECT_PATCH__INIT;
+
+    setup(&f);
+    f.options.plugin_writes = "pods/status";
+    f.options.request_ns = 100000000;
+    open_binder(&f);
+    for (unsigned i = 0; i < 3; i++)
+        f.script[i] = HANG;
+    f.n_script = 3;
+    c.type = type;
+    c.status = status;
+    work_of(&w[0], 1, PATCH, add_pod(&f, "condition"));
+    w[0].condition = &c;
+    work_of(&w[1], 2, DELETE, add_pod(&f, "victim"));
+    work_of(&w[2], 3, BERTH__WORK_KIND__WORK_PATCH, add_pod(&f, "patched"));
+    o.namespace_ = ns;
+    o.name = f.pods[2].name;
+    o.uid = f.pods[2].uid;
+    o.patch = &patch;
+    patch.api_version = version;
+    patch.resource = resource;
+    patch.subresource = sub;
+    patch.body = body;
+    w[2].write = &o;
+    send_items(&f, 10, list, 3, 0);
+    SPIN(&f, f.writes == 3);
+    greet(&f, 11);
+    SPIN(&f, f.hello_epoch == 11);
+    CU_ASSERT_EQUAL(f.in_flight, 1);
+    CU_ASSERT(strncmp(f.reported, "u-patched ", 10) == 0);
+    SPIN(&f, f.n_results == 3);
+    close_binder(&f);
+    teardown(&f);
+}
+
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 /* The allocation of device g0 to claim r, for pod p; decided when the claim was at version 5. */
@@ -1470,6 +1536,9 @@ BH_TESTS(
     {"a bind that is a patch posts no binding", test_a_bind_that_is_a_patch_posts_no_binding},
     {"a new scheduler is told what is on the wire",
      test_a_new_scheduler_is_told_what_is_on_the_wire},
+    {"a new scheduler is told of patches and not of conditions",
+     test_a_new_scheduler_is_told_of_patches_and_not_of_conditions},
+    {"of too many events the oldest are dropped", test_of_too_many_events_the_oldest_are_dropped},
     {"an allocation survives cuts, errors and repeats",
      test_an_allocation_survives_cuts_errors_and_repeats},
     {"a status that may be another's is not written",

@@ -402,6 +402,8 @@ static void test_a_new_claim_has_one_name_whoever_makes_it(void)
     const char *at = strstr(bh_buf_str(&t.body), "\"name\":\"p-extended-resources-");
     CU_ASSERT_FATAL(at != NULL);
     snprintf(name, sizeof(name), "%.*s", 26, at + 8);
+    CU_ASSERT_STRING_EQUAL(name, "p-extended-resources-8nlx5"); /* and whatever its version */
+    CU_ASSERT(at[8 + 26] == '"');
     finish();
 
     begin(CREATE, "", &k8s__resource_claim__descriptor, NEW); /* another binder, the same pod */
@@ -433,6 +435,7 @@ static void test_a_strangers_claim_is_left_alone(void)
     gets(200, RC("8", OWNED("u-x"), ""));
     sends("POST", CLAIM_PATH);
     CU_ASSERT(strcmp(first, bh_buf_str(&t.body)) != 0);
+    CU_ASSERT(body_has("\"name\":\"p-extended-resources-4lknb\""));
     for (unsigned i = 0; i < 20 && !t.ended; i++) {
         gets_conflict();
         if (!t.ended)
@@ -576,6 +579,24 @@ static void test_a_json_patch_tests_first(void)
             gets_conflict();
     }
     ends(REJECTED, "it was modified"); /* not for ever */
+    finish();
+
+    ask(SEATS, true, body, NULL);
+    t.write.resource_version = text("5");
+    bh_object_job_free(t.job);
+    t.job = bh_object_job_new(&t.item, SEATS, NULL);
+    sends("PATCH", SEAT_PATH);
+    CU_ASSERT_STRING_EQUAL(
+        bh_buf_str(&t.body),
+        "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"u-o\"},"
+        "{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":\"5\"},"
+        "{\"op\":\"test\",\"path\":\"/spec/by\",\"value\":\"\"},"
+        "{\"op\":\"replace\",\"path\":\"/spec/by\",\"value\":\"p\"},"
+        "{\"op\":\"remove\",\"path\":\"/spec/free\"}]");
+    gets(422, failed);
+    sends("GET", SEAT_PATH);
+    gets(200, SEAT("u-o", "5", ",\"spec\":{\"by\":\"\",\"free\":true}"));
+    sends("PATCH", SEAT_PATH); /* as it was meant: what failed was something else */
     finish();
 }
 

@@ -181,10 +181,66 @@ static void test_event_survives_hostile_text(void)
     bh_buf_fini(&body);
 }
 
+static void test_what_has_no_uid_is_refused(void)
+{
+    Berth__WorkItem it = item();
+
+    CU_ASSERT_PTR_NULL(bh_request_refused(&it));
+    it.uid = empty;
+    CU_ASSERT_STRING_EQUAL(bh_request_refused(&it), "the uid is missing");
+    it.uid = NULL;
+    CU_ASSERT_STRING_EQUAL(bh_request_refused(&it), "the uid is missing");
+}
+
+/* Whether a write is due at that time, and with this in it, once. */
+static bool due(struct bh_series_set *s, int64_t wall_ns, const char *part)
+{
+    struct bh_series_write w = {0};
+    const bool is = bh_series_due(s, wall_ns, &w);
+
+    CU_ASSERT_TRUE(!is || strstr(bh_buf_str(&w.patch_body), part));
+    CU_ASSERT_FALSE(is && bh_series_due(s, wall_ns, &w)); /* once */
+    bh_series_write_fini(&w);
+    return is;
+}
+
+/* An event that goes on for hours is told of every half an hour: the API server forgets it else. */
+static void test_a_series_that_lives_is_written_again(void)
+{
+    const int64_t each_ns = BH_SERIES_FINISH_NS / 2, start_ns = 1000000000;
+    struct bh_series_set s = {.list = TAILQ_HEAD_INITIALIZER(s.list)};
+    struct bh_buf path = {0}, body = {0};
+    struct bh_series_write w = {0};
+    Berth__WorkItem it = item();
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+
+    it.event = &e;
+    e.reason = name;
+    bh_request_event(&path, &body, &it, "host", 1);
+    CU_ASSERT(bh_series_observe(&s, &it, start_ns, &w) == BH_SERIES_FIRST);
+    bh_series_start(&s, &it, start_ns, "web-0.1", &path, &body);
+    CU_ASSERT(bh_series_observe(&s, &it, start_ns, &w) == BH_SERIES_SECOND);
+    for (unsigned i = 1; i <= 20; i++) {
+        const int64_t now_ns = start_ns + i * each_ns;
+        CU_ASSERT(bh_series_observe(&s, &it, now_ns, &w) == BH_SERIES_COUNTED);
+        CU_ASSERT_FALSE(due(&s, now_ns - 1, ""));
+        CU_ASSERT_EQUAL(due(&s, now_ns, i == 10 ? "\"count\":12," : "\"count\":22,"), i % 10 == 0);
+    }
+    CU_ASSERT_EQUAL(bh_series_count(&s), 1);
+    CU_ASSERT_TRUE(due(&s, start_ns + 22 * each_ns + 1, "\"count\":22,")); /* it has ended */
+    CU_ASSERT_EQUAL(bh_series_count(&s), 0);
+    bh_series_write_fini(&w);
+    bh_series_fini(&s);
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+}
+
 BH_TESTS("binder/requests",
          {"binding names pod, uid and node", test_binding_names_pod_uid_and_node},
          {"status patch merges the condition and clears the nomination",
           test_status_patch_merges_the_condition_and_clears_the_nomination},
          {"the condition of a group", test_the_condition_of_a_group},
          {"delete carries the uid as precondition", test_delete_carries_the_uid_as_precondition},
-         {"event survives hostile text", test_event_survives_hostile_text})
+         {"event survives hostile text", test_event_survives_hostile_text},
+         {"what has no uid is refused", test_what_has_no_uid_is_refused},
+         {"a series that lives is written again", test_a_series_that_lives_is_written_again})

@@ -86,16 +86,21 @@ static void end(void)
     options = (struct bh_http_options){0};
 }
 
-static SSL *tls_connect(void)
+static SSL *tls_over(int fd)
 {
     SSL *s = SSL_new(ctx);
 
-    SSL_set_fd(s, connect_to(fx.port));
+    SSL_set_fd(s, fd);
     if (SSL_connect(s) == 1)
         return s;
     close(SSL_get_fd(s));
     SSL_free(s);
     return NULL;
+}
+
+static SSL *tls_connect(void)
+{
+    return tls_over(connect_to(fx.port));
 }
 
 static void tls_close(SSL *s)
@@ -472,6 +477,21 @@ static void test_a_full_house(void)
     bh_metrics_free(n.m);
 }
 
+/* As another address of this host. */
+static int connect_as(const char *address)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET},
+                       to = {.sin_family = AF_INET,
+                             .sin_port = htons(fx.port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CU_ASSERT_EQUAL(inet_pton(AF_INET, address, &from.sin_addr), 1);
+    CU_ASSERT_EQUAL(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+    CU_ASSERT_EQUAL(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
 static void test_one_address(void)
 {
     struct numbers n;
@@ -485,6 +505,9 @@ static void test_one_address(void)
     int second = connect_to(fx.port);
     CU_ASSERT(recv(second, &c, 1, 0) <= 0);
     close(second);
+    SSL *neighbour = tls_over(connect_as("127.0.0.2")); /* has a place of its own */
+    CU_ASSERT_PTR_NOT_NULL_FATAL(neighbour);
+    tls_close(neighbour);
     tls_close(s);
     end();
     CU_ASSERT_EQUAL(refused(&n, "address"), 1);

@@ -129,6 +129,22 @@ static void test_scheduled_and_rejected(void)
     teardown(&f);
 }
 
+/* An extender that cannot be reached, and may not be left out: no verdict on the pod. */
+static void test_an_attempt_that_failed(void)
+{
+    struct fixture f;
+
+    setup_with(&f, "extenders:\n- {urlPrefix: \"http://127.0.0.1:1/x\", nodeCacheCapable: true, "
+                   "filterVerb: filter}\n");
+    go(&f);
+    add_pod(&f, "p", "1");
+    SPIN(&f, value(&f, "scheduler_schedule_attempts_total{" P ",result=\"error\"}") >= 1);
+    CU_ASSERT_STRING_EQUAL(pod_of(&f, "u-p")->queued->last_reason, "SchedulerError");
+    VALUE("scheduler_schedule_attempts_total{" P ",result=\"unschedulable\"}", -1);
+    VALUE("scheduler_schedule_attempts_total{" P ",result=\"scheduled\"}", -1);
+    teardown(&f);
+}
+
 /* What was only counted since the scrape before, no more. */
 static void test_quiet_cycles_count_once(void)
 {
@@ -267,6 +283,7 @@ static void test_plugins_out_of_files(void)
 
 BH_TESTS("scheduler/daemon/metrics", {"series that exist from the start", test_from_the_start},
          {"a scheduled and a rejected pod", test_scheduled_and_rejected},
+         {"an attempt that failed", test_an_attempt_that_failed},
          {"what is recorded is counted", test_what_is_recorded_is_counted},
          {"quiet cycles count once", test_quiet_cycles_count_once},
          {"plugins out of files", test_plugins_out_of_files})
