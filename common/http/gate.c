@@ -284,7 +284,7 @@ static bool read_inner(struct bh_http_gated *c)
             return false;
         if (c->faulty || (c->call && !c->call->seen)) {
             refuse(c, MHD_HTTP_BAD_REQUEST, bh_http_head_fault(-MHD_HTTP_BAD_REQUEST));
-            return true;
+            break;
         }
         bh_buf_add(&c->out, c->gate->buf, (size_t)n);
         c->moved_ms = uv_now(c->gate->s->loop);

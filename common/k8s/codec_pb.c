@@ -124,7 +124,8 @@ int bh_type_meta_read(struct bh_str bytes, struct bh_envelope *e)
 
 int bh_envelope_open(const void *p, size_t n, struct bh_envelope *ret_e, struct bh_err *err)
 {
-    struct bh_envelope e = {{"", 0}, {"", 0}, {NULL, 0}}; /* raw.p stays NULL when absent */
+    /* raw.p stays NULL when absent */
+    struct bh_envelope e = {.api_version = bh_str_c(""), .kind = bh_str_c("")};
     struct bh_wire_field f;
     int rc;
 

@@ -13,7 +13,9 @@ static struct bh_buf out;
 
 static size_t add(const char *process, const char *text)
 {
-    return bh_merge_add(m, process, text, strlen(text));
+    BH_CLEANUP(bh_freep) char *bare = bh_memdup(text, strlen(text)); /* nothing behind the end */
+
+    return bh_merge_add(m, process, bare, strlen(text));
 }
 
 static const char *written(const struct bh_opt_list *disabled)
@@ -183,7 +185,8 @@ static struct bh_label_rules *of_file(const char *text)
 
 static void test_manifest(void)
 {
-    static const char *const good[] = {"\"x,k\": \"a,b\"\n", "allowListMapping:\n  x,k: a,b\n"};
+    static const char *const good[] = {"\"x,k\": \"a,b\"\n", "allowListMapping:\n  x,k: a,b\n",
+                                       "x,k: c\nx,k: a,b\n"};
     static const char *const bad[] = {
         "", "[1]", "x: a\n", "\"x,k\": [a]\n", "{", "\"x,k\": {a: b}\n"};
     struct bh_buf key = {0};

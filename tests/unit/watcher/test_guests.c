@@ -175,6 +175,20 @@ static void test_other_configuration(void)
     end(&e);
 }
 
+/* The answer would not come for a long time. */
+static void test_closed_while_it_downloads(void)
+{
+    struct env e;
+
+    begin(&e);
+    configure(&e, "/silent", e.digest);
+    e.guests = bh_guests_new(&e.loop, e.config, e.dir);
+    while (e.server.requests == 0)
+        uv_run(&e.loop, UV_RUN_ONCE);
+    CU_ASSERT(!is_there(&e));
+    end(&e);
+}
+
 /* ---- one file -------------------------------------------------------------------------------- */
 
 struct one {
@@ -256,5 +270,6 @@ static void test_digests(void)
 
 BH_TESTS("watcher/guests", {"downloads", test_downloads}, {"again after a failure", test_again},
          {"not what was wanted", test_not_what_was_wanted},
-         {"another configuration", test_other_configuration}, {"one file", test_download},
+         {"another configuration", test_other_configuration},
+         {"closed while it downloads", test_closed_while_it_downloads}, {"one file", test_download},
          {"digests", test_digests})

@@ -903,6 +903,12 @@ static void test_a_file_that_makes_no_sense_is_an_empty_one(void)
     CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), 0);
     CU_ASSERT(f.n == 2 && f.past[0].term == 4 && f.past[1].term == 3);
     bh_leader_file_close(&f);
+    char *path = bh_asprintf("%s/lease", e.dir), *text = NULL;
+    size_t n = 0;
+    CU_ASSERT_EQUAL(bh_read_file(path, 100, &text, &n), 0);
+    CU_ASSERT_STRING_EQUAL(text, "4 new\n3 me\n"); /* and nothing more */
+    free(text);
+    free(path);
     CU_ASSERT_EQUAL(bh_leader_file_open(&f, "/nonexistent", &err), -ENOENT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/nonexistent/lease"));
     start(&e);

@@ -282,9 +282,53 @@ static void test_who_listens(void)
     scene_close(&s);
 }
 
+static bool came(struct bh_bus *router, struct bh_arena *a)
+{
+    struct bh_peer peer;
+    Berth__Envelope *e;
+
+    for (uint64_t until = bh_mono_ns() + DEADLINE_NS; bh_mono_ns() < until;) {
+        if (bh_bus_recv(router, a, &peer, &e) == BH_BUS_OK)
+            return true;
+        bh_bus_wait(router, 20);
+    }
+    return false;
+}
+
+/* A scheduler looks at who listens as the watcher and as the binders' socket: each asks for itself. */
+static void test_two_that_look_at_who_listens(void)
+{
+    struct bh_bus *router[2], *dealer[2];
+    struct bh_bus_users u;
+    struct bh_err err = {""};
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_bus_users_load(NULL, &u, &err), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        BH_CLEANUP(bh_freep) char *to = bh_asprintf("ipc://%s/t%u.sock", bh_test_tmpdir(), i);
+        CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, to, NULL, &router[i], &err), 0);
+        CU_ASSERT_EQUAL_FATAL(
+            bh_bus_open_among(BH_BUS_DEALER_CONNECT, to, "d", &u, BH_BUS_WATCHER, &dealer[i], &err),
+            0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        send_heartbeat(dealer[i], NULL);
+        CU_ASSERT_TRUE(came(router[i], &a));
+    }
+    bh_bus_close(dealer[0]);
+    bh_bus_close(router[0]);
+    send_heartbeat(dealer[1], NULL);
+    CU_ASSERT_TRUE(came(router[1], &a));
+    bh_bus_close(dealer[1]);
+    bh_bus_close(router[1]);
+    bh_arena_fini(&a);
+}
+
 BH_TESTS("common/bus/peers", {"names, numbers and roles", test_names},
          {"the members of a group", test_members_of_a_group},
          {"what is no user of this host is said", test_wrong_names},
          {"another user is turned away where he is not expected", test_who_connects},
          {"and wherever nobody said who is", test_unnamed},
-         {"another user that listens is not spoken to", test_who_listens})
+         {"another user that listens is not spoken to", test_who_listens},
+         {"two that look at who listens", test_two_that_look_at_who_listens})

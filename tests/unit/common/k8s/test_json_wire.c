@@ -152,6 +152,27 @@ static void test_long_messages(void)
     end();
 }
 
+/* What a field takes whatever it is stays as it is. */
+static void test_any_json(void)
+{
+    static const char text[] =
+        "{\"driver\":\"d\",\"parameters\":{\"a\":[1,\"x\"],\"b\":{\"c\":true}}}";
+    struct bh_json *v = NULL;
+    struct bh_buf b = {0};
+
+    begin();
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&arena, text, sizeof(text) - 1, BH_JSON_STRICT, &v, NULL),
+                          0);
+    const ProtobufCMessage *m = through_bytes(&k8s__opaque_device_configuration__descriptor, v);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    const K8s__RawExtension *raw = ((const K8s__OpaqueDeviceConfiguration *)m)->parameters;
+    CU_ASSERT_EQUAL(raw->raw.len, strlen("{\"a\":[1,\"x\"],\"b\":{\"c\":true}}"));
+    bh_json_write(&b, bh_pb_to_json(&arena, m));
+    CU_ASSERT_STRING_EQUAL(bh_buf_str(&b), text);
+    bh_buf_fini(&b);
+    end();
+}
+
 BH_TESTS("common/k8s/json_wire", {"every field of every kind", test_every_field_of_every_kind},
          {"what is taken and what is refused", test_what_is_refused_leaves_nothing},
-         {"lengths at their borders", test_long_messages}, )
+         {"lengths at their borders", test_long_messages}, {"any JSON", test_any_json}, )

@@ -151,6 +151,12 @@ static void test_label_selector_objects(void)
          "\"Gt\" is not a valid label selector operator"},
         {"{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\"}]}",
          "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"},
+        {"{\"matchLabels\":{\"-a\":\"b\"}}",
+         "key: Invalid value: \"-a\": name part must consist of alphanumeric characters, '-', '_' "
+         "or "
+         "'.', and must start and end with an alphanumeric character (e.g. 'MyName',  or "
+         "'my.name', "
+         " or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
         {"{\"matchExpressions\":{}}", "matchExpressions: must be a list"},
         {"{\"matchExpressions\":[3]}", "\"\" is not a valid label selector operator"},
     };

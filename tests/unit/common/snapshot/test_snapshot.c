@@ -259,6 +259,11 @@ static void test_growth_moves_and_readers_notice_nothing(void)
     CU_ASSERT(seen.segment == st.segment && seen.moves == st.moves && seen.pods == st.pods &&
               seen.nodes == st.nodes && seen.shapes == st.shapes && seen.head == st.head &&
               seen.symbols == st.symbols && seen.readers == 1 && seen.bytes_size == st.bytes_size);
+    fx_write_node(w, 1, 77); /* the one before waits until nobody reads it */
+    bh_snap_writer_tick(w);
+    bh_snap_writer_stats(w, &st);
+    CU_ASSERT(bh_snap_reader_info(x.r, &seen));
+    CU_ASSERT(st.retired_waiting > 0 && seen.retired_waiting == st.retired_waiting);
     CU_ASSERT_EQUAL(fx_left_over(false), 3); /* control, slots, one data segment */
     fx_reader_fini(&x);
     bh_snap_writer_free(w);

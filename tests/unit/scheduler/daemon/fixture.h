@@ -48,7 +48,7 @@ struct binder {
     unsigned n_wire;
     uint64_t term; /* of the last work */
     /* the last grant; acknowledged with the next hello unless deaf */
-    uint64_t grant_term, grant_serial, valid_ns;
+    uint64_t grant_term, grant_serial, valid_ns, grant_stamp;
     uint32_t on_wire;
     bool deaf;
     bool leaving;
@@ -443,6 +443,7 @@ static inline void binder_listen(struct fixture *f, struct binder *b)
             b->grant_term = e->grant->lease_term;
             b->grant_serial = e->grant->serial;
             b->valid_ns = e->grant->valid_ns;
+            b->grant_stamp = e->grant->stamp_boot_ns;
         }
         b->greeted += e->scheduler_hello != NULL;
         if (e->scheduler_hello && e->scheduler_hello->epoch != b->epoch) {

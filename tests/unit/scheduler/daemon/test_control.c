@@ -173,8 +173,24 @@ static void test_status_tells_what_it_waits_for(void)
     CU_ASSERT_STRING_EQUAL(s->trouble, "");
     CU_ASSERT_EQUAL(s->incarnation, f.incarnation);
     CU_ASSERT_EQUAL(s->position, s->head);
+    CU_ASSERT(s->heartbeat_age_ns > 0 && s->heartbeat_age_ns < SPIN_NS);
     CU_ASSERT(s->nodes == 1 && s->pods == 1 && s->unschedulable == 1 && s->binders == 1);
     asker_close(&k);
+    teardown(&f);
+}
+
+/* Who has nothing to do says so: its loop sleeps then. */
+static void test_a_turn_without_a_question_is_no_work(void)
+{
+    struct fixture f;
+    unsigned idle = 0;
+
+    setup(&f);
+    go(&f);
+    settle(&f);
+    for (unsigned i = 0; i < 1000; i++)
+        idle += bh_sched_daemon_turn(&f.d) == 0;
+    CU_ASSERT(idle > 0);
     teardown(&f);
 }
 
@@ -587,6 +603,7 @@ static void test_answers_take_their_share_and_no_more(void)
 }
 
 BH_TESTS("scheduler/control",
+         {"a turn without a question is no work", test_a_turn_without_a_question_is_no_work},
          {"status tells what it waits for", test_status_tells_what_it_waits_for},
          {"a pod is followed through its places", test_a_pod_is_followed_through_its_places},
          {"a pod at Permit tells for whom it waits", test_a_pod_at_permit_tells_for_whom_it_waits},

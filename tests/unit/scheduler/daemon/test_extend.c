@@ -84,7 +84,8 @@ static void on_asked(struct raw_server *s, const struct raw_request *r)
         raw_json(r->conn, 500, "away");
 }
 
-static void begin(struct fixture *f, const char *verbs)
+/* cached: it keeps nodes of its own. */
+static void start_with(struct fixture *f, bool cached, const char *verbs)
 {
     setup(f);
     x = (struct extender){.f = f, .bind_says = "{}"};
@@ -92,9 +93,14 @@ static void begin(struct fixture *f, const char *verbs)
     uv_timer_init(&f->loop, &x.later);
     restart_with(f, bh_arena_printf(&f->a,
                                     "extenders:\n- {urlPrefix: \"http://127.0.0.1:%u/x\", "
-                                    "nodeCacheCapable: true, %s}\n",
-                                    x.server.port, verbs));
+                                    "nodeCacheCapable: %s, %s}\n",
+                                    x.server.port, cached ? "true" : "false", verbs));
     snap_node(f, "n1", "4");
+}
+
+static void begin(struct fixture *f, const char *verbs)
+{
+    start_with(f, true, verbs);
     go(f);
 }
 
@@ -104,6 +110,40 @@ static void end(struct fixture *f)
     uv_close((uv_handle_t *)&x.later, NULL);
     raw_stop(&x.server);
     teardown(f);
+}
+
+/* ---- whole objects ----------------------------------------------------------------------------- */
+
+/* One that keeps no nodes of its own is shown them whole: nothing is decided before they are there. */
+static void test_whole_nodes_come_by_name(void)
+{
+    Berth__ObjectChange c = BERTH__OBJECT_CHANGE__INIT;
+    char name[] = "n1", uid[] = "u-of-a-node";
+    struct bh_buf bytes = {0};
+    struct fixture f;
+
+    start_with(&f, false, "filterVerb: filter");
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    feed_batch(&f, NULL, true);
+    settle(&f);
+    CU_ASSERT_FALSE(bh_engine_raw_complete(f.d.engine) || bh_sched_may_decide(&f.d));
+    bh_pb_pack(&bytes, decode(&f, &k8s__node__descriptor,
+                              "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-of-a-node\"}}"));
+    c.has_op = c.has_kind = c.has_log_pos = c.has_object = c.has_raw = true;
+    c.op = BERTH__CHANGE_OP__CHANGE_ADDED;
+    c.kind = BH_KIND_NODE;
+    c.raw = true;
+    c.name = name;
+    c.uid = uid;
+    c.log_pos = bh_snap_head(f.snap);
+    c.object = (ProtobufCBinaryData){bytes.n, (uint8_t *)bytes.p};
+    feed_batch(&f, &c, false);
+    bh_buf_fini(&bytes);
+    SPIN(&f, bh_sched_may_decide(&f.d));
+    CU_ASSERT_TRUE(bh_engine_raw_complete(f.d.engine));
+    end(&f);
 }
 
 /* ---- binds ------------------------------------------------------------------------------------- */
@@ -231,7 +271,7 @@ static void test_a_sign_of_life_is_no_letter(void)
     end(&f); /* under a sanitizer: frees it */
 }
 
-BH_TESTS("scheduler/daemon/extend",
+BH_TESTS("scheduler/daemon/extend", {"whole nodes come by name", test_whole_nodes_come_by_name},
          {"a bind that the extender writes", test_a_bind_that_the_extender_writes},
          {"a bind that the extender refuses", test_a_bind_that_the_extender_refuses},
          {"a binder binds what an ignorable extender could not",

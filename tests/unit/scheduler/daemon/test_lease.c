@@ -63,6 +63,7 @@ static void test_a_stand_by_host_is_ready_and_decides_nothing(void)
     (void)await(&f, &f.b[0], BIND, "p");
     CU_ASSERT_EQUAL(f.b[0].term, 7);
     CU_ASSERT(f.b[0].grant_term == 7 && f.b[0].valid_ns > 0 && f.b[0].valid_ns <= HELD);
+    CU_ASSERT(f.b[0].grant_stamp > 0 && f.b[0].grant_stamp <= bh_boot_ns()); /* the binder's */
     CU_ASSERT_EQUAL(f.quiet_term, 0);
     teardown(&f);
 }

@@ -107,6 +107,7 @@ static void test_scheduled_and_rejected(void)
     VALUE("scheduler_queue_incoming_pods_total{event=\"UnschedulablePodAdd\",queue=\"active\"}", 2);
     VALUE("scheduler_event_handling_duration_seconds_count{event=\"UnschedulablePodAdd\"}", 2);
     VALUE("berth_queue_limit{queue=\"scheduler_binds\"}", BH_LEDGER_MAX_BINDS);
+    VALUE("berth_scheduler_ledger{what=\"queued\"}", 0);
     /* an event that does not help it, and the time that it waits at most */
     snap_node(&f, "n2", "2");
     settle(&f);
