@@ -18,11 +18,8 @@ struct bh_ca {
 static const char *last_error(void)
 {
     static char text[160];
-    unsigned long code = ERR_peek_last_error();
 
-    if (!code)
-        return "no reason given";
-    ERR_error_string_n(code, text, sizeof(text));
+    ERR_error_string_n(ERR_peek_last_error(), text, sizeof(text));
     ERR_clear_error();
     return text;
 }

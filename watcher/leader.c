@@ -463,7 +463,6 @@ static void maybe_stopped(struct bh_leader *l)
         bh_log_warn("The lease is not released: writes may still be under way here, so it expires",
                     bh_kv_s("lock", l->lock_text));
     void (*stopped)(void *) = bh_take_ptr(l->stopped);
-    uv_timer_stop(&l->timer);
     stopped(l->stopped_arg);
 }
 

@@ -140,6 +140,9 @@ static void test_files_are_read_again(void)
     CU_ASSERT_PTR_NOT_NULL(bh_certs_tls(c));
     CU_ASSERT_EQUAL(bh_certs_refresh(c, false, &err), 0);
     CU_ASSERT_EQUAL(bh_certs_refresh(c, true, &err), 1);
+    bh_certs_free(c);
+    snprintf(sni, sizeof(sni), "%s,%s", crt, key); /* for the names that stand in it */
+    CU_ASSERT_EQUAL_FATAL(bh_certs_new(&f, &c, &err), 0);
     write_file("crt", b.pem, crt); /* the key is another one's still */
     CU_ASSERT_EQUAL(bh_certs_refresh(c, false, &err), -EINVAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "failed to load \""));

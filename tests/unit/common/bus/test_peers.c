@@ -282,6 +282,19 @@ static void test_who_listens(void)
     scene_close(&s);
 }
 
+static void test_it_is_told_once_in_a_while(void)
+{
+    struct bh_bus_peers p = {.parties = BH_BUS_BINDER};
+
+    for (unsigned i = 0; i < 3; i++)
+        CU_ASSERT_FALSE(bh_bus_peers_admit(&p, STRANGER, 1, "a socket"));
+    CU_ASSERT_EQUAL(p.turned_away, 3);
+    CU_ASSERT_EQUAL(p.told, 1);
+    p.told_ns -= UINT64_C(10000000000); /* as if that time had passed */
+    CU_ASSERT_FALSE(bh_bus_peers_admit(&p, STRANGER, 1, "a socket"));
+    CU_ASSERT_EQUAL(p.told, 4);
+}
+
 static bool came(struct bh_bus *router, struct bh_arena *a)
 {
     struct bh_peer peer;
@@ -331,4 +344,5 @@ BH_TESTS("common/bus/peers", {"names, numbers and roles", test_names},
          {"another user is turned away where he is not expected", test_who_connects},
          {"and wherever nobody said who is", test_unnamed},
          {"another user that listens is not spoken to", test_who_listens},
+         {"it is told once in a while", test_it_is_told_once_in_a_while},
          {"two that look at who listens", test_two_that_look_at_who_listens})

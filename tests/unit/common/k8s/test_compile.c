@@ -431,6 +431,29 @@ static bool tolerates(const char *toleration, const char *taint)
                                    bh_rec_at(n, n->taints, struct bh_taint));
 }
 
+/* Of the taints that matter every one has to be tolerated. */
+static void test_taints_that_are_tolerated(void)
+{
+    static const struct {
+        const char *taints;
+        bool tolerated;
+    } cases[] = {{"", true},
+                 {"{'key':'k','effect':'NoSchedule'}", true},
+                 {"{'key':'k','effect':'NoExecute'},{'key':'j','effect':'PreferNoSchedule'}", true},
+                 {"{'key':'k','effect':'NoSchedule'},{'key':'j','effect':'NoSchedule'}", false},
+                 {"{'key':'j','effect':'NoExecute'},{'key':'k','effect':'NoSchedule'}", false}};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        char text[512];
+        const struct bh_shape_rec *r =
+            shape_spec("'tolerations':[{'key':'x','operator':'Exists'},{'key':'k','operator':"
+                       "'Exists'}]");
+        snprintf(text, sizeof(text), "{'metadata':{'name':'n'},'spec':{'taints':[%s]}}",
+                 cases[i].taints);
+        CU_ASSERT_EQUAL(bh_taints_tolerated(r, node_json(text)), cases[i].tolerated);
+    }
+}
+
 static void test_tolerations(void)
 {
     static const char taint[] = "{'key':'k','value':'v','effect':'NoSchedule'}";
@@ -992,9 +1015,10 @@ BH_TESTS("common/k8s/compile", {"requests, the documented table", test_requests_
          {"a term that does not parse keeps its fields", test_invalid_term_keeps_fields},
          {"negative requests are refused", test_negative_requests},
          {"node affinity of the configuration", test_added_affinity},
-         {"tolerations", test_tolerations}, {"image names are normalised", test_images},
-         {"host ports", test_host_ports}, {"flags", test_flags},
-         {"volumes that plugins look at", test_volumes},
+         {"tolerations", test_tolerations},
+         {"taints that are tolerated", test_taints_that_are_tolerated},
+         {"image names are normalised", test_images}, {"host ports", test_host_ports},
+         {"flags", test_flags}, {"volumes that plugins look at", test_volumes},
          {"label selectors: nil, empty, requirements, errors", test_label_selectors},
          {"pod affinity terms and their namespaces", test_pod_affinity_terms},
          {"topology spread constraints and matchLabelKeys", test_spread_constraints},

@@ -49,5 +49,41 @@ static void test_by_guess(void)
     CU_ASSERT_PTR_NULL(bh_kind_find_any("x.io/v1", longest + sizeof longest - 1 - 253));
 }
 
-BH_TESTS("common/k8s/kinds", {"declared kinds by apiVersion and plural", test_declared},
+/* What has no namespace in Kubernetes. */
+static void test_of_the_cluster(void)
+{
+    static const enum bh_kind of_the_cluster[] = {
+        BH_KIND_NODE,          BH_KIND_NAMESPACE,  BH_KIND_PERSISTENTVOLUME, BH_KIND_STORAGECLASS,
+        BH_KIND_CSINODE,       BH_KIND_CSIDRIVER,  BH_KIND_VOLUMEATTACHMENT, BH_KIND_PRIORITYCLASS,
+        BH_KIND_RESOURCESLICE, BH_KIND_DEVICECLASS};
+
+    for (size_t i = 0; i < BH_KIND_COUNT; i++) {
+        bool found = false;
+        for (size_t k = 0; k < BH_ARRAY_LEN(of_the_cluster); k++)
+            found |= of_the_cluster[k] == i;
+        if (!bh_kinds[i].plural)
+            continue;
+        if (bh_kinds[i].namespaced == found)
+            printf("# %s\n", bh_kinds[i].plural);
+        CU_ASSERT_EQUAL(bh_kinds[i].namespaced, !found);
+    }
+}
+
+static void test_names_that_are_none(void)
+{
+    static const char *const bad[] = {"",   "a..b", ".a",   "a.", "-a",
+                                      "a-", "a-.b", "a.-b", "A",  "a_b"};
+    enum bh_kind kind;
+    struct bh_err err;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++)
+        if (*bad[i])
+            CU_ASSERT(bh_kind_declare(bad[i], "v1", "things", &kind, &err) < 0);
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++)
+        CU_ASSERT(bh_kind_declare("x.io", "v1", bad[i], &kind, &err) < 0);
+}
+
+BH_TESTS("common/k8s/kinds", {"kinds of the cluster", test_of_the_cluster},
+         {"names that are none", test_names_that_are_none},
+         {"declared kinds by apiVersion and plural", test_declared},
          {"a manifest's kind by upstream's guess of its plural", test_by_guess}, )

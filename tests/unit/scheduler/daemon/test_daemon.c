@@ -243,6 +243,13 @@ static void test_waits_for_binders_of_one_that_died(void)
     scheduler_start(&f);
     f.d.timing.binder_grace_ns = UINT64_MAX;
     CU_ASSERT_TRUE(bh_sched_binders_awaited(&f.d));
+    CU_ASSERT_EQUAL(f.d.adopt.n_silent, 0);
+    f.d.timing.binder_grace_ns = 0; /* it says nothing, and the wait is over */
+    f.b[0].mute = true;
+    settle(&f);
+    CU_ASSERT_EQUAL(f.d.adopt.n_silent, 1);
+    f.b[0].mute = false;
+    f.d.timing.binder_grace_ns = UINT64_MAX;
     SPIN(&f, !bh_sched_binders_awaited(&f.d));
     CU_ASSERT_EQUAL(f.b[0].epoch, f.d.epoch);
     bh_sched_adopt_left(&f.d);

@@ -181,7 +181,12 @@ static void test_a_kept_bind_stays_until_it_is_ended_or_looked_at(void)
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.kept == 1 && s.binds == 1);
     bh_ledger_keep(l, w[0], 300); /* it is there, still unseen */
+    bh_ledger_bound_seen(l, w[0]);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT_EQUAL(s.seen, 1);
     bh_ledger_end_kept(l, is_u1, NULL);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT_EQUAL(s.seen, 0);
     CU_ASSERT(bind_of("u1") == NULL && bind_of("u2") == w[1]);
     CU_ASSERT(bh_inflight_count(f) == 1);
     bh_ledger_finish(l, w[1]);
