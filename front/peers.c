@@ -168,8 +168,8 @@ static void on_part(void *arg, int code, struct bh_str body)
     if (--g->missing)
         return;
     g->done(g->arg, g->v, g->n);
-    for (size_t i = 0; i < g->n; i++)
-        free(g->v[i].body);
+    while (g->n)
+        free(g->v[--g->n].body);
     free(g);
 }
 

@@ -70,15 +70,15 @@ static int real_accept(int fd, int flags)
 
 static bool has_room(struct bh_bus_door *d)
 {
-    unsigned kept = 0;
+    const unsigned n = d->n;
 
-    if (d->n < BH_BUS_CONNECTIONS)
-        return true;
-    for (unsigned i = 0; i < d->n; i++)
-        if (is_open(&d->conn[i]))
-            d->conn[kept++] = d->conn[i];
-    d->n = kept;
-    return kept < BH_BUS_CONNECTIONS;
+    if (n == BH_BUS_CONNECTIONS) {
+        d->n = 0;
+        for (unsigned i = 0; i < n; i++)
+            if (is_open(&d->conn[i]))
+                d->conn[d->n++] = d->conn[i];
+    }
+    return d->n < BH_BUS_CONNECTIONS;
 }
 
 /* The kernel remembers the user that called connect(2), even if the process changed it since. */

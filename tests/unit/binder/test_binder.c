@@ -1091,6 +1091,23 @@ static void test_nothing_is_written_without_a_grant_that_holds(void)
     teardown(&f);
 }
 
+/* The scheduler waits for the word that a grant is known, and for no other of the same. */
+static void test_a_new_grant_is_answered_at_once(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    open_binder(&f);
+    uv_timer_stop(&f.b.heartbeat);
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    const unsigned hellos = f.hellos;
+    grant_at(&f, 7, 1, f.stamp, 20 * NS_PER_S);
+    CU_ASSERT(bind_under(&f, 7, "p") == BERTH__OUTCOME__OUTCOME_DONE);
+    CU_ASSERT_EQUAL(f.hellos, hellos);
+    close_binder(&f);
+    teardown(&f);
+}
+
 /* A binder that was stopped has a request whose turn comes when the grant is over: it waits for the
  * rate limit here. */
 static void test_a_write_that_waited_too_long_is_not_sent(void)
@@ -1527,6 +1544,7 @@ BH_TESTS(
      test_what_no_scheduler_may_ask_for_is_not_written},
     {"nothing is written without a grant that holds",
      test_nothing_is_written_without_a_grant_that_holds},
+    {"a new grant is answered at once", test_a_new_grant_is_answered_at_once},
     {"a write that waited too long is not sent", test_a_write_that_waited_too_long_is_not_sent},
     {"a revoked binder says when nothing is out", test_a_revoked_binder_says_when_nothing_is_out},
     {"a write that was given up is out for a while",

@@ -128,6 +128,21 @@ static void test_modes_and_group(void)
     bh_snap_writer_free(w);
 }
 
+/* A writer that was killed before it gave them a size. */
+static void test_objects_without_a_size_are_removed(void)
+{
+    char dir[FX_NAME], path[512];
+    struct stat st;
+
+    path_of(bh_snap_instance(new_dir(dir)), 77, path);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0640);
+    CU_ASSERT_FATAL(fd >= 0);
+    close(fd);
+    struct bh_snap_writer *w = fx_writer(dir, 4096, 0);
+    CU_ASSERT(stat(path, &st) < 0);
+    bh_snap_writer_free(w);
+}
+
 static void test_names_are_never_the_same(void)
 {
     char dir[FX_NAME], first[4][512], second[4][512];
@@ -534,4 +549,5 @@ BH_TESTS("common/snapshot/names",
          {"no room to grow: hidden, and back", test_no_room_to_grow},
          {"no room at all: hidden, and there", test_no_room_at_all},
          {"no room for what was removed", test_no_room_for_what_was_lost},
+         {"objects without a size are removed", test_objects_without_a_size_are_removed},
          {"nothing is left in /dev/shm", test_nothing_is_left_in_dev_shm})

@@ -605,6 +605,7 @@ static void test_binds_that_are_written_outside(void)
     CU_ASSERT(bh_ledger_next_outside(l) == bind);
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.out == 2 && s.queued == 0 && s.binds == 2);
+    CU_ASSERT_STRING_EQUAL(bind->binder->name, "extender"); /* as `berth queue` calls it */
     (void)bh_ledger_expire(l, bh_mono_ns() + UINT64_C(1000000000000)); /* no binder's silence */
     CU_ASSERT(bind->binder != NULL);
 

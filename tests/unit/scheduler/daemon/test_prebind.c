@@ -356,6 +356,52 @@ static void test_a_failed_bind_takes_the_reservation_back_first(void)
     teardown(&f);
 }
 
+/* The time that a driver takes is counted when its conditions are there. */
+static void test_a_device_that_has_to_get_ready_is_waited_for(void)
+{
+    static const char series[] =
+        "scheduler_dra_bindingconditions_allocations_total{driver=\"d.x\",profile="
+        "\"default-scheduler\",status=\"success\"} 1\n";
+    struct bh_buf out = {0};
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    put_devices(&f, "");
+    put(&f, BH_KIND_RESOURCESLICE, "s",
+        "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"d.x\",\"nodeName\":\"n1\",\"pool\":{"
+        "\"name\":\"n1\",\"generation\":2,\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\","
+        "\"bindingConditions\":[\"Up\"],\"bindingFailureConditions\":[\"Broken\"]}]}}");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
+    i = await(&f, &f.b[0], ALLOCATE, "p");
+    write_done(&f, i, BH_KIND_RESOURCECLAIM, "6");
+    answer(&f.b[0], await(&f, &f.b[0], PATCH, "p"), DONE, NULL);
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    bh_metrics_render(f.d.metrics, &out);
+    CU_ASSERT_PTR_NULL(strstr(bh_buf_str(&out), series));
+    put(&f, BH_KIND_RESOURCECLAIM, "r",
+        "{\"metadata\":{\"name\":\"r\",\"namespace\":\"ns\",\"uid\":\"u-r\",\"resourceVersion\":"
+        "\"7\"},"
+        "\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{\"deviceClassName\":"
+        "\"gpu\","
+        "\"allocationMode\":\"ExactCount\",\"count\":1}}]}},\"status\":{\"allocation\":{"
+        "\"devices\":{"
+        "\"results\":[{\"request\":\"q\",\"driver\":\"d.x\",\"pool\":\"n1\",\"device\":\"g0\","
+        "\"bindingConditions\":[\"Up\"],\"bindingFailureConditions\":[\"Broken\"]}]}},"
+        "\"reservedFor\":[{"
+        "\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"u-p\"}],\"devices\":[{\"driver\":\"d.x\","
+        "\"pool\":"
+        "\"n1\",\"device\":\"g0\",\"conditions\":[{\"type\":\"Up\",\"status\":\"True\"}]}]}}");
+    (void)await(&f, &f.b[0], BIND, "p");
+    bh_buf_reset(&out);
+    bh_metrics_render(f.d.metrics, &out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&out), series));
+    bh_buf_fini(&out);
+    teardown(&f);
+}
+
 static void test_one_device_serves_one_pod(void)
 {
     struct fixture f;
@@ -616,6 +662,8 @@ BH_TESTS("scheduler/daemon/prebind",
           test_an_object_that_no_message_can_carry_fails_its_pod_only},
          {"a failed bind takes the reservation back first",
           test_a_failed_bind_takes_the_reservation_back_first},
+         {"a device that has to get ready is waited for",
+          test_a_device_that_has_to_get_ready_is_waited_for},
          {"one device serves one pod", test_one_device_serves_one_pod},
          {"a claim that is gone when its write is answered frees its device",
           test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_device},
