@@ -196,7 +196,7 @@ static void build_v2(const struct bh_sim *s, const char *key, struct bh_buf *out
 
 bool bh_sim_do_openapi(struct bh_sim_req *r)
 {
-    if (!bh_streq(r->method, "GET"))
+    if (!bh_streq(r->method, "GET") || strncmp(r->path, "/openapi/", 9) != 0)
         return false;
     r->verb = "openapi";
     if (bh_streq(r->path, "/openapi/v3")) {
