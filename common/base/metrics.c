@@ -144,7 +144,10 @@ struct bh_cell *bh_metric_cell(struct bh_metric *f, ...)
     for (size_t i = 0; i < f->n_labels; i++) {
         const char *v = va_arg(ap, const char *);
         bh_assert(v);
-        bh_buf_addf(&text, "%s%s=\"", i ? "," : "", f->labels[i]);
+        if (i)
+            bh_buf_addc(&text, ',');
+        bh_buf_adds(&text, f->labels[i]);
+        bh_buf_adds(&text, "=\"");
         add_escaped(&text, v, true);
         bh_buf_addc(&text, '"');
     }

@@ -103,6 +103,13 @@ static struct bh_json *value(struct maker *m, struct bh_json *there, bool *ret_e
     return v;
 }
 
+static void take_key(char key[KEY_BYTES], const char *p, size_t n)
+{
+    n = BH_MIN(n, (size_t)KEY_BYTES - 1);
+    memcpy(key, p, n);
+    key[n] = '\0';
+}
+
 /* Up to the end, or to the '}' that closes them. */
 static void members(struct maker *m, struct bh_json *obj)
 {
@@ -113,7 +120,7 @@ static void members(struct maker *m, struct bh_json *obj)
         if (strncmp(m->p, "%s:", 3) == 0)
             snprintf(key, sizeof key, "%s", va_arg(m->ap, const char *));
         else
-            snprintf(key, sizeof key, "%.*s", (int)(n - optional), m->p);
+            take_key(key, m->p, n - optional);
         m->p += n + 1;
         struct bh_json *there = bh_json_get(obj, key), *v = value(m, there, &empty);
         if (optional && empty)
