@@ -23,10 +23,10 @@ struct bh_control {
     struct bh_sched_daemon *d;
     struct bh_bus *bus;
     struct bh_bus_poll *poll;
-    bool news;              /* the socket has something */
-    struct bh_arena arena;  /* question and answer */
-    uint64_t not_before_ns; /* the share of time is used up until then */
-    char *config_text, *config_json;
+    bool news;                       /* the socket has something */
+    struct bh_arena arena;           /* question and answer */
+    uint64_t not_before_ns;          /* the share of time is used up until then */
+    char *config_text, *config_json; /* NULL: nobody has asked yet */
     struct bh_control_stats stats;
 };
 struct page {
@@ -278,6 +278,20 @@ static char *guests(struct bh_control *c)
     return bh_arena_strdup(&c->arena, bh_buf_str(&b));
 }
 
+/* It stays the same while we run: written when somebody asks first. */
+static void write_config(struct bh_control *c)
+{
+    const struct bh_sched_config *config = c->d->o.config;
+    struct bh_buf text = {0};
+
+    if (!config || c->config_text)
+        return;
+    bh_sched_config_write(config, BH_SCHED_CONFIG_YAML, false, &text);
+    c->config_text = bh_buf_take(&text);
+    bh_sched_config_write(config, BH_SCHED_CONFIG_JSON, false, &text);
+    c->config_json = bh_buf_take(&text);
+}
+
 static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     r->id = q->id;
@@ -289,6 +303,7 @@ static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__
         Berth__ControlConfig *m = bh_arena_new(&c->arena, Berth__ControlConfig);
         berth__control_config__init(m);
         m->path = bh_arena_strdup(&c->arena, c->d->o.config_path ? c->d->o.config_path : "");
+        write_config(c);
         m->in_force = c->config_text;
         m->in_force_json = c->config_json;
         m->feature_gates = feature_gates(c);
@@ -397,13 +412,6 @@ int bh_control_open(struct bh_sched_daemon *d, struct bh_control **ret, struct b
     if (rc < 0) {
         bh_control_close(c);
         return rc;
-    }
-    if (d->o.config) {
-        struct bh_buf text = {0};
-        bh_sched_config_write(d->o.config, BH_SCHED_CONFIG_YAML, false, &text);
-        c->config_text = bh_buf_take(&text); /* it stays the same while we run */
-        bh_sched_config_write(d->o.config, BH_SCHED_CONFIG_JSON, false, &text);
-        c->config_json = bh_buf_take(&text);
     }
     c->poll = bh_bus_poll_new(d->loop, c->bus, on_readable, c);
     *ret = c;
