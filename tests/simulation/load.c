@@ -483,6 +483,52 @@ void load_rivals(void)
         add_pod(HIGH);
 }
 
+/* ---- apart ----------------------------------------------------------------------------------- */
+
+void load_add_apart(bool cordoned)
+{
+    create("", "v1", "nodes", "",
+           "{'apiVersion':'v1','kind':'Node','metadata':{'name':'apart','labels':{'apart':'yes'}},"
+           "'spec':{%s'taints':[{'key':'apart','effect':'NoSchedule'}]},'status':{'capacity':{"
+           "'cpu':'4','memory':'8Gi','pods':'10'},'allocatable':{'cpu':'4','memory':'8Gi','pods':"
+           "'10'}}}",
+           cordoned ? "'unschedulable':true," : "");
+}
+
+void load_cordon_apart(bool cordoned)
+{
+    edit_spec("", "nodes", "", "apart",
+              cordoned ? "{\"unschedulable\":true}" : "{\"unschedulable\":null}");
+}
+
+void load_add_pod_apart(const char *name, const char *priority, unsigned milli, bool is_slow)
+{
+    create("", "v1", "pods", "default",
+           "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'},'spec':{"
+           "'containers':[{'name':'c','image':'pause',%s'resources':{'requests':{'cpu':'%um'}}}],"
+           "'priorityClassName':'%s','nodeSelector':{'apart':'yes'},'tolerations':[{'key':'apart',"
+           "'operator':'Exists'}],'terminationGracePeriodSeconds':%u}}",
+           name, is_slow ? "'lifecycle':{'preStop':{'sleep':{'seconds':3600}}}," : "", milli,
+           priority, is_slow ? 3600 : 30);
+}
+
+void load_remove_pod(const char *name)
+{
+    delete ("", "pods", "default", name, 0);
+}
+
+enum pod_state load_pod(const char *name)
+{
+    const struct bh_sim_obj *pod =
+        bh_sim_get(server, bh_sim_type_find("", "v1", "pods"), "default", name);
+
+    return !pod                                            ? POD_GONE
+           : *pod->node_name                               ? POD_BOUND
+           : strstr(pod->json, "\"nominatedNodeName\":\"") ? POD_PROMISED
+           : strstr(pod->json, "\"PodScheduled\"")         ? POD_REFUSED
+                                                           : POD_SILENT;
+}
+
 /* ---- the cluster ----------------------------------------------------------------------------- */
 
 static void add_class(const char *name, const char *provisioner)
@@ -575,7 +621,7 @@ static bool is_undecided(const struct bh_sim_obj *pod)
 
 static bool is_leaving(const struct bh_sim_obj *pod)
 {
-    return pod->deleting;
+    return pod->deleting && !strstr(pod->json, "\"preStop\""); /* slow: nobody waits for it */
 }
 
 static const char *some_pod(bool (*is)(const struct bh_sim_obj *pod), const char *what)

@@ -31,7 +31,7 @@
 #define END_NS         (15 * SECOND)
 #define MAX_JOBS       16
 #define HEAP_BYTES     (4 << 20) /* more than most seeds take */
-#define ALL_FAULTS     65536     /* one bit more than the last */
+#define ALL_FAULTS     (1 << 18) /* one bit more than the last */
 
 static const char *const reached_names[] = {
 #define X(name)       #name,
@@ -161,6 +161,7 @@ static void run_seed(const struct options *o, struct result *r)
         in_server(plan_peace);
         run_until(world.now_ns + SETTLE_MIN, NULL);
         stop_leader();
+        sequences_run();
         run_until(world.now_ns + SETTLE_MAX, settled);
         const char *why = unsettled();
         if (why)
@@ -521,7 +522,8 @@ static int parse(struct options *o, int argc, char **argv, struct bh_opt_list *r
         {"without", 0, BH_OPT_INT, &o->without, "BITS",
          "faults left out: 1 kill, 2 stop, 4 network, 8 server, 16 bus, 32 host cut off, 64 "
          "clock, 128 term, 256 binders, 512 no room, 1024 reload, 2048 restart of the server, 4096 "
-         "lease taken, 8192 behind a binding, 16384 gangs, 32768 binders over tcp"},
+         "lease taken, 8192 behind a binding, 16384 gangs, 32768 binders over tcp, 65536 host told "
+         "to end, 131072 sequences in peace"},
         {"seconds", 0, BH_OPT_INT, &o->seconds, "N", "of unrest (0: drawn, 3 to 22)"},
         {"pods", 0, BH_OPT_INT, &o->pods, "N", "at most so many at a time (-1: drawn, 6 to 26)"},
         {"first-fault", 0, BH_OPT_INT, &o->first_fault, "N", "those before are left out (0)"},

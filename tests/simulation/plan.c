@@ -32,7 +32,9 @@ enum fault { /* bits of --without; order is --help's */
              F_COUNT,
              F_BINDING = F_COUNT, /* has times of its own */
              F_GANGS,             /* no faults: parts of the load, and of the hosts */
-             F_TCP
+             F_TCP,
+             F_DRAIN,    /* has times of its own */
+             F_SEQUENCES /* when there is peace */
 };
 unsigned plan_skip;
 uint64_t plan_seconds, plan_first, plan_last = UINT64_MAX;
@@ -40,6 +42,7 @@ static struct {
     bool on[F_COUNT];
     uint64_t end_ns, gap_ns, load_gap_ns, n_faults;
     bool binding, strike; /* strike: as soon as a binding is on the wire */
+    bool drains, drain;   /* drain: the same, and the host is told to end */
 } plan;
 
 static struct process *somebody(void)
@@ -293,14 +296,46 @@ static void on_binding_out(void *arg)
         process_kill(find_process(P_BINDER, h, (int)i));
 }
 
+/* As a service manager ends a host's units: all of them, while one still has a binding on the wire. */
+static void on_drain_out(void *arg)
+{
+    struct host *h = arg;
+
+    if (world.peace)
+        return;
+    reach(host_told_to_end);
+    for (unsigned i = 1; i < n_processes; i++)
+        if (processes[i].host == h)
+            process_term(&processes[i]);
+}
+
+static void on_drain(void *arg)
+{
+    (void)arg;
+    if (world.now_ns >= plan.end_ns)
+        return;
+    plan.drain = true;
+    at(world.now_ns + draw_between(DRAW_DRAIN, 3 * SECOND, 9 * SECOND), on_drain, NULL);
+}
+
 uint64_t plan_binding(struct host *h, const char *node)
 {
+    if (!plan.strike && plan.drain) {
+        plan.drain = false;
+        at(world.now_ns + draw(DRAW_DRAIN, 10 * MS), on_drain_out, h);
+        return draw_between(DRAW_DRAIN, 200 * MS, LATENCY_MAX);
+    }
     if (!plan.strike)
         return 0;
     plan.strike = false;
     load_rivals_about(node);
     at(world.now_ns + draw(DRAW_BINDING, 10 * MS), on_binding_out, h);
     return draw_between(DRAW_BINDING, 200 * MS, LATENCY_MAX);
+}
+
+bool plan_sequences(void)
+{
+    return !(plan_skip >> F_SEQUENCES & 1);
 }
 
 bool plan_binds(void)
@@ -324,6 +359,7 @@ void plan_draw(void)
     for (int f = 0; f < F_COUNT; f++)
         plan.on[f] = chance(DRAW_PLAN, f == F_KILL || f == F_STOP ? 60 : 40);
     plan.binding = !(plan_skip >> F_BINDING & 1) && chance(DRAW_BINDING, 50);
+    plan.drains = !(plan_skip >> F_DRAIN & 1) && chance(DRAW_DRAIN, 15);
     const uint64_t gangs = draw(DRAW_GANGS, 100);
     world.gangs = plan_skip >> F_GANGS & 1 ? NO_GANGS
                   : gangs < 25             ? OF_SCHEDULING
@@ -344,6 +380,8 @@ void plan_run(void)
     on_load(NULL);
     if (plan.binding)
         at(world.now_ns + draw(DRAW_BINDING, 4 * SECOND), on_strike, NULL);
+    if (plan.drains)
+        at(world.now_ns + draw(DRAW_DRAIN, 5 * SECOND), on_drain, NULL);
     run_until(plan.end_ns, NULL);
 }
 

@@ -14,6 +14,7 @@
  *   hosts.c    the processes: watcher, scheduler, binders, API server
  *   load.c     what happens in the cluster
  *   plan.c     what goes wrong
+ *   sequences.c  what chance does not come by
  *   main.c     seeds, judging
  *
  * One seed is one run of this process (main.c forks): nothing is freed that was a process's.
@@ -78,7 +79,10 @@
     X(gang_stays_unbound)                                                                          \
     X(coscheduled)                                                                                 \
     X(coscheduling_waits)                                                                          \
-    X(binder_of_another_host_wrote)
+    X(binder_of_another_host_wrote)                                                                \
+    X(host_told_to_end)                                                                            \
+    X(promise_ended)                                                                               \
+    X(term_ended_unwritten)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -120,6 +124,8 @@ enum stream { /* of random numbers: a draw in one does not shift the others */
               DRAW_RESTART,
               DRAW_BINDING, /* all that belongs to strikes behind a binding */
               DRAW_GANGS,
+              DRAW_DRAIN,
+              DRAW_SEQUENCE,
               DRAW_COUNT
 };
 
@@ -260,11 +266,20 @@ const char *load_undecided(void);
 /* A text for a pod that is being deleted: its room is still to come. NULL = there is none. */
 const char *load_leaving(void);
 void load_count_gangs(void); /* at the end */
+/* A node that only its own pods tolerate, and these pods: they fit nowhere else. One that is slow
+ * takes longer to end than anybody waits. */
+enum pod_state { POD_GONE, POD_SILENT, POD_REFUSED, POD_PROMISED, POD_BOUND };
+void load_add_apart(bool cordoned);
+void load_cordon_apart(bool cordoned);
+void load_add_pod_apart(const char *name, const char *priority, unsigned milli, bool is_slow);
+void load_remove_pod(const char *name);
+enum pod_state load_pod(const char *name);
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
 void plan_draw(void);
 void plan_run(void); /* events for the time of unrest */
 void plan_peace(void);
+bool plan_sequences(void);
 bool plan_binds(void); /* are there strikes behind bindings, and what goes with them? */
 /* A leader's scheduler is stopped: the next one has to decide. */
 void plan_stop_leader(void);
@@ -275,4 +290,7 @@ extern unsigned plan_skip;             /* bits of faults that are left out */
 extern uint64_t plan_first, plan_last; /* of the others only those, by number */
 extern uint64_t plan_seconds;
 extern int plan_pods; /* -1 = drawn */
+
+/* ---- sequences.c ----------------------------------------------------------------------------- */
+void sequences_run(void); /* in peace, in some seeds */
 #endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/simulation/sequences.c - what chance does not come by: in peace, on a node of its own
+ *
+ * Some defects show only when nothing else happens behind them: any pod that ends wakes all that wait
+ * for room, any other attempt says anew why a pod waits. So some seeds, when there is peace, go
+ * through a few steps on a node that nobody else can use, and nothing follows.
+ */
+#include "tests/simulation/simulation.h"
+
+#define READY_NS (100 * SECOND) /* until somebody leads and decides */
+#define STEP_NS  (30 * SECOND)  /* a decision, and its write; longer than any backoff */
+/* Binders are away until every term has ended: the longest lease, and more. */
+#define AWAY_MIN (20 * SECOND)
+#define AWAY_MAX (30 * SECOND)
+
+static const char slow[] = "apart-slow", first[] = "apart-first", second[] = "apart-second";
+
+static bool comes(bool (*is)(void), uint64_t within_ns)
+{
+    run_until(world.now_ns + within_ns, is);
+    return !world.failure[0] && is();
+}
+
+static void pass(uint64_t min_ns, uint64_t max_ns)
+{
+    run_until(world.now_ns + draw_between(DRAW_SEQUENCE, min_ns, max_ns), NULL);
+}
+
+static bool somebody_leads(void)
+{
+    return world.leader && world.leader->leads;
+}
+
+/* ---- a promise that ends --------------------------------------------------------------------- */
+
+static bool slow_is_bound(void)
+{
+    return load_pod(slow) == POD_BOUND;
+}
+
+static bool first_is_promised(void)
+{
+    return load_pod(first) == POD_PROMISED;
+}
+
+static bool second_is_refused(void)
+{
+    return load_pod(second) == POD_REFUSED;
+}
+
+static bool second_is_bound(void)
+{
+    return load_pod(second) == POD_BOUND;
+}
+
+static void add_slow(void)
+{
+    load_add_apart(false);
+    load_add_pod_apart(slow, "low", 2000, true);
+}
+
+static void add_first(void)
+{
+    load_add_pod_apart(first, "high", 3000, false);
+}
+
+static void add_second(void)
+{
+    load_add_pod_apart(second, "low", 1000, false);
+}
+
+static void remove_first(void)
+{
+    load_remove_pod(first);
+}
+
+/* A pod waits for the room of another that takes its time to end; a third one would fit beside that,
+ * and waits because of the promise. When the first goes, the third has to have a node: nothing else
+ * will ever wake it. */
+static void promise(void)
+{
+    in_server(add_slow);
+    if (!comes(slow_is_bound, READY_NS))
+        return;
+    pass(SECOND, 2 * SECOND); /* it runs: else it would end at once */
+    in_server(add_first);
+    if (!comes(first_is_promised, STEP_NS))
+        return;
+    in_server(add_second);
+    if (!comes(second_is_refused, STEP_NS))
+        return;
+    if (chance(DRAW_SEQUENCE, 30) && world.leader) { /* the next one knows of it from the object */
+        process_kill(find_process(P_SCHEDULER, world.leader, 0));
+        pass(READY_NS, READY_NS);
+    }
+    pass(0, 3 * SECOND);
+    reach(promise_ended);
+    in_server(remove_first);
+    if (!comes(second_is_bound, STEP_NS))
+        fail("not woken %d s after the end of a promise: pod %s", (int)(STEP_NS / SECOND), second);
+}
+
+/* ---- a term that ends with nothing written --------------------------------------------------- */
+
+static void add_cordoned(void)
+{
+    load_add_apart(true);
+}
+
+static void open_node(void)
+{
+    load_cordon_apart(false);
+}
+
+static void close_node(void)
+{
+    load_cordon_apart(true);
+}
+
+static void set_binders(bool wanted)
+{
+    for (unsigned i = 1; i < n_processes; i++) {
+        struct process *p = &processes[i];
+        if (p->kind != P_BINDER)
+            continue;
+        p->wanted = wanted;
+        if (wanted)
+            process_start(p, draw(DRAW_SEQUENCE, 2 * SECOND));
+        else
+            process_kill(p);
+    }
+}
+
+/* Nobody is there to write: what is said of a pod, and the binding that overtook it, are taken back
+ * with the term. By then its node is closed as at first: it has to be said again. */
+static void unwritten(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    in_server(add_cordoned);
+    pass(SECOND, 3 * SECOND);
+    set_binders(false);
+    in_server(add_first);
+    pass(200 * MS, 1500 * MS);
+    in_server(open_node);
+    pass(200 * MS, 2 * SECOND);
+    in_server(close_node);
+    reach(term_ended_unwritten);
+    pass(AWAY_MIN, AWAY_MAX);
+    set_binders(true);
+}
+
+void sequences_run(void)
+{
+    const uint64_t which = draw(DRAW_SEQUENCE, 100);
+
+    if (world.failure[0] || !plan_sequences())
+        return;
+    if (which < 8)
+        promise();
+    else if (which < 16)
+        unwritten();
+}
