@@ -14,6 +14,7 @@
 /* What the network holds for longer than this breaks what the lease is built on: a write comes in
  * before somebody else can hold it (BH_BUS_GRANT_TAIL_NS). A server may take longer. */
 #define LATENCY_MAX (1900 * MS)
+#define STOP_MAX    (10 * SECOND)
 
 enum fault { /* bits of --without; order is --help's */
              F_KILL,
@@ -296,17 +297,71 @@ static void on_binding_out(void *arg)
         process_kill(find_process(P_BINDER, h, (int)i));
 }
 
-/* As a service manager ends a host's units: all of them, while one still has a binding on the wire. */
+struct drain {
+    struct host *h;
+    enum kind kind; /* who is to end now */
+    uint64_t since_ns;
+};
+
+static bool is_drained(const struct drain *d, const struct process *p)
+{
+    return p->host == d->h && p->kind == (int)d->kind;
+}
+
+static void tell_to_end(const struct drain *d)
+{
+    for (unsigned i = 1; i < n_processes; i++) {
+        if (!is_drained(d, &processes[i]))
+            continue;
+        processes[i].wanted = false;
+        process_term(&processes[i]);
+    }
+}
+
+/* A service manager ends a host's units in the order opposite to the one that it starts them in: each
+ * kind when the one before is gone. Who takes too long is killed. */
+static void on_drain_step(void *arg)
+{
+    struct drain *d = arg;
+    bool alive = false;
+
+    if (world.peace) { /* which starts everything again */
+        free(d);
+        return;
+    }
+    for (unsigned i = 1; i < n_processes; i++) {
+        if (is_drained(d, &processes[i]) && world.now_ns - d->since_ns > STOP_MAX)
+            process_kill(&processes[i]);
+        alive |= is_drained(d, &processes[i]) && processes[i].alive;
+    }
+    if (!alive && d->kind != P_WATCHER) {
+        d->kind--;
+        d->since_ns = world.now_ns;
+        tell_to_end(d);
+    } else if (!alive) {
+        for (unsigned i = 1; i < n_processes; i++)
+            if (processes[i].host == d->h && !processes[i].wanted) {
+                processes[i].wanted = true;
+                process_start(&processes[i], draw(DRAW_DRAIN, 2 * SECOND));
+            }
+        free(d);
+        return;
+    }
+    at(world.now_ns + draw(DRAW_DRAIN, 30 * MS), on_drain_step, d);
+}
+
 static void on_drain_out(void *arg)
 {
-    struct host *h = arg;
+    struct drain *d = bh_malloc(sizeof(*d));
 
-    if (world.peace)
+    *d = (struct drain){arg, P_BINDER, world.now_ns};
+    if (world.peace) {
+        free(d);
         return;
+    }
     reach(host_told_to_end);
-    for (unsigned i = 1; i < n_processes; i++)
-        if (processes[i].host == h)
-            process_term(&processes[i]);
+    tell_to_end(d);
+    on_drain_step(d);
 }
 
 static void on_drain(void *arg)
