@@ -47,7 +47,7 @@ $(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_simulator),
 
 # Everything together in made-up time (tests/simulation). Its own clock, bus, API client and HTTP come before the libraries'.
 # Seeds of `check`, and of `make simulation`.
-SIMULATION_SEEDS ?= 1000
+SIMULATION_SEEDS ?= 2000
 SEEDS           ?= 10000
 SIMULATION_BIN  := $(BUILD)/bin/berth-simulation
 SIMULATION_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/simulation/*.c))
