@@ -100,7 +100,7 @@ static int add_nodes(struct capacity *c)
     bh_json_each(m, bh_json_get_list(c->q.body, "addNodes")) {
         const char *field = bh_arena_printf(&c->q.a, "addNodes[%u]", i++);
         int64_t n = bh_json_get_i64(m, "count", 1);
-        if (bh_console_question_members(&c->q, m, field, "manifest count") < 0)
+        if (bh_console_question_members(&c->q, m, field, "manifest count:number") < 0)
             return -1;
         if (n < 1 || n > NODES_MAX)
             return bh_console_job_fail(c->q.job, 400, bh_arena_printf(&c->q.a, "%s.count", field),
@@ -155,7 +155,7 @@ static void count(struct capacity *c)
 
 static void run_capacity(struct bh_console_job *j, void *arg)
 {
-    static const char members[] = "pods max addNodes excludeNodes";
+    static const char members[] = "pods:list max:number addNodes:list excludeNodes:list";
     struct capacity *c = bh_calloc(1, sizeof(*c));
 
     if (bh_console_question_open(&c->q, j, arg, members) == 0 &&
@@ -271,7 +271,7 @@ static void run_drain(struct bh_console_job *j, void *arg)
 {
     struct drain d = {0};
 
-    if (bh_console_question_open(&d.q, j, arg, "nodes") == 0 &&
+    if (bh_console_question_open(&d.q, j, arg, "nodes:list") == 0 &&
         bh_console_question_running(&d.q) == 0 &&
         bh_console_question_trial(&d.q, d.q.running, NULL, &d.t) == 0 && empty_nodes(&d) == 0 &&
         bh_console_question_prepare(&d.q, d.t, "nodes") == 0) {

@@ -41,7 +41,7 @@ static void run_check(struct bh_console_job *j, void *arg)
     BH_CLEANUP(bh_buf_fini) struct bh_buf yaml = {0};
 
     bh_config_report_init(&report);
-    if (bh_console_question_open(&q, j, arg, "config") == 0) {
+    if (bh_console_question_open(&q, j, arg, "config:text") == 0) {
         const char *text = bh_json_get_text(q.body, "config");
         int rc = bh_sched_config_read(text, strlen(text), &c, &report);
         if (rc == 0 && c->tree)
@@ -182,7 +182,7 @@ static void run_diff(struct bh_console_job *j, void *arg)
 {
     struct diff d = {0};
 
-    if (bh_console_question_open(&d.q, j, arg, "a b pods") == 0 &&
+    if (bh_console_question_open(&d.q, j, arg, "a:text b:text pods:text") == 0 &&
         bh_console_question_running(&d.q) == 0)
         answer(&d);
     bh_arena_fini(&d.q.a);

@@ -112,17 +112,52 @@ int bh_console_question_fail(struct bh_console_question *q, int code, const char
     return bh_console_job_fail(q->job, code, field, bh_console_line_of(err), "%s", err->msg);
 }
 
+/* The kind that members ("pods:list max:number pod") want of the named member: "" any; NULL: it is none
+ * of them. */
+static const char *kind_of(struct bh_arena *a, const char *members, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *w = members; *w; w += strcspn(w, " "), w += *w == ' ') {
+        size_t len = strcspn(w, ": ");
+        if (len == n && memcmp(w, name, n) == 0)
+            return w[len] == ':' ? bh_arena_strndup(a, w + len + 1, strcspn(w + len + 1, " ")) : "";
+    }
+    return NULL;
+}
+
+/* null is as good as absent. */
+static bool is_of_kind(const struct bh_json *v, const char *kind)
+{
+    static const char kinds[] = "list text number bool";
+    static const enum bh_json_type types[] = {BH_JSON_ARRAY, BH_JSON_STRING, BH_JSON_NUMBER,
+                                              BH_JSON_BOOL};
+    int64_t i;
+
+    if (!*kind || v->type == BH_JSON_NULL)
+        return true;
+    return v->type == types[bh_word_at(kinds, kind)] &&
+           (v->type != BH_JSON_NUMBER || bh_json_i64(v, &i));
+}
+
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
                                 const char *field, const char *members)
 {
     if (!obj || obj->type != BH_JSON_OBJECT)
         return bh_console_job_fail(q->job, 400, field, obj ? obj->line : 0, "expected an object");
     bh_json_each(m, obj) {
+        const char *kind = kind_of(&q->a, members, m->key.p);
         char name[300];
-        if (bh_word_at(members, m->key.p) >= 0)
+        if (kind && is_of_kind(m, kind))
             continue;
         snprintf(name, sizeof(name), "%s%s%.100s", field ? field : "", field ? "." : "", m->key.p);
-        return bh_console_job_fail(q->job, 400, name, m->line, "unknown member");
+        if (!kind)
+            return bh_console_job_fail(q->job, 400, name, m->line, "unknown member");
+        return bh_console_job_fail(q->job, 400, name, m->line, "expected %s",
+                                   bh_streq(kind, "bool")     ? "true or false"
+                                   : bh_streq(kind, "number") ? "a whole number"
+                                   : bh_streq(kind, "list")   ? "a list"
+                                                              : "a text");
     }
     return 0;
 }

@@ -51,7 +51,8 @@ struct bh_console_question {
     const char *configuration;     /* where that came from: a path or "defaults" */
 };
 /* These return 0, or -1 with the job answered. */
-/* Begins one: its body is an object with no other members than these ("pods max"). */
+/* Begins one: its body is an object with no other members than these ("pods:list max:number pod"; kinds: list,
+ * text, number (a whole one), bool). */
 int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
                              const struct bh_console_moment *m, const char *members);
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,

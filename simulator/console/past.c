@@ -129,13 +129,14 @@ void bh_console_timeline(struct bh_console_req *c)
     struct bh_sim_req *r = c->r;
     struct bh_console_past *p = r->sim->console->past;
     const char *limit_text = bh_http_query(r->http, "limit");
-    long limit = limit_text ? strtol(limit_text, NULL, 10) : LIMIT_USUAL;
+    char *limit_end = NULL;
+    long limit = limit_text ? strtol(limit_text, &limit_end, 10) : LIMIT_USUAL;
     int64_t from, to;
     size_t at = 0, end = p->n;
 
     if (!read_time(r, "from", 1, &from) || !read_time(r, "to", INT64_MAX, &to))
         return;
-    if (limit < 1 || limit > LIMIT_MAX) {
+    if (limit < 1 || limit > LIMIT_MAX || (limit_end && *limit_end)) {
         bh_console_fail(r, 400, "limit", 0, "a number from 1 to %d", LIMIT_MAX);
         return;
     }

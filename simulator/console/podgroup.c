@@ -91,7 +91,7 @@ static void run(struct bh_console_job *j, void *arg)
 {
     struct asked x = {0};
 
-    if (bh_console_question_open(&x.q, j, arg, "namespace name fixes") == 0 &&
+    if (bh_console_question_open(&x.q, j, arg, "namespace:text name:text fixes:bool") == 0 &&
         read_question(&x) == 0 && bh_console_question_running(&x.q) == 0 &&
         bh_console_question_trial(&x.q, x.q.running, NULL, &x.t) == 0 &&
         bh_console_question_prepare(&x.q, x.t, "name") == 0)

@@ -41,6 +41,8 @@ static int find_pods(struct asked *x)
 {
     bh_json_each(m, bh_json_get_list(x->q.body, "for")) {
         const char *name = bh_json_get_text(m, "name"), *ns = bh_json_get_text(m, "namespace");
+        if (bh_console_question_members(&x->q, m, "for", "namespace:text name:text") < 0)
+            return -1;
         const struct bh_trial_pod *p = bh_trial_find_pod(x->t, *ns ? ns : "default", name);
         if (!p)
             return bh_console_job_fail(x->q.job, 404, "for", 0,
@@ -58,7 +60,8 @@ static void run_rebalance(struct bh_console_job *j, void *arg)
     struct asked *x = bh_calloc(1, sizeof(*x));
     struct bh_err err = {0};
 
-    if (bh_console_question_open(&x->q, j, arg, "maxNodes maxMoves selector for") == 0 &&
+    if (bh_console_question_open(&x->q, j, arg,
+                                 "maxNodes:number maxMoves:number selector:text for:list") == 0 &&
         bh_console_question_running(&x->q) == 0 && read_limits(x) == 0 &&
         bh_console_question_trial(&x->q, x->q.running, NULL, &x->t) == 0 &&
         bh_console_question_prepare(&x->q, x->t, "for") == 0 && find_pods(x) == 0) {

@@ -493,21 +493,27 @@ static bool read_kinds(struct bh_sim_req *r, struct stream *s)
     return s->n > 0;
 }
 
+static bool read_revision(const char *text, uint64_t *ret)
+{
+    char *end;
+
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    return !*end && !errno && *text >= '0' && *text <= '9';
+}
+
 /* since, or what the reader had when its connection broke. */
 static bool read_since(struct bh_sim_req *r, struct stream *s, bool *ret_too_old)
 {
     const char *text = bh_http_query(r->http, "since");
-    char *end;
-    unsigned long long rv;
+    uint64_t rv;
 
     *ret_too_old = false;
     if (!text)
         text = bh_http_header(r->http, "Last-Event-ID");
     if (!text || !*text)
         return true;
-    errno = 0;
-    rv = strtoull(text, &end, 10);
-    if (*end || errno || *text < '0' || *text > '9')
+    if (!read_revision(text, &rv))
         return bh_console_fail(r, 400, "since", 0, "\"%.40s\" is no revision", text);
     *ret_too_old = rv > r->sim->rv;
     for (unsigned i = 0; i < s->n; i++) {
@@ -582,13 +588,11 @@ static bool read_versions(struct bh_sim_req *r, struct stream *s)
         const char *query = bh_console_lists[i].version_query;
         const char *text = bh_http_query(r->http, query);
         struct subject *k = &s->subject[i];
-        char *end = NULL;
         (void)add_subject(s, r->sim, bh_console_lists[i].stream);
         if (!text || !*text)
             continue;
-        k->rv = strtoull(text, &end, 10);
         k->from_here = true;
-        if (*end || !k->rv)
+        if (!read_revision(text, &k->rv) || !k->rv)
             return bh_console_fail(r, 400, query, 0, "\"%.40s\" is no version to go on from", text);
     }
     s->wants_nodes = false; /* no sums are told */

@@ -50,7 +50,7 @@ static int read_pod(struct whatif *w)
 {
     const struct bh_json *pod = bh_json_get(w->q.body, "pod");
 
-    if (bh_console_question_members(&w->q, pod, "pod", "namespace name manifest") < 0)
+    if (bh_console_question_members(&w->q, pod, "pod", "namespace:text name:text manifest") < 0)
         return -1;
     w->manifest = bh_json_get(pod, "manifest");
     if (w->manifest) {
@@ -115,7 +115,8 @@ static int delete_one(struct whatif *w, struct bh_trial *t, const char *field,
 {
     const char *kind = bh_json_get_text(d, "kind"), *name = bh_json_get_text(d, "name"), *ns;
 
-    if (bh_console_question_members(&w->q, d, field, "kind namespace name apiVersion") < 0)
+    if (bh_console_question_members(&w->q, d, field,
+                                    "kind:text namespace:text name:text apiVersion:text") < 0)
         return -1;
     ns = namespace_of(w, d, kind, bh_json_get_str(d, "apiVersion"));
     if (!bh_trial_remove_item(t, kind, ns, name))
@@ -282,7 +283,8 @@ static void run(struct bh_console_job *j, void *arg)
 {
     struct whatif w = {0};
 
-    if (bh_console_question_open(&w.q, j, arg, "pod changes config everybody fixes") == 0)
+    if (bh_console_question_open(&w.q, j, arg,
+                                 "pod changes:list config:text everybody:bool fixes:bool") == 0)
         (void)answer(&w);
     bh_arena_fini(&w.q.a);
 }
