@@ -414,23 +414,33 @@ static bool severity(struct bh_wasm *w BH_UNUSED, void *user, uint64_t *v)
     return true;
 }
 
+/* Keys stand in a log's line as they are: one of a guest's must not begin another line, or a value. */
+static char *as_key(char *s)
+{
+    for (char *c = s; *c; c++)
+        if ((unsigned char)*c <= ' ' || *c == '=' || *c == '"' || *c == '\x7f')
+            *c = '_';
+    return s;
+}
+
 /* kvs: texts with a NUL behind each: key, value, key ... Empty ones do not count, as the original
  * splits them. */
 static void write_log(const struct bh_guest_run *r, int32_t level, struct bh_str msg,
                       struct bh_str kvs)
 {
     struct bh_log_kv kv[WORDS_MAX + 2] = {bh_kv_s("plugin", r->g->of->name)};
-    char *text = bh_strndup(msg.p, msg.n), *words = bh_strndup(kvs.p, kvs.n), *key = NULL;
+    char *text = bh_strndup(msg.p, msg.n), *words = bh_calloc(kvs.n + 1, 1), *key = NULL;
     size_t n = strlen(text);
     unsigned n_kv = 1;
 
+    memcpy(words, kvs.p, kvs.n); /* NULs and all */
     while (n && text[n - 1] == '\n')
         text[--n] = '\0';
     for (char *p = words, *end = words + kvs.n; p < end && n_kv <= WORDS_MAX; p += strlen(p) + 1) {
         if (!*p)
             continue;
         if (key)
-            kv[n_kv++] = bh_kv_s(key, p);
+            kv[n_kv++] = bh_kv_s(as_key(key), p);
         key = key ? NULL : p;
     }
     kv[n_kv] = (struct bh_log_kv){.kind = BH_LOG_END};
