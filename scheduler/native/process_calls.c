@@ -840,9 +840,14 @@ static void destroy(void *self)
 
 /* ---- the plugin ------------------------------------------------------------------------------ */
 
+/* All of it: a text of its length, which may have NULs, and one behind it. */
 static struct berth_str kept_str(struct berth_str s)
 {
-    return (struct berth_str){bh_strndup(s.p, s.n), s.n};
+    char *p = bh_calloc(s.n + 1, 1);
+
+    if (s.n)
+        memcpy(p, s.p, s.n);
+    return (struct berth_str){p, s.n};
 }
 
 static void take_kinds(struct bh_px_in *m, struct berth_plugin *p)
