@@ -30,6 +30,7 @@ struct env {
     bool hold_claims;          /* ResourceClaims are not answered */
     bool pod_groups;           /* are watched; the server has them in v1beta1 */
     bool coscheduling;         /* those of the plugin are */
+    bool refuse_nodes;         /* no list of nodes */
     struct bh_pod_group group; /* the last one told */
     struct raw_conn *held, *pods, *nodes, *namespaces;
     /* as a scheduler sees it */
@@ -81,7 +82,11 @@ static const char pods_list[] =
 
 static void list_reply(struct env *e, struct raw_conn *c, const char *target)
 {
-    if (strstr(target, "/nodes?"))
+    if (strstr(target, "/nodes?") && e->refuse_nodes)
+        raw_json(c, 403,
+                 "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":"
+                 "\"nodes is forbidden\"}");
+    else if (strstr(target, "/nodes?"))
         raw_json(c, 200, nodes_list);
     else if (strstr(target, "/pods?"))
         raw_json(c, 200, pods_list);
@@ -573,6 +578,104 @@ static void test_second_watcher(void)
     teardown(&e);
 }
 
+/* ---- what goes wrong --------------------------------------------------------------------------- */
+
+/* Asks the watcher's probes. The page is the caller's. */
+static struct bh_buf ask(struct env *e, const char *path)
+{
+    struct bh_api_client *c = NULL;
+    struct bh_buf page = {0};
+    struct bh_err err = {""};
+    char url[64];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", bh_watcher_metrics_port(e->watcher));
+    const struct bh_api_config cfg = {.server = url};
+    const struct bh_api_options o = {.qps = 0};
+    CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&e->loop, &cfg, &o, &c, &err), 0);
+    bh_api_start(
+        c, &(struct bh_api_call){.method = "GET", .path = path, .on_done = on_page, .arg = &page});
+    CU_ASSERT(run_until(&e->loop, has_page, &page));
+    bh_api_client_free(c);
+    return page;
+}
+
+static bool is_listing(void *arg)
+{
+    struct env *e = arg;
+    char line[128];
+    unsigned listed = 0, all = 0;
+
+    bh_watcher_status(e->watcher, line);
+    return sscanf(line, "listing: %u of %u kinds", &listed, &all) == 2 && listed + 1 == all;
+}
+
+/* Nodes may not be listed: it is not ready, says which kinds are missing, and goes on when they may. */
+static void test_a_list_that_is_refused(void)
+{
+    struct env e = {.refuse_nodes = true};
+    setup(&e);
+    say_hello(&e);
+    CU_ASSERT(run_until(&e.loop, is_listing, &e));
+    CU_ASSERT(!bh_watcher_synced(e.watcher) && bh_watcher_healthy(e.watcher));
+    struct bh_buf ready = ask(&e, "/readyz?verbose");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&ready), "[-]synced failed"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&ready), "[+]loop ok"));
+    struct bh_buf live = ask(&e, "/livez?verbose"); /* a restart would change nothing */
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&live), "livez check passed"));
+    struct bh_buf metrics = ask(&e, "/metrics");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&metrics), "berth_watcher_synced 0\n"));
+    e.refuse_nodes = false;
+    wait_for(&e, 1, 1, 2);
+    CU_ASSERT(bh_watcher_synced(e.watcher));
+    struct bh_buf again = ask(&e, "/readyz?verbose");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&again), "readyz check passed"));
+    bh_buf_fini(&ready);
+    bh_buf_fini(&live);
+    bh_buf_fini(&metrics);
+    bh_buf_fini(&again);
+    teardown(&e);
+}
+
+/* Each says what is wrong, and leaves neither a socket nor a segment behind. */
+static void test_starts_that_fail(void)
+{
+    static const struct {
+        const char *server, *metrics, *says;
+    } rows[] = {
+        {"http://127.0.0.1:1", "nowhere", "nowhere"},
+        {"http://127.0.0.1:1", "127.0.0.1:99999", "99999"},
+    };
+    struct env e = {.hold_claims = false};
+    setup(&e);
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        BH_CLEANUP(bh_freep) char *dir = bh_asprintf("%s/no%zu", bh_test_tmpdir(), i);
+        BH_CLEANUP(bh_freep) char *socket = bh_asprintf("%s/watcher.sock", dir);
+        struct bh_api_config api = {.server = bh_strdup(rows[i].server)};
+        const struct bh_watcher_options o = {.api = &api,
+                                             .runtime_dir = dir,
+                                             .metrics_address = rows[i].metrics,
+                                             .user_agent = "berth-watcher/test"};
+        const struct bh_watcher_callbacks cb = {on_synced, on_failed, &e};
+        struct bh_watcher *w = NULL;
+        struct bh_err err = {""};
+        struct env other = {.dir = dir};
+        CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0750), 0);
+        snprintf(other.shm, sizeof(other.shm), "berth-%016llx-",
+                 (unsigned long long)bh_snap_instance(dir));
+        CU_ASSERT(bh_watcher_new(&e.loop, &o, &cb, &w, &err) < 0);
+        CU_ASSERT_PTR_NULL(w);
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, rows[i].says));
+        if (!strstr(err.msg, rows[i].says))
+            printf("# %s\n", err.msg);
+        CU_ASSERT_EQUAL(access(socket, F_OK), -1);
+        CU_ASSERT_EQUAL(shm_files(&other), 0);
+        free(api.server);
+    }
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+    teardown(&e);
+}
+
 BH_TESTS("watcher/watcher",
          {"nodes and assigned pods in the snapshot, the rest over the bus", test_initial_state},
          {"groups of pods, in one form", test_groups_of_pods},
@@ -583,4 +686,6 @@ BH_TESTS("watcher/watcher",
          {"a scheduler that says hello again gets everything again", test_late_scheduler},
          {"whole objects for a scheduler that wants them", test_whole_objects},
          {"metrics tell what was read, kept and skipped", test_metrics},
-         {"a second watcher in the same directory is refused", test_second_watcher})
+         {"a second watcher in the same directory is refused", test_second_watcher},
+         {"a list that is refused", test_a_list_that_is_refused},
+         {"starts that fail", test_starts_that_fail})
