@@ -98,6 +98,8 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
         if (bh_framework_runs(fw, BH_POINT_FILTER, i) &&
             !(in->plugin->flags & BH_PLUGIN_READS_SUMS))
             fw->looking |= (uint64_t)1 << i;
+        if (bh_framework_runs(fw, BH_POINT_SCORE, i) && in->plugin->score_soon)
+            fw->soon |= (uint64_t)1 << i;
     }
     bh_each_plugin(k, fw, BH_POINT_PRE_BIND) {
         fw->pre_binds |= !(fw->plugins[k].plugin->flags & BH_PLUGIN_RESERVES_CLAIMS);

@@ -378,6 +378,9 @@ struct bh_plugin {
      * nothing is decided. */
     uint64_t kinds;
     unsigned annotations; /* that it reads: bits of enum bh_annotations_of */
+    /* The raw scores of these rows are wanted in this cycle: score_rows follows, with the same rows, after other
+     * plugins' Score, unless the cycle ends before. For who lets another process work meanwhile. */
+    void (*score_soon)(struct bh_call *c, const uint32_t *rows, uint32_t n);
 };
 /* Every plugin there is: plugins/registry.c lists them, the framework only looks them up.
  * bh_plugins: in the order of the default profile, then the others; NULL ends. */

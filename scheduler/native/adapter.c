@@ -15,7 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/utf8.h"
 #include "scheduler/framework/framework.h"
-#include "scheduler/native/native_int.h"
+#include "scheduler/native/process.h"
 
 #define REASON_MAX  1024u /* bytes of a reason */
 #define NAMES_MAX   (1u << 20)
@@ -24,7 +24,8 @@
 #define READS_KEPT  (READS_NODES | BERTH_READS_OBJECTS | BERTH_READS_ANNOTATIONS)
 #define KNOWN_FLAGS 0u
 #define BIT(code)   (1u << (code))
-#define AHEAD       8 /* nodes, whose records are fetched while the plugin works */
+#define AHEAD       8   /* nodes, whose records are fetched while the plugin works */
+#define SOON        64u /* nodes, of which another process is worth waking before its turn */
 
 /* What may be returned; Error always may. */
 #define REJECTIONS (BIT(BERTH_UNSCHEDULABLE) | BIT(BERTH_UNRESOLVABLE) | BIT(BERTH_PENDING))
@@ -496,6 +497,18 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
         c->cycle->score_failed = true; /* score() is asked, and says it */
 }
 
+/* In a process of its own it begins before its turn. */
+static void score_soon(struct bh_call *c, const uint32_t *rows, uint32_t n)
+{
+    struct bh_native *in = instance(c);
+
+    if (n < SOON)
+        return;
+    (void)enter(in, c, BH_HOOK_SCORE, declared(in));
+    bh_px_score_soon(in->self, rows, n);
+    leave();
+}
+
 /* Node after node, for a plugin without a batch form: it is entered once for all of them. Each has a
  * call of its own in the mark, because the watchdog counts them. */
 static void score_each(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
@@ -894,6 +907,7 @@ void bh_native_describe(struct bh_native_plugin *np)
         .epoch = p->epoch || p->n_kinds || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
         .kinds = kinds_of(np),
         .annotations = annotations_of(p),
+        .score_soon = np->process && scores ? score_soon : NULL,
         /* One whose answers are kept is asked in PreFilter and PreScore, and what it says is kept. */
         .idle = p->idle && (overlay || !flags) ? is_idle
                 : overlay                      ? never_idle

@@ -248,6 +248,7 @@ void bh_px_end(struct bh_px *x, int rc, char *text, size_t n)
     }
     close(x->sock);
     x->pid = 0;
+    x->asked = NULL;
     note_process(x);
     describe_end(rc, status, text, n);
 }
@@ -284,9 +285,15 @@ static int take_reply(struct bh_px *x, struct bh_px_reply *r, struct bh_px_in *r
 int bh_px_transact(struct bh_px *x, struct bh_px_instance *i, const struct bh_px_out *o,
                    uint64_t deadline_ns, struct bh_px_reply *r, struct bh_px_in *ret)
 {
+    bh_px_say(x->down, x->up, o->n, false);
+    return bh_px_await(x, i, deadline_ns, r, ret);
+}
+
+int bh_px_await(struct bh_px *x, struct bh_px_instance *i, uint64_t deadline_ns,
+                struct bh_px_reply *r, struct bh_px_in *ret)
+{
     struct bh_px_in m;
 
-    bh_px_say(x->down, x->up, o->n, false);
     for (;;) {
         int rc = bh_px_listen(x->down, x->up, x->seen, deadline_ns, bh_px_is_gone, x);
         if (rc < 0)

@@ -3,8 +3,9 @@
  * scheduler/native/process.h - a plugin in a process of its own: what both sides agree on
  *
  * The scheduler starts berth-plugin-host with the opened file; that process loads it, and the scheduler
- * never does. Calls are synchronous: one side works, the other waits, so nothing that they share changes
- * under who reads it.
+ * never does. One side works, the other waits, so nothing that they share changes under who reads it; but
+ * for Score of many nodes, which is asked for before its turn: the scheduler does other things until it takes
+ * the answer, and says nothing to that process meanwhile.
  *
  *   down  memory that the scheduler writes and the host maps read-only: the request
  *   up    memory that the host writes and the scheduler maps read-only: its answer, or a question in the
@@ -175,6 +176,13 @@ struct bh_px_in {
 const void *bh_px_get(struct bh_px_in *in, size_t n); /* NULL: bad */
 uint64_t bh_px_get_u64(struct bh_px_in *in);
 struct berth_str bh_px_get_str(struct bh_px_in *in);
+/* Rows, as runs: mostly a message names all of them. *ret_n, an array in the arena; NULL: bad. */
+void bh_px_put_rows(struct bh_px_out *o, const uint32_t *rows, uint64_t n);
+uint32_t *bh_px_get_rows(struct bh_px_in *in, struct bh_arena *a, uint64_t *ret_n);
+bool bh_px_same_rows(struct bh_px_in in, const uint32_t *rows, uint64_t n);
+/* Scores: a byte each where that is enough. false: bad. */
+void bh_px_put_scores(struct bh_px_out *o, const int64_t *scores, uint64_t n);
+bool bh_px_get_scores(struct bh_px_in *in, int64_t *ret, uint64_t n);
 
 /* Listens: 0, or -ETIMEDOUT at deadline_ns (monotonic; 0: none) or when gone() says so (-EPIPE). */
 int bh_px_listen(struct bh_px_area *mine, const struct bh_px_area *other, uint32_t seen,
@@ -189,6 +197,9 @@ struct bh_px_in bh_px_heard(const struct bh_px_area *other, bool aside);
 /* ---- the scheduler's side --------------------------------------------------------------------- */
 
 struct bh_px; /* a file and the process that runs it */
+/* self: the instance, whose callback this thread is in. Its Score of these rows is asked for before its turn, when
+ * nobody waits; score_rows() takes the answer. */
+void bh_px_score_soon(void *self, const uint32_t *rows, uint32_t n);
 /* Starts the process for the open file and gives what its plugins are; -errno, -EINVAL: the file's
  * fault, as of loading it here. */
 int bh_px_open(const struct bh_native_file *f, int fd, struct bh_native_plugin **ret,

@@ -24,8 +24,14 @@ struct call {
     struct bh_px_fed was; /* before what of the feed is in o */
     struct bh_px_in m;    /* what fn returned */
     struct bh_px_reply r;
-    bool ok; /* it can be said, or was answered */
+    bool ok;   /* it can be said, or was answered */
+    bool said; /* it was, before */
 };
+
+static uint64_t deadline(void)
+{
+    return bh_mono_ns() + (uint64_t)bh_native_limit_ns();
+}
 
 /* ---- when it fails --------------------------------------------------------------------------- */
 
@@ -76,6 +82,28 @@ static bool ended_between(struct bh_px_instance *i)
     return !p->aside;
 }
 
+/* Nobody came for the answer that the process was asked for early: the attempt ended before. Whatever it says is
+ * dropped; a question there is nobody to answer, so the process is begun anew. */
+static void forget_asked(struct bh_px *x)
+{
+    struct bh_native_plugin *p = x->asked ? x->plugin[x->asked->plugin] : NULL;
+    struct bh_px_reply r;
+    struct bh_px_in m;
+    char how[128];
+
+    if (!p)
+        return;
+    x->asked = NULL;
+    int rc = bh_px_await(x, NULL, deadline(), &r, &m);
+    if (rc == 0 || rc == -EPIPE) /* who calls next sees that it is gone */
+        return;
+    bh_px_end(x, rc, how, sizeof how);
+    bh_log_error("A plugin's process is ended, and starts again", bh_kv_s("plugin", p->d.name),
+                 bh_kv_s("at", bh_native_hook_name(BH_HOOK_SCORE)), bh_kv_s("why", how));
+    if (rc == -ETIMEDOUT)
+        bh_native_crashed(p, x->f, BH_HOOK_SCORE);
+}
+
 static bool fails(struct bh_px_instance *i, const char *why)
 {
     snprintf(i->failure, sizeof i->failure, "%s", why);
@@ -83,11 +111,6 @@ static bool fails(struct bh_px_instance *i, const char *why)
 }
 
 /* ---- saying ---------------------------------------------------------------------------------- */
-
-static uint64_t deadline(void)
-{
-    return bh_mono_ns() + (uint64_t)bh_native_limit_ns();
-}
 
 static void put_request(struct call *k, enum bh_px_op op)
 {
@@ -190,6 +213,7 @@ static struct call begin(struct bh_native *in, void *self, enum bh_px_fn fn)
 
     pthread_mutex_lock(&i->x->lock);
     atomic_fetch_add_explicit(&i->x->plugin[i->plugin]->calls, 1, memory_order_relaxed);
+    forget_asked(i->x);
     k.ok = is_ready(i);
     k.q = (struct bh_px_request){.fn = fn,
                                  .plugin = i->plugin,
@@ -235,8 +259,7 @@ static void put_rows(struct call *k, const uint32_t *rows, uint64_t n)
 {
     if (!k->ok)
         return;
-    bh_px_put_u64(&k->o, n);
-    bh_px_put(&k->o, rows, n * sizeof *rows);
+    bh_px_put_rows(&k->o, rows, n);
 }
 
 static struct berth_str copied(const struct call *k, const char *p, uint32_t n)
@@ -278,7 +301,8 @@ static int32_t finish(struct call *k, struct berth_why *why)
         k->ok = fails(k->i, "its call would have more than 24 MiB");
     }
     if (k->ok) {
-        int rc = bh_px_transact(k->i->x, k->i, &k->o, deadline(), &k->r, &k->m);
+        int rc = k->said ? bh_px_await(k->i->x, k->i, deadline(), &k->r, &k->m)
+                         : bh_px_transact(k->i->x, k->i, &k->o, deadline(), &k->r, &k->m);
         k->ok = rc == 0;
         if (rc < 0)
             ended(k->i, rc);
@@ -500,11 +524,12 @@ static bool take_filters(struct bh_px_ahead *a, struct bh_px_in *m, const uint32
 
 static bool take_scores(struct bh_px_ahead *a, struct bh_px_in *m, const uint32_t *rows, uint32_t n)
 {
-    const int64_t *got = bh_px_get(m, n * sizeof *got);
+    BH_CLEANUP(bh_freep) int64_t *got = bh_reallocarray(NULL, n + 1, sizeof *got);
+    const bool good = bh_px_get_scores(m, got, n);
 
-    for (uint32_t x = 0; got && x < n; x++)
+    for (uint32_t x = 0; good && x < n; x++)
         a->scores[rows[x]] = got[x];
-    return got != NULL;
+    return good;
 }
 
 static void ask_ahead(struct bh_px_instance *i, struct bh_px_ahead *a, enum bh_px_fn fn,
@@ -637,22 +662,59 @@ static int32_t score(void *self, struct berth_call *c BH_UNUSED, const struct be
 
 static int32_t get_scores(struct call *k, int32_t code, int64_t *ret, uint64_t n)
 {
-    const void *p = k->ok && code == BERTH_SUCCESS ? bh_px_get(&k->m, n * sizeof *ret) : NULL;
+    const bool told = k->ok && code == BERTH_SUCCESS;
+    const bool good = told && bh_px_get_scores(&k->m, ret, n);
 
-    if (p)
-        memcpy(ret, p, n * sizeof *ret);
-    else
+    if (!good)
         memset(ret, 0, n * sizeof *ret);
-    return k->ok && code == BERTH_SUCCESS && !p ? BERTH_ERROR : code;
+    return told && !good ? BERTH_ERROR : code;
+}
+
+/* What its answer depends on besides the rows is key_of(). Where it may ask for pods or annotations meanwhile,
+ * and the attempt ends, it would have to be ended, too. */
+void bh_px_score_soon(void *self, const uint32_t *rows, uint32_t n)
+{
+    struct bh_px_instance *i = self;
+    const uint32_t reads = i->in->of->p.reads;
+
+    if (!reads || reads & (BERTH_READS_PODS | BERTH_READS_OTHERS | BERTH_READS_ANNOTATIONS))
+        return;
+    struct call k = begin_here(i, BH_PX_SCORE_ROWS);
+    const char *at = k.o.p + k.o.n;
+    put_rows(&k, rows, n);
+    if (k.ok && k.o.full) {
+        i->fed = k.was; /* nobody was told; at its turn it says so */
+    } else if (k.ok) {
+        i->x->asked = i;
+        i->x->asked_key = key_of(i->in);
+        i->x->asked_rows = (struct bh_px_in){.p = at, .end = k.o.p + k.o.n};
+        bh_px_say(i->x->down, i->x->up, k.o.n, false);
+    }
+    done(&k);
+}
+
+/* As begin_here(), or what was begun early. */
+static struct call begin_scores(struct bh_px_instance *i, const uint32_t *rows, uint64_t n)
+{
+    struct bh_px *x = i->x;
+
+    pthread_mutex_lock(&x->lock);
+    if (x->asked == i && x->asked_key == key_of(i->in) && bh_px_same_rows(x->asked_rows, rows, n)) {
+        x->asked = NULL;
+        return (struct call){.i = i, .in = i->in, .ok = true, .said = true};
+    }
+    pthread_mutex_unlock(&x->lock);
+    struct call k = begin_here(i, BH_PX_SCORE_ROWS);
+    put_rows(&k, rows, n);
+    return k;
 }
 
 static int32_t score_rows(void *self, struct berth_call *c BH_UNUSED, const uint32_t *rows,
                           uint64_t n, int64_t *ret, struct berth_why *why)
 {
-    struct call k = begin_here(self, BH_PX_SCORE_ROWS);
-
-    put_rows(&k, rows, n);
+    struct call k = begin_scores(self, rows, n);
     int32_t code = get_scores(&k, finish(&k, why), ret, n);
+
     done(&k);
     return code;
 }
@@ -747,6 +809,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     int rc = 0;
 
     pthread_mutex_lock(&x->lock);
+    forget_asked(x);
     if (!x->pid)
         rc = bh_px_start(x, &m, &err);
     if (rc == 0) {
@@ -825,6 +888,7 @@ static void destroy(void *self)
     struct bh_px_in m;
 
     pthread_mutex_lock(&x->lock);
+    forget_asked(x);
     if (x->pid && i->generation == x->generation) {
         struct bh_px_out o = bh_px_main(x->down);
         const struct bh_px_request q = {
@@ -952,5 +1016,6 @@ int bh_px_adopt(struct bh_px *x, struct bh_px_in *m, struct bh_native_plugin **r
     }
     (*ret)->process = x;
     (*ret)->in_file = x->n_plugins;
+    bh_native_describe(*ret); /* it knows now where its code runs */
     return 0;
 }

@@ -158,10 +158,20 @@ static const struct berth_pod *get_pod(struct call *k)
 {
     return bh_pod_handle(bh_px_world_pod(&k->m, k->c.arena));
 }
-static const uint32_t *get_rows(struct call *k, uint64_t *n)
+/* Made of the message's, which are *told, for rows_same(); told may be NULL. */
+static uint32_t *get_rows(struct call *k, uint64_t *n, struct bh_px_in *told)
 {
-    *n = bh_px_get_u64(&k->m);
-    return *n <= BH_PX_ROWS_MAX ? bh_px_get(&k->m, *n * sizeof(uint32_t)) : NULL;
+    if (told)
+        *told = k->m;
+    return bh_px_get_rows(&k->m, k->c.arena, n);
+}
+/* As in the scheduler's process, which sees its own rows only. */
+static int32_t rows_same(struct call *k, struct bh_px_in told, const uint32_t *rows, uint64_t n,
+                         int32_t code)
+{
+    if (!k->i->in.broke && !bh_px_same_rows(told, rows, n))
+        k->i->in.broke = "it changed the rows that it was given";
+    return code;
 }
 
 static void enter(struct instance *i, struct bh_call *c, const struct bh_px_request *r)
@@ -203,7 +213,7 @@ static int32_t filter_each(struct call *k)
     struct berth_str told[BH_PX_REASONS];
     uint32_t n_told = 0;
     uint64_t n;
-    const uint32_t *rows = get_rows(k, &n);
+    const uint32_t *rows = get_rows(k, &n, NULL);
     struct bh_px_each *each = rows ? bh_px_room(&k->a.o, n * sizeof *each) : NULL;
 
     for (uint64_t i = 0; each && i < n; i++) {
@@ -227,14 +237,16 @@ static int32_t filter_each(struct call *k)
 static int32_t filter_rows(struct call *k)
 {
     uint64_t n;
-    const uint32_t *rows = get_rows(k, &n);
+    struct bh_px_in told;
+    const uint32_t *rows = get_rows(k, &n, &told);
     uint64_t *keep = rows ? bh_px_room(&k->a.o, (n / 64 + 1) * sizeof *keep) : NULL;
 
     if (!keep)
         return BERTH_ERROR;
     memset(keep, 0, (n / 64 + 1) * sizeof *keep);
     if (k->p->filter_rows)
-        return k->p->filter_rows(k->i->in.self, handle(k), rows, n, keep, &k->why);
+        return rows_same(k, told, rows, n,
+                         k->p->filter_rows(k->i->in.self, handle(k), rows, n, keep, &k->why));
     for (uint64_t i = 0; i < n; i++) {
         const struct bh_node_info *ni = at_row(k, rows[i]);
         int32_t code =
@@ -247,19 +259,12 @@ static int32_t filter_rows(struct call *k)
     return BERTH_SUCCESS;
 }
 
-static int32_t score_rows(struct call *k)
+static int32_t scores_of(struct call *k, const uint32_t *rows, uint64_t n, int64_t *ret)
 {
-    uint64_t n;
-    const uint32_t *rows = get_rows(k, &n);
-    int64_t *ret = rows ? bh_px_room(&k->a.o, n * sizeof *ret) : NULL;
-
-    if (!ret)
-        return BERTH_ERROR;
     if (k->p->score_rows)
         return k->p->score_rows(k->i->in.self, handle(k), rows, n, ret, &k->why);
     for (uint64_t i = 0; i < n; i++) {
         const struct bh_node_info *ni = at_row(k, rows[i]);
-        ret[i] = 0;
         int32_t code =
             ni ? k->p->score(k->i->in.self, handle(k), bh_node_handle(ni), &ret[i], &k->why)
                : BERTH_ERROR;
@@ -267,6 +272,21 @@ static int32_t score_rows(struct call *k)
             return BERTH_ERROR;
     }
     return BERTH_SUCCESS;
+}
+
+static int32_t score_rows(struct call *k)
+{
+    uint64_t n;
+    struct bh_px_in told;
+    const uint32_t *rows = get_rows(k, &n, &told);
+    int64_t *scores = rows ? bh_arena_new_array(k->c.arena, int64_t, n + 1) : NULL;
+
+    if (!scores)
+        return BERTH_ERROR;
+    int32_t code = rows_same(k, told, rows, n, scores_of(k, rows, n, scores));
+    if (code == BERTH_SUCCESS)
+        bh_px_put_scores(&k->a.o, scores, n);
+    return code;
 }
 
 static int32_t pre_filter(struct call *k)
@@ -323,12 +343,15 @@ static int32_t normalize(struct call *k)
 {
     const uint64_t n = bh_px_get_u64(&k->m);
     const int64_t *given = n <= BH_PX_ROWS_MAX ? bh_px_get(&k->m, n * sizeof *given) : NULL;
-    int64_t *scores = given ? bh_px_room(&k->a.o, n * sizeof *scores) : NULL;
+    int64_t *scores = given ? bh_arena_new_array(k->c.arena, int64_t, n + 1) : NULL;
 
     if (!scores)
         return BERTH_ERROR;
     memcpy(scores, given, n * sizeof *scores);
-    return k->p->normalize(k->i->in.self, handle(k), scores, n, &k->why);
+    int32_t code = k->p->normalize(k->i->in.self, handle(k), scores, n, &k->why);
+    if (code == BERTH_SUCCESS)
+        bh_px_put_scores(&k->a.o, scores, n);
+    return code;
 }
 
 static int32_t post_filter(struct call *k)
@@ -427,7 +450,7 @@ static int32_t run(struct call *k)
         return post_filter(k);
     case BH_PX_PRE_SCORE: {
         const bool all = bh_px_get_u64(&k->m);
-        const uint32_t *rows = get_rows(k, &n);
+        const uint32_t *rows = get_rows(k, &n, NULL);
         return k->p->pre_score(self, handle(k), all ? rows : NULL, all ? n : 0, &k->why);
     }
     case BH_PX_SCORE:

@@ -56,6 +56,10 @@ struct bh_px {
     int down_fd, up_fd, sock;
     struct bh_px_area *down, *up;
     uint32_t seen; /* up->seq that was heard last */
+    /* Whose Score is being answered before its turn, NULL: nobody's; what about, and for which rows (in `down`). */
+    struct bh_px_instance *asked;
+    uint64_t asked_key;
+    struct bh_px_in asked_rows;
     uint64_t generation;
     pthread_t reader;
     struct bh_buf heard; /* a copy of what was said */
@@ -73,6 +77,9 @@ void bh_px_end(struct bh_px *x, int rc, char *text, size_t n);
 /* Says what is in o and waits; upcalls are for i (NULL: there are none). *ret: the answer, behind *r. */
 int bh_px_transact(struct bh_px *x, struct bh_px_instance *i, const struct bh_px_out *o,
                    uint64_t deadline_ns, struct bh_px_reply *r, struct bh_px_in *ret);
+/* The same for what was said before. */
+int bh_px_await(struct bh_px *x, struct bh_px_instance *i, uint64_t deadline_ns,
+                struct bh_px_reply *r, struct bh_px_in *ret);
 /* Answers an upcall. false: it is none that there is. */
 bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o);
 /* A frame from the socket. */

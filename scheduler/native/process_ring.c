@@ -82,6 +82,107 @@ struct berth_str bh_px_get_str(struct bh_px_in *in)
     return p ? (struct berth_str){p, n} : (struct berth_str){"", 0};
 }
 
+/* ---- rows and scores ------------------------------------------------------------------------- */
+
+#define BLOCK 64u
+struct run {
+    uint32_t first, n;
+};
+
+static uint64_t length_of_run(const uint32_t *rows, uint64_t n)
+{
+    uint64_t len = 1;
+    uint32_t other = 0;
+
+    for (; len + BLOCK <= n && !other; len += other ? 0 : BLOCK) /* mostly it is one run */
+        for (uint32_t i = 0; i < BLOCK; i++)
+            other |= rows[len + i] ^ (rows[0] + (uint32_t)len + i);
+    while (len < n && rows[len] == rows[0] + (uint32_t)len)
+        len++;
+    return len;
+}
+
+void bh_px_put_rows(struct bh_px_out *o, const uint32_t *rows, uint64_t n)
+{
+    bh_px_put_u64(o, n);
+    for (uint64_t i = 0; i < n;) {
+        const struct run r = {rows[i], (uint32_t)length_of_run(rows + i, n - i)};
+        bh_px_put(o, &r, sizeof r);
+        i += r.n;
+    }
+}
+
+static struct run get_run(struct bh_px_in *in, uint64_t left)
+{
+    struct run r = {0, 0};
+    const void *p = bh_px_get(in, sizeof r);
+
+    if (p)
+        memcpy(&r, p, sizeof r);
+    in->bad |= !r.n || r.n > left;
+    return r;
+}
+
+uint32_t *bh_px_get_rows(struct bh_px_in *in, struct bh_arena *a, uint64_t *ret_n)
+{
+    const uint64_t n = *ret_n = bh_px_get_u64(in);
+    uint32_t *rows =
+        !in->bad && n <= BH_PX_ROWS_MAX ? bh_arena_alloc(a, (n + 1) * sizeof *rows) : NULL;
+
+    for (uint64_t i = 0; rows && i < n;) {
+        const struct run r = get_run(in, n - i);
+        if (in->bad)
+            return NULL;
+        for (uint32_t k = 0; k < r.n; k++)
+            rows[i + k] = r.first + k;
+        i += r.n;
+    }
+    return rows;
+}
+
+bool bh_px_same_rows(struct bh_px_in in, const uint32_t *rows, uint64_t n)
+{
+    if (bh_px_get_u64(&in) != n)
+        return false;
+    for (uint64_t i = 0; i < n;) {
+        const struct run r = get_run(&in, n - i);
+        if (in.bad || rows[i] != r.first || length_of_run(rows + i, r.n) != r.n)
+            return false;
+        i += r.n;
+    }
+    return true;
+}
+
+void bh_px_put_scores(struct bh_px_out *o, const int64_t *scores, uint64_t n)
+{
+    uint64_t all = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        all |= (uint64_t)scores[i];
+    const bool small = all <= UINT8_MAX;
+    bh_px_put_u64(o, small ? sizeof(uint8_t) : sizeof *scores);
+    if (!small) {
+        bh_px_put(o, scores, n * sizeof *scores);
+        return;
+    }
+    uint8_t *to = bh_px_room(o, n);
+    for (uint64_t i = 0; to && i < n; i++)
+        to[i] = (uint8_t)scores[i];
+}
+
+bool bh_px_get_scores(struct bh_px_in *in, int64_t *ret, uint64_t n)
+{
+    const uint64_t bytes = bh_px_get_u64(in);
+
+    in->bad |= (bytes != sizeof(uint8_t) && bytes != sizeof *ret) || n > BH_PX_ROWS_MAX;
+    const uint8_t *p = in->bad ? NULL : bh_px_get(in, n * bytes);
+    if (p && bytes == sizeof *ret)
+        memcpy(ret, p, n * sizeof *ret);
+    for (uint64_t i = 0; p && bytes == sizeof *p && i < n; i++)
+        ret[i] = p[i];
+    return p != NULL;
+}
+
 /* ---- the word -------------------------------------------------------------------------------- */
 
 /* Leaves the core to its other thread. */

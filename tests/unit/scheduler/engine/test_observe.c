@@ -3,6 +3,7 @@
  * What an observer of the engine is told: points once per pod on both paths, samples of plugins,
  * evaluations that were really made.
  */
+#include "scheduler/framework/plugin.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
 struct seen {
@@ -213,6 +214,95 @@ static void test_after_the_decision(void)
     fx_fini(&w.f);
 }
 
+/* ---- Score that is asked for before its turn --------------------------------------------------- */
+
+static struct {
+    uint32_t rows[32], n;
+    unsigned told, asked, told_first; /* ... before the one beside it was asked */
+    uint64_t ns;
+    unsigned samples;
+} apart;
+
+static void told_soon(struct bh_call *c BH_UNUSED, const uint32_t *rows, uint32_t n)
+{
+    CU_ASSERT_FATAL(n <= BH_ARRAY_LEN(apart.rows));
+    memcpy(apart.rows, rows, n * sizeof *rows);
+    apart.n = n;
+    apart.told++;
+    ticks += 5000;
+}
+static void score_apart(struct bh_call *c BH_UNUSED, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    apart.asked++;
+    CU_ASSERT(n == apart.n && memcmp(rows, apart.rows, n * sizeof *rows) == 0);
+    memset(ret, 0, n * sizeof *ret);
+}
+static void score_beside(struct bh_call *c BH_UNUSED, const uint32_t *rows BH_UNUSED, uint32_t n,
+                         int64_t *ret)
+{
+    apart.told_first += apart.told > apart.asked;
+    memset(ret, 0, n * sizeof *ret);
+}
+static const struct bh_status *
+score_nothing(struct bh_call *c BH_UNUSED, const struct bh_node_info *node BH_UNUSED, int64_t *ret)
+{
+    *ret = 0;
+    return NULL;
+}
+static const struct bh_plugin apart_plugin = {BH_PLUGIN_HEAD("Apart"),
+                                              .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
+                                              .events = bh_no_events,
+                                              .score = score_nothing,
+                                              .score_rows = score_apart,
+                                              .score_soon = told_soon},
+                              beside_plugin = {BH_PLUGIN_HEAD("Beside"),
+                                               .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
+                                               .events = bh_no_events, .score = score_nothing,
+                                               .score_rows = score_beside};
+const struct bh_plugin *const bh_plugins_extra[] = {&apart_plugin, &beside_plugin, NULL};
+
+static uint32_t all_samples(void *arg BH_UNUSED, uint64_t now_ns BH_UNUSED)
+{
+    return UINT32_MAX;
+}
+static void on_apart(void *arg BH_UNUSED, const char *plugin, enum bh_seen_point at,
+                     enum bh_code code BH_UNUSED, uint64_t ns)
+{
+    if (at == BH_SEEN_SCORE && bh_streq(plugin, "Apart")) {
+        apart.ns += ns;
+        apart.samples++;
+    }
+}
+
+static void test_soon(void)
+{
+    struct watched w;
+
+    memset(&apart, 0, sizeof apart);
+    memset(&w, 0, sizeof w);
+    ticks = 0;
+    w.observer = (struct bh_engine_observer){.now_ns = tick,
+                                             .point = on_point,
+                                             .fast = on_fast,
+                                             .samples = all_samples,
+                                             .plugin = on_apart,
+                                             .arg = &w.seen};
+    fx_init_with(&w.f, "{'plugins':{'score':{'enabled':[{'name':'Beside'},{'name':'Apart'}]}}}",
+                 (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .observer = &w.observer});
+    for (unsigned i = 0; i < 20; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%02u", i);
+        fx_node(&w.f, name, "'cpu':'4','memory':'8Gi','pods':'10'", "", "", "");
+    }
+    schedule(&w, 3, "'cpu':'100m'", 0);
+    CU_ASSERT(apart.asked > 0);
+    CU_ASSERT_EQUAL(apart.told, apart.asked);
+    CU_ASSERT_EQUAL(apart.told_first, apart.asked);
+    CU_ASSERT(apart.samples > 0 && apart.samples <= apart.asked); /* of one call each */
+    CU_ASSERT(apart.ns >= apart.samples * UINT64_C(5000));        /* with what it did early */
+    fx_fini(&w.f);
+}
+
 static void test_names(void)
 {
     for (unsigned i = 0; i < BH_SEEN_COUNT; i++)
@@ -227,4 +317,4 @@ BH_TESTS("scheduler/engine/observe",
          {"no fit: Filter says Success, PostFilter is seen", test_no_fit},
          {"questions of people do not count", test_questions_do_not_count},
          {"Reserve, Permit, Unreserve, PreEnqueue", test_after_the_decision},
-         {"names of points", test_names})
+         {"Score that is asked for before its turn", test_soon}, {"names of points", test_names})

@@ -101,6 +101,87 @@ static void test_bounds(void)
     }
 }
 
+/* ---- rows and scores ------------------------------------------------------------------------- */
+
+static void test_rows(void)
+{
+    static const struct {
+        const char *what;
+        uint32_t rows[8];
+        uint64_t n, bytes; /* of the message */
+    } cases[] = {{"none", {0}, 0, 8},
+                 {"one", {7}, 1, 16},
+                 {"all in a row", {4, 5, 6, 7, 8, 9, 10, 11}, 8, 16},
+                 {"two runs", {1, 2, 3, 5, 6, 7, 8, 9}, 8, 24},
+                 {"none beside another, nor in order", {9, 7, 5, 0, 2}, 5, 48},
+                 {"the same again", {3, 3, 3}, 3, 32},
+                 {"beyond the last number", {UINT32_MAX - 1, UINT32_MAX, 0, 1}, 4, 16}};
+    static _Alignas(8) char text[128];
+    struct bh_arena a = {0};
+    uint64_t n;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct bh_px_out o = {.p = text, .cap = sizeof text};
+        bh_px_put_rows(&o, cases[i].rows, cases[i].n);
+        is(cases[i].what, !o.full && o.n == cases[i].bytes, true);
+        struct bh_px_in in = {.p = text, .end = text + o.n}, again = in;
+        const uint32_t *rows = bh_px_get_rows(&in, &a, &n);
+        is(cases[i].what, rows && !in.bad && in.p == in.end && n == cases[i].n, true);
+        is(cases[i].what, rows && memcmp(rows, cases[i].rows, n * sizeof *rows) == 0, true);
+        is(cases[i].what, bh_px_same_rows(again, cases[i].rows, n), true);
+        is(cases[i].what, bh_px_same_rows(again, cases[i].rows, n + 1), false);
+        for (uint64_t k = 0; k < n; k++) { /* whichever is another one */
+            uint32_t other[8];
+            memcpy(other, cases[i].rows, sizeof other);
+            other[k] += 100;
+            is(cases[i].what, bh_px_same_rows(again, other, n), false);
+        }
+    }
+    static const uint64_t bad[][3] = {{UINT64_MAX, 0, 0},                  /* far too many */
+                                      {3, UINT64_C(4) << 32, 0},           /* a run of more */
+                                      {3, UINT64_C(0) << 32 | 5, 0},       /* of none */
+                                      {3, UINT64_C(2) << 32, UINT64_MAX}}; /* and more again */
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        struct bh_px_in in = {.p = (const char *)bad[i], .end = (const char *)(bad[i] + 3)};
+        is("runs that make no sense", bh_px_get_rows(&in, &a, &n) != NULL, false);
+    }
+    bh_arena_fini(&a);
+}
+
+static void test_scores(void)
+{
+    static const struct {
+        const char *what;
+        int64_t scores[4];
+        uint64_t bytes;
+    } cases[] = {{"small", {0, 100, 255, 1}, 16},
+                 {"one that is larger", {0, 256, 255, 1}, 40},
+                 {"one below 0", {0, -1, 255, 1}, 40},
+                 {"as large and small as can be", {INT64_MAX, INT64_MIN, 0, 1}, 40}};
+    static _Alignas(8) char text[64];
+    int64_t got[4];
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct bh_px_out o = {.p = text, .cap = sizeof text};
+        bh_px_put_scores(&o, cases[i].scores, 4);
+        is(cases[i].what, !o.full && o.n == cases[i].bytes, true);
+        struct bh_px_in in = {.p = text, .end = text + o.n}, cut = {.p = text, .end = in.end - 8};
+        is(cases[i].what, bh_px_get_scores(&in, got, 4) && in.p == in.end, true);
+        is(cases[i].what, memcmp(got, cases[i].scores, sizeof got) == 0, true);
+        is("one that ends early", bh_px_get_scores(&cut, got, 4), false);
+    }
+    static const uint64_t widths[] = {0, 2, 4, 16, UINT64_MAX};
+    for (size_t i = 0; i < BH_ARRAY_LEN(widths); i++) {
+        struct bh_px_in in = {.p = text, .end = text + sizeof text};
+        memcpy(text, &widths[i], sizeof widths[i]);
+        is("a width that is none", bh_px_get_scores(&in, got, 4), false);
+    }
+    const uint64_t one = 1;
+    struct bh_px_in in = {.p = text, .end = text + sizeof text};
+    memcpy(text, &one, sizeof one);
+    is("more scores than there may be", bh_px_get_scores(&in, got, UINT64_MAX), false);
+}
+
 /* ---- what an area says of itself ------------------------------------------------------------- */
 
 static void test_areas(void)
@@ -379,6 +460,7 @@ static void test_descriptions(void)
 }
 
 BH_TESTS("scheduler/native/process_ring", {"lengths in messages", test_bounds},
+         {"rows go as runs", test_rows}, {"scores go as bytes where they can", test_scores},
          {"lengths and states of an area", test_areas}, {"how an answer begins", test_replies},
          {"questions", test_questions}, {"texts without end", test_texts},
          {"what threads say", test_frames},
