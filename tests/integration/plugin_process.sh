@@ -103,7 +103,40 @@ expect "no program to run it" 'apart.so: its process could not be started: .*now
     any env BERTH_PLUGIN_HOST="$work/nowhere" "$BERTH_BIN/berth" simulate -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/apart.yaml"
 check "which is for the scheduler only" status 2 "$BERTH_BIN/berth-plugin-host"
 
+# ---- answers that may not be: the same errors as in the scheduler's process, and the next pod is placed
+for i in {1..70}; do node "m$i" "rank: \"$((i * 7 % 10))\""; done >"$work/many.yaml"
+{
+    for what in code text long score rows undeclared thread; do
+        pod "$what" "do: $what" 0 100m
+        pod "after-$what" "app: a" 0 100m
+    done
+} >"$work/wrong.yaml"
+config '{multiPoint: {enabled: [{name: ApartRows}]}}' >"$work/wrong-config.yaml"
+wrong() { mode "$1" ApartRows="$build/tests/plugins/apart.so"; any "$BERTH_BIN/berth" simulate --tie-break first -o wide -f "$work/many.yaml" -f "$work/wrong.yaml" --config "$work/wrong-config.yaml"; }
+wrong inProcess >"$work/here" 2>/dev/null
+wrong process >"$work/there" 2>/dev/null
+check "wrong answers are the same errors in both modes" cmp "$work/here" "$work/there"
+for w in 'code=Error .*it returned the status code 17, which there is not' 'text=Error .*it gave a reason that is not printable UTF-8' 'long=Error .*it gave a reason of more than 1024 bytes' \
+    'score=Error .*returns an invalid score 101' 'rows=Error .*it changed the rows that it was given' 'undeclared=Error .*it used now without BERTH_READS_TIME' 'thread=Unschedulable .*no thread is'; do
+    expect "${w%%=*}" "default +${w%%=*} +${w#*=}" cat "$work/there"
+    expect "and the pod after it" "default +after-${w%%=*} +Scheduled +m" cat "$work/there"
+done
+
+# ---- scores that it was asked for before its turn, which never comes: the plugin before it fails
+for i in {1..5}; do pod "fails$i" "do: score, n: \"$i\"" 0 100m; pod "goes$i" "n: \"$i\"" 0 100m; done >"$work/early.yaml"
+config '{multiPoint: {enabled: [{name: ApartRows}, {name: NodeNumberApart, weight: 3}]}}' >"$work/early-config.yaml"
+early() {
+    mode "$1" NodeNumberApart="$build/plugins/nodenumber.so"
+    printf 'name: ApartRows\nfile: %s\n' "$build/tests/plugins/apart.so" >"$work/plugins.d/ApartRows.yaml"
+    any "$BERTH_BIN/berth" simulate --tie-break first -o wide -f "$work/many.yaml" -f "$work/early.yaml" --config "$work/early-config.yaml"
+}
+early inProcess >"$work/here" 2>&1
+early process >"$work/there" 2>&1
+expect "some fail before it, others do not" '^5 placed, 0 unschedulable, 5 failed' cat "$work/there"
+check "what it said to nobody is nobody else's" cmp "$work/here" "$work/there"
+
 # ---- what happens there
+mode process "$apart"
 {
     pod good1 'app: a' 0 100m
     pod crashes 'at: Filter, do: segv' 0 100m
@@ -129,6 +162,25 @@ expect "three times put it aside" 'default +after +Error .*running .* plugin "Ap
 printf 'onCrash: skip\n' >>"$work/plugins.d/Apart.yaml"
 s -f "$work/thrice.yaml" --config "$work/apart.yaml" >"$work/thrice" 2>&1
 expect "or it is done without" 'default +after +Scheduled' cat "$work/thrice"
+
+# In each callback in turn: the pod's error says where, and others are placed; where nobody waits for an answer, it goes on.
+mode process "$apart"
+ended_at() { lines_with "A plugin's process is ended, and starts again\" plugin=\"Apart\" at=\"$1\" why=\"crashed: Segmentation fault\"" cat "$2"; }
+for at in epoch idle PreFilter Filter PostFilter PreScore Score NormalizeScore Reserve Permit Unreserve; do
+    { pod before 'app: a' 0 100m; pod crashes "at: $at, do: segv" 0 "$([ $at = PostFilter ] && echo 100 || echo 100m)"; pod after 'app: a' 0 100m; } >"$work/each.yaml"
+    s -f "$work/each.yaml" --config "$work/apart.yaml" >"$work/each" 2>&1
+    check "a signal at $at: the log says where" test "$(ended_at $at "$work/each")" -ge 1
+    for p in before after; do expect "and others are placed: $p" "default +$p +Scheduled +n" cat "$work/each"; done
+    expect "and the pod is not lost" 'default +crashes +(Error|Scheduled|Unschedulable) ' cat "$work/each"
+done
+pod crashes 'at: PreEnqueue, do: segv' 0 100m >"$work/each.yaml"
+s -f "$work/each.yaml" --config "$work/apart.yaml" >"$work/each" 2>&1
+check "at PreEnqueue it is asked again until it is put aside" test "$(ended_at PreEnqueue "$work/each")" = 3
+expect "and holds the pod back" 'default +crashes +Gated .*it is put aside: it ended its process three times within ten minutes' cat "$work/each"
+{ node only 'rank: "5"'; pod there 'app: a' 0 3 | sed 's/spec: {/spec: {nodeName: only, /'; pod evicts 'at: AddPod, do: segv' 100 3; pod after 'app: a' 0 100m; } >"$work/each.yaml"
+any "$BERTH_BIN/berth" simulate -f "$work/each.yaml" --config "$work/apart.yaml" >"$work/each" 2>&1
+check "a signal where a pod is taken off a node" test "$(ended_at 'AddPod or RemovePod' "$work/each")" -ge 1
+expect "and the next one is placed" 'default +after +Scheduled +only' cat "$work/each"
 
 rm "$work/plugins.d"/*
 mode process "$apart"

@@ -6,7 +6,9 @@
  * $BERTH_CRASHES_DIR tells. Other pods go to nodes with a rank of at least that of their label
  * `least`, and to the highest; pod and node are seen through as many accessors as there are. ApartKept: a smaller
  * one, whose answers and states are kept for all pods of a template. ApartOthers: one that keeps account of all
- * nodes by what changed, and lets no node have more than its share.
+ * nodes by what changed, and lets no node have more than its share. ApartRows: batch forms, which for a pod with
+ * the label do give what may not be: code, text, long, score, rows (changed), undeclared, thread (the host is called
+ * by one of its own, and answers nothing: that decides).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -531,11 +533,100 @@ static const struct berth_plugin account = {
     .filter = filter_account,
 };
 
-BERTH_NOTE("Apart ApartKept ApartOthers", "0", "Apache-2.0");
+/* ---- batch forms, and answers that may not be ------------------------------------------------- */
+
+struct stray {
+    struct instance *in;
+    struct berth_call *c;
+    int got; /* anything */
+};
+static void *calls_host(void *arg)
+{
+    struct stray *s = arg;
+
+    s->got = host->pods->current(s->c) != NULL || host->nodes->count(s->c) != 0 ||
+             host->base->alloc(s->c, 8) != NULL ||
+             host->base->intern(s->in->home, BERTH_STR("of a thread")) != 0 ||
+             host->columns->label(s->c, s->in->rank) != NULL;
+    return NULL;
+}
+
+static int wants(struct instance *in, struct berth_call *c, const char *what)
+{
+    return is(in, host->pods->label(c, host->pods->current(c), in->does), what);
+}
+
+static int32_t strange(struct instance *in, struct berth_call *c, struct berth_why *why)
+{
+    static char text[2048];
+    struct stray s = {in, c, 0};
+    pthread_t t;
+
+    if (wants(in, c, "code"))
+        return 17;
+    why->reason = BERTH_STR("\xc3\x28");
+    if (wants(in, c, "text"))
+        return BERTH_UNRESOLVABLE;
+    memset(text, 'x', sizeof text);
+    why->reason = (struct berth_str){text, sizeof text};
+    if (wants(in, c, "long"))
+        return BERTH_UNRESOLVABLE;
+    if (wants(in, c, "undeclared"))
+        host->base->now(c);
+    if (wants(in, c, "thread") && pthread_create(&t, NULL, calls_host, &s) == 0) {
+        pthread_join(t, NULL);
+        why->reason = s.got ? BERTH_STR("a thread was answered") : BERTH_STR("no thread is");
+        return BERTH_UNRESOLVABLE;
+    }
+    return BERTH_SUCCESS;
+}
+
+static int32_t filter_strange(void *self, struct berth_call *c, const struct berth_node *node,
+                              struct berth_why *why)
+{
+    (void)node;
+    return strange(self, c, why);
+}
+static int32_t filter_rows(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                           uint64_t *keep, struct berth_why *why)
+{
+    const int32_t code = strange(self, c, why);
+
+    (void)rows;
+    for (uint64_t i = 0; i < n; i++)
+        keep[i / 64] |= (uint64_t)(code == BERTH_SUCCESS) << i % 64;
+    return code == BERTH_UNRESOLVABLE ? BERTH_SUCCESS : code;
+}
+static int32_t score_rows(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                          int64_t *ret, struct berth_why *why)
+{
+    struct instance *in = self;
+    const berth_sym *rank = host->columns->label(c, in->rank);
+
+    (void)why;
+    for (uint64_t i = 0; i < n; i++)
+        ret[i] = wants(in, c, "score") ? 101 : 10 * number(in, rank[rows[i]]);
+    if (wants(in, c, "rows") && n)
+        ((uint32_t *)(size_t)rows)[n - 1] = 0;
+    return BERTH_SUCCESS;
+}
+
+static const struct berth_plugin rows_too = {
+    .size = sizeof rows_too,
+    .name = {"ApartRows", 9},
+    .reads = BERTH_READS_NODE,
+    .create = create,
+    .destroy = free,
+    .filter = filter_strange,
+    .filter_rows = filter_rows,
+    .score_rows = score_rows,
+};
+
+BERTH_NOTE("Apart ApartKept ApartOthers ApartRows", "0", "Apache-2.0");
 
 int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
 {
-    static const struct berth_plugin *const all[] = {&plugin, &kept, &account};
+    static const struct berth_plugin *const all[] = {&plugin, &kept, &account, &rows_too};
 
     host = h;
     errno = 0;
@@ -544,6 +635,6 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
     if (fd >= 0)
         close(fd);
     ret->plugins = all;
-    ret->n = 3;
+    ret->n = 4;
     return 0;
 }
