@@ -107,6 +107,7 @@ static void choose_code(const struct bh_bench_form *f, const char *cache)
 static int compile_guest(const char *file, const char *cache, char **ret, struct bh_err *err)
 {
     BH_CLEANUP(bh_freep) char *bytes = NULL;
+    struct bh_wasm_build how = {.cc = "cc"};
     struct bh_wasm_module *m = NULL;
     char sha256[65];
     size_t n = 0;
@@ -117,7 +118,7 @@ static int compile_guest(const char *file, const char *cache, char **ret, struct
     bh_wasm_digest(bytes, n, sha256);
     rc = bh_wasm_load(bytes, n, &m, err);
     if (rc == 0)
-        rc = bh_wasm_build(m, sha256, cache, "cc", ret, err);
+        rc = bh_wasm_build(m, sha256, cache, &how, ret, err);
     bh_wasm_unload(m);
     return rc;
 }

@@ -5,47 +5,111 @@
  * Only people's commands do this; who schedules needs no compiler.
  */
 #include <errno.h>
-#include <spawn.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/wasm/wasm_int.h"
 
-extern char **environ;
+#define PART_INS 20000u
+#define PART_CPU 60u
 
-static int compile(const char *cc, const char *from, const char *to, struct bh_err *err)
+struct builder {
+    const struct bh_wasm_module *m;
+    const char *sha256, *work;
+    struct bh_wasm_build *how;
+};
+
+static _Noreturn void become(const char *const *words, uint32_t cpu_s)
 {
-    /* As Berth itself is compiled: numbers have to come out the same. */
-    const char *const words[] = {cc,
-                                 "-std=gnu17",
-                                 "-O2",
-                                 "-w",
-                                 "-fPIC",
-                                 "-shared",
-                                 "-fvisibility=hidden",
-                                 "-ffp-contract=off",
-                                 "-fno-strict-aliasing",
-                                 "-fwrapv",
-                                 "-Wl,-z,relro,-z,now,-z,noexecstack",
-                                 "-o",
-                                 to,
-                                 from,
-                                 "-lm",
-                                 NULL};
-    int status = 0;
-    pid_t pid;
-    int rc = posix_spawnp(&pid, cc, NULL, NULL, (char *const *)(uintptr_t)words, environ);
+    const struct rlimit limit = {cpu_s, cpu_s + 5};
 
-    if (rc != 0)
-        return bh_err_set(err, -rc, "the C compiler %s: %s", cc, strerror(rc));
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    /* What the compiler starts has the same limit. */
+    if (setrlimit(RLIMIT_CPU, &limit) == 0)
+        (void)execvp(words[0], (char *const *)(uintptr_t)words);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+static double seconds(struct timeval t)
+{
+    return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+/* -ETIMEDOUT: it, or what it started, had no more time. */
+static int run(const char *const *words, uint32_t cpu_s, struct bh_err *err)
+{
+    struct rusage used = {0};
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        become(words, cpu_s);
+    if (pid < 0)
+        return bh_err_set(err, -errno, "the C compiler %s: %s", words[0], strerror(errno));
+    while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR)
         ;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        return bh_err_set(err, -ENOENT, "the C compiler %s is not there", cc);
-    if (!WIFEXITED(status) || WEXITSTATUS(status))
-        return bh_err_set(err, -EIO, "the C compiler %s failed on what was made of the guest", cc);
-    return 0;
+        return bh_err_set(err, -ENOENT, "the C compiler %s is not there", words[0]);
+    if (WIFEXITED(status) && !WEXITSTATUS(status))
+        return 0;
+    /* A compiler's driver says of what it started only that it failed; clocks differ a little. */
+    if ((WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) ||
+        seconds(used.ru_utime) + seconds(used.ru_stime) >= 0.8 * cpu_s)
+        return bh_err_set(err, -ETIMEDOUT,
+                          "the C compiler %s did not end within %u seconds on what was made of the "
+                          "guest: it can be interpreted",
+                          words[0], cpu_s);
+    return bh_err_set(err, -EIO, "the C compiler %s failed on what was made of the guest",
+                      words[0]);
+}
+
+static int compile(const struct builder *k, const char *from, const char *to, struct bh_err *err)
+{
+    static const char *const levels[] = {"-O2", "-O1"};
+    int rc = -ETIMEDOUT;
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(levels) && rc == -ETIMEDOUT; i++) {
+        /* As Berth itself is compiled: numbers have to come out the same. */
+        const char *const words[] = {k->how->cc,
+                                     "-std=gnu17",
+                                     levels[i],
+                                     "-w",
+                                     "-fPIC",
+                                     "-fvisibility=hidden",
+                                     "-ffp-contract=off",
+                                     "-fno-strict-aliasing",
+                                     "-fwrapv",
+                                     "-c",
+                                     "-o",
+                                     to,
+                                     from,
+                                     NULL};
+        k->how->hasty += i > 0;
+        rc = run(words, k->how->cpu_s, err);
+    }
+    return rc;
+}
+
+static int link_parts(const struct builder *k, const char *to, struct bh_err *err)
+{
+    const char **words = bh_calloc(k->how->files + 8, sizeof *words);
+    uint32_t n = 0;
+
+    words[n++] = k->how->cc;
+    words[n++] = "-shared";
+    words[n++] = "-Wl,-z,relro,-z,now,-z,noexecstack";
+    words[n++] = "-o";
+    words[n++] = to;
+    for (uint32_t i = 0; i < k->how->files; i++)
+        words[n++] = bh_asprintf("%s/%u.o", k->work, i);
+    words[n] = "-lm";
+    int rc = run(words, k->how->cpu_s, err);
+    while (n > 5)
+        free((char *)(uintptr_t)words[--n]);
+    free(words);
+    return rc;
 }
 
 /* With the one above it. */
@@ -61,35 +125,59 @@ static int make_folder(const char *dir)
     return mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int build_in(const struct bh_wasm_module *m, const char *sha256, const char *work,
-                    const char *cc, const char *path, struct bh_err *err)
+static int build_part(struct builder *k, uint32_t from, uint32_t to, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *c = bh_asprintf("%s/guest.c", work);
-    BH_CLEANUP(bh_freep) char *so = bh_asprintf("%s/guest.so", work);
+    BH_CLEANUP(bh_freep) char *c = bh_asprintf("%s/part.c", k->work);
+    BH_CLEANUP(bh_freep) char *o = bh_asprintf("%s/%u.o", k->work, k->how->files);
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-    int rc = bh_wasm_add_c(m, sha256, &b, err);
+    int rc = bh_wasm_add_part(k->m, k->sha256, from, to, &b, err);
 
     if (rc < 0)
         return rc;
     if ((rc = bh_write_file(c, bh_buf_str(&b), b.n, 0600)) < 0)
         return bh_err_set(err, rc, "%s: %s", c, strerror(-rc));
-    rc = compile(cc, c, so, err);
+    k->how->files++;
+    rc = compile(k, c, o, err);
+    (void)unlink(c);
+    return rc;
+}
+
+static int build_in(struct builder *k, const char *path, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *so = bh_asprintf("%s/guest.so", k->work);
+    uint32_t at = k->m->n_imported_funcs, to;
+    int rc;
+
+    do {
+        to = bh_wasm_part(k->m, at, k->how->part);
+        rc = build_part(k, at, to, err);
+        at = to;
+    } while (rc == 0 && at < k->m->n_funcs);
+    if (rc == 0)
+        rc = link_parts(k, so, err);
     if (rc == 0 && (chmod(so, 0644) < 0 || rename(so, path) < 0))
         rc = bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    (void)unlink(c);
     (void)unlink(so);
+    for (uint32_t i = 0; i < k->how->files; i++) {
+        BH_CLEANUP(bh_freep) char *o = bh_asprintf("%s/%u.o", k->work, i);
+        (void)unlink(o);
+    }
     return rc;
 }
 
 int bh_wasm_build(const struct bh_wasm_module *m, const char *sha256, const char *dir,
-                  const char *cc, char **ret_path, struct bh_err *err)
+                  struct bh_wasm_build *how, char **ret_path, struct bh_err *err)
 {
     BH_CLEANUP(bh_freep) char *work = bh_asprintf("%s/.wasmc-XXXXXX", dir);
     BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s.so", dir, sha256);
+    struct builder k = {m, sha256, work, how};
 
+    how->part = how->part ? how->part : PART_INS;
+    how->cpu_s = how->cpu_s ? how->cpu_s : PART_CPU;
+    how->files = how->hasty = 0;
     if (make_folder(dir) < 0 || !mkdtemp(work))
         return bh_err_set(err, -errno, "%s: %s", dir, strerror(errno));
-    int rc = build_in(m, sha256, work, cc, path, err);
+    int rc = build_in(&k, path, err);
     (void)rmdir(work);
     if (rc == 0)
         *ret_path = bh_take_ptr(path);

@@ -32,6 +32,7 @@ void bh_wasm_made_with(char out[static 65])
 struct emitter {
     const struct bh_wasm_module *m;
     struct bh_buf *b;
+    const char *link; /* of functions: "static", or "" where other files call them */
     uint32_t func;
     const struct ins *first, *end; /* its instructions */
     uint8_t *lands;                /* by instruction of the module: something jumps there */
@@ -383,7 +384,7 @@ static void head(const struct emitter *e, uint32_t func)
 {
     const struct func_type *t = type_of(e, func);
 
-    bh_buf_addf(e->b, "static unsigned f%u(view *w", func);
+    bh_buf_addf(e->b, "%s unsigned f%u(view *w", e->link, func);
     for (uint32_t k = 0; k < t->params; k++)
         bh_buf_addf(e->b, ", slot s%u", k);
     bh_buf_adds(e->b, ", slot *r)");
@@ -432,7 +433,7 @@ static void entry(const struct emitter *e, uint32_t func)
 {
     const struct func_type *t = type_of(e, func);
 
-    bh_buf_addf(e->b, "static unsigned e%u(view *w, slot *v) {return f%u(w", func, func);
+    bh_buf_addf(e->b, "%s unsigned e%u(view *w, slot *v) {return f%u(w", e->link, func, func);
     for (uint32_t k = 0; k < t->params; k++)
         bh_buf_addf(e->b, ", v[%u]", k);
     bh_buf_adds(e->b, ", v);}\n");
@@ -445,7 +446,9 @@ static void tables(const struct emitter *e, const char *sha256)
     char made[65];
 
     bh_wasm_made_with(made);
-    bh_buf_addf(e->b, "static bh_wasm_entry *const entries[%u] = {", m->n_funcs - none + 1);
+    for (uint32_t f = none; f < m->n_funcs; f++)
+        bh_buf_addf(e->b, "%s unsigned e%u(view *w, slot *v);\n", e->link, f);
+    bh_buf_addf(e->b, "%s bh_wasm_entry *const entries[%u] = {", e->link, m->n_funcs - none + 1);
     for (uint32_t f = none; f < m->n_funcs; f++)
         bh_buf_addf(e->b, "e%u,\n", f);
     bh_buf_addf(e->b,
@@ -460,9 +463,9 @@ static void declarations(const struct emitter *e)
     const uint32_t none = m->n_imported_funcs;
 
     bh_buf_addf(e->b,
-                "#define BH_WASM_IN_GUEST\n%s\nstatic bh_wasm_entry *const entries[%u];\n"
+                "#define BH_WASM_IN_GUEST\n%s\n%s bh_wasm_entry *const entries[%u];\n"
                 "static const uint32_t types[] __attribute__((unused)) = {",
-                texts, m->n_funcs - none + 1);
+                texts, *e->link ? e->link : "extern", m->n_funcs - none + 1);
     for (uint32_t f = 0; f < m->n_funcs; f++)
         bh_buf_addf(e->b, "%u,", m->types[m->funcs[f].type].id);
     bh_buf_adds(e->b, "0};\nstatic const uint32_t slots[] __attribute__((unused)) = {");
@@ -475,30 +478,57 @@ static void declarations(const struct emitter *e)
     }
 }
 
-int bh_wasm_add_c(const struct bh_wasm_module *m, const char *sha256, struct bh_buf *b,
-                  struct bh_err *err)
+static int functions(struct emitter *e, uint32_t from, uint32_t to, struct bh_err *err)
 {
     struct row *rows = bh_calloc(OPERATIONS, sizeof *rows);
-    struct emitter e = {.m = m, .b = b, .lands = bh_calloc(m->n_code + 1, 1)};
+    const struct bh_wasm_module *m = e->m;
     size_t n = operations(rows);
     int rc = 0;
 
-    declarations(&e);
-    for (e.func = m->n_imported_funcs; e.func < m->n_funcs && rc == 0; e.func++) {
-        e.first = m->code + m->funcs[e.func].code;
-        e.end = m->code + (e.func + 1 < m->n_funcs ? m->funcs[e.func + 1].code : m->n_code);
-        if (m->funcs[e.func].slots > FRAME_MAX)
+    e->lands = bh_calloc(m->n_code + 1, 1);
+    for (e->func = from; e->func < to && rc == 0; e->func++) {
+        e->first = m->code + m->funcs[e->func].code;
+        e->end = m->code + (e->func + 1 < m->n_funcs ? m->funcs[e->func + 1].code : m->n_code);
+        if (m->funcs[e->func].slots > FRAME_MAX)
             rc = bh_err_set(err, -EFBIG,
                             "function %u has %u locals and operands, %u are compiled: the guest "
                             "can be interpreted",
-                            e.func, m->funcs[e.func].slots, FRAME_MAX);
+                            e->func, m->funcs[e->func].slots, FRAME_MAX);
         else
-            function(&e, rows, n);
+            function(e, rows, n);
     }
-    for (uint32_t f = m->n_imported_funcs; f < m->n_funcs; f++)
-        entry(&e, f);
-    tables(&e, sha256);
-    free(e.lands);
+    for (uint32_t f = from; f < to; f++)
+        entry(e, f);
+    free(e->lands);
     free(rows);
     return rc;
+}
+
+uint32_t bh_wasm_part(const struct bh_wasm_module *m, uint32_t from, uint32_t most)
+{
+    uint32_t to = from + 1;
+
+    while (to < m->n_funcs && m->funcs[to].code - m->funcs[from].code < most)
+        to++;
+    return to < m->n_funcs ? to : m->n_funcs;
+}
+
+int bh_wasm_add_part(const struct bh_wasm_module *m, const char *sha256, uint32_t from, uint32_t to,
+                     struct bh_buf *b, struct bh_err *err)
+{
+    struct emitter e = {.m = m, .b = b, .link = ""};
+
+    if (from == m->n_imported_funcs && to == m->n_funcs)
+        e.link = "static";
+    declarations(&e);
+    int rc = functions(&e, from, to, err);
+    if (to == m->n_funcs)
+        tables(&e, sha256);
+    return rc;
+}
+
+int bh_wasm_add_c(const struct bh_wasm_module *m, const char *sha256, struct bh_buf *b,
+                  struct bh_err *err)
+{
+    return bh_wasm_add_part(m, sha256, m->n_imported_funcs, m->n_funcs, b, err);
 }

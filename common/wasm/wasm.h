@@ -55,9 +55,17 @@ const char *bh_wasm_cache_dir(void);
 /* The module as C that needs a C compiler and its library, and nothing else. -EFBIG. */
 int bh_wasm_add_c(const struct bh_wasm_module *m, const char *sha256, struct bh_buf *b,
                   struct bh_err *err);
-/* Made with the compiler cc, which writes to our standard error; *ret_path is the caller's. */
+/* What a compiler may take. A file of C that does not end in its time is compiled again, with less
+ * optimisation, and ends the whole where that does not either: so it takes at most twice that for each. */
+struct bh_wasm_build {
+    const char *cc;
+    uint32_t part;         /* instructions of one file; 0: 20,000 */
+    uint32_t cpu_s;        /* of CPU time; 0: 60 */
+    uint32_t files, hasty; /* that were made, and those of them with less optimisation: returned */
+};
+/* Made with the compiler, which writes to our standard error; *ret_path is the caller's. -ETIMEDOUT. */
 int bh_wasm_build(const struct bh_wasm_module *m, const char *sha256, const char *dir,
-                  const char *cc, char **ret_path, struct bh_err *err);
+                  struct bh_wasm_build *how, char **ret_path, struct bh_err *err);
 /* Instances that are made from now on run what lies in the cache's folder for it. 1: so it is; 0:
  * there is nothing; -EPERM, ...: it may not be used, and why (owner and mode as plugins' files have
  * to be; of another guest; made by another version). */

@@ -181,6 +181,12 @@ uint32_t bh_wasm_table_grow(struct bh_wasm *w, uint32_t table, uint32_t n, uint3
 uint32_t bh_wasm_memory_grow(struct bh_wasm *w, uint32_t pages);
 
 /* ---- compiled ahead of time -------------------------------------------------------------------- */
+/* The C of the functions from ... to - 1, as a file that is linked with those of the others, or of all as one
+ * that needs none. The last one has the table. -EFBIG. */
+int bh_wasm_add_part(const struct bh_wasm_module *m, const char *sha256, uint32_t from, uint32_t to,
+                     struct bh_buf *b, struct bh_err *err);
+/* Where the part ends that begins at `from` and has about so many instructions. */
+uint32_t bh_wasm_part(const struct bh_wasm_module *m, uint32_t from, uint32_t most);
 /* The digest of everything that a compiled guest and the program that runs it have to agree in. */
 void bh_wasm_made_with(char out[static 65]);
 extern const struct bh_wasm_help bh_wasm_help;

@@ -77,6 +77,7 @@ if command -v cc >/dev/null; then
     expect "what is no guest" 'guests.sh: at 0x0: this is no WebAssembly module' fails wasmc "$0"
     expect "no compiler" 'the C compiler no-such-cc' fails wasmc --cc no-such-cc "$wish"
     check "no guest at all" status 2 wasmc
+    check "no time" status 2 wasmc --cpu 0 "$wish"
     { printf '%s' "$head"; guest Fast filter=2; } >"$work/fast.yaml"
     { node n1; pod p1 fast; } >"$work/fast-cluster.yaml"
     fast() { BERTH_WASM_CACHE="$work/compiled" "$BERTH_BIN/berth" simulate --explain --config "$work/fast.yaml" -f "$work/fast-cluster.yaml" 2>&1 || true; }

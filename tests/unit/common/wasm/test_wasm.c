@@ -178,6 +178,8 @@ static void test_what_is_no_module(void)
         struct bh_wasm_module *m = NULL;
         struct bh_err err = {""};
         CU_ASSERT(bh_wasm_load(t[i].bytes, t[i].n, &m, &err) == -EINVAL && !m);
+        if (!strstr(err.msg, t[i].text))
+            printf("# %zu: %s\n", i, err.msg);
         CU_ASSERT(strstr(err.msg, t[i].text) != NULL);
     }
     struct bh_wasm_module *m = NULL;
@@ -653,6 +655,42 @@ static void test_a_row_of_questions(void)
     bh_wasm_unload(m);
 }
 
+/* A compiler that takes for ever, optimising or always, has an end. */
+static void test_a_compiler_has_an_end(void)
+{
+    static const struct {
+        const char *slow; /* what in its arguments makes it so */
+        int rc;
+        const char *text;
+    } t[] = {{"-O2", 0, ""},
+             {"-fPIC", -ETIMEDOUT,
+              "did not end within 1 seconds on what was made of the guest: it can be interpreted"},
+             {"-shared", -ETIMEDOUT, "did not end within 1 seconds"}};
+    BH_CLEANUP(bh_freep) char *dir = bh_asprintf("%s/slow", bh_test_tmpdir());
+    BH_CLEANUP(bh_freep) char *cc = bh_asprintf("%s/slow-cc", bh_test_tmpdir());
+
+    if (no_compiler())
+        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(t); i++) {
+        struct bh_wasm_module *m = module_of(ONE("02 7f7f 01 7f", "00 2000 2001 6a 0b"));
+        struct bh_wasm_build how = {.cc = cc, .cpu_s = 1};
+        BH_CLEANUP(bh_freep) char *path = NULL;
+        BH_CLEANUP(bh_freep)
+        char *script =
+            bh_asprintf("#!/bin/sh\ncase \" $* \" in *\" %s \"*) while :; do :; done; esac\n"
+                        "exec cc \"$@\"\n",
+                        t[i].slow);
+        struct bh_err err = {""};
+        CU_ASSERT_FATAL(bh_write_file(cc, script, strlen(script), 0700) == 0);
+        CU_ASSERT(bh_wasm_build(m, "slow", dir, &how, &path, &err) == t[i].rc);
+        if (!strstr(err.msg, t[i].text))
+            printf("# %zu: %s\n", i, err.msg);
+        CU_ASSERT(strstr(err.msg, t[i].text) && (path != NULL) == (t[i].rc == 0));
+        CU_ASSERT(how.files == 1 && how.hasty == (i < 2));
+        bh_wasm_unload(m);
+    }
+}
+
 static void test_a_difference_is_found(void)
 {
     static const struct {
@@ -736,5 +774,6 @@ BH_TESTS("common/wasm/wasm",
          {"damaged modules", test_damaged_modules},
          {"compiled does what interpreted does", test_compiled_does_what_interpreted_does},
          {"a row of questions", test_a_row_of_questions},
+         {"a compiler has an end", test_a_compiler_has_an_end},
          {"a difference is found", test_a_difference_is_found},
          {"a small stack is no difference", test_a_small_stack_is_no_difference})

@@ -90,13 +90,14 @@ static int compile(struct script *s, const json_t *command, struct bh_wasm_modul
 {
     BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s", s->folder, text_of(command, "filename"));
     BH_CLEANUP(bh_freep) char *bytes = NULL, *made = NULL;
+    struct bh_wasm_build how = {.cc = "cc"};
     char sha256[65];
     size_t n = 0;
 
     bh_assert(bh_read_file(path, BH_WASM_BYTES_MAX, &bytes, &n) == 0);
     bh_wasm_digest(bytes, n, sha256);
     setenv("BERTH_WASM_CACHE", s->folder, 1);
-    if (bh_wasm_build(m, sha256, s->folder, "cc", &made, err) < 0)
+    if (bh_wasm_build(m, sha256, s->folder, &how, &made, err) < 0)
         return -EIO;
     CU_ASSERT_FATAL(bh_wasm_use_compiled(m, sha256, err) == 1);
     CU_ASSERT(bh_wasm_is_compiled(m));

@@ -557,13 +557,15 @@ static void test_all_compiled(void)
         char *file = bh_asprintf("%.*s%s", (int)(strlen(wish) - strlen(names[0])), wish, names[i]);
         BH_CLEANUP(bh_freep) char *bytes = NULL, *made = NULL;
         struct bh_wasm_module *m = NULL;
+        struct bh_wasm_build how = {.cc = "cc", .part = i ? 0 : 500}; /* wish: in many files */
         struct bh_err err = {0};
         char sha256[65];
         size_t n = 0;
         CU_ASSERT_FATAL(bh_read_file(file, BH_WASM_BYTES_MAX, &bytes, &n) == 0);
         CU_ASSERT_FATAL(bh_wasm_load(bytes, n, &m, &err) == 0);
         bh_wasm_digest(bytes, n, sha256);
-        CU_ASSERT_FATAL(bh_wasm_build(m, sha256, dir, "cc", &made, &err) == 0);
+        CU_ASSERT_FATAL(bh_wasm_build(m, sha256, dir, &how, &made, &err) == 0);
+        CU_ASSERT(how.hasty == 0 && (i ? how.files == 1 : how.files > 1));
         bh_wasm_unload(m);
     }
     BH_CLEANUP(bh_freep)
