@@ -27,6 +27,7 @@ struct bh_guest_plugin {
     uint32_t hooks;             /* bits of those it exports */
     unsigned needs;             /* of whole objects, enum bh_ext_need */
     bool node_local, first_abi; /* first_abi: imports as of v0.1.0 */
+    bool may_forget;            /* nodes that it was asked about: bh_guest_renew() */
     /* ---- for metrics; the engine's thread ---- */
     uint64_t calls[BH_GUEST_HOOKS], traps[BH_GUEST_HOOKS], ns[BH_GUEST_HOOKS];
     uint32_t instances, pages; /* pages: the most that one has had */
@@ -86,6 +87,7 @@ struct bh_guest_run {
     struct bh_buf
         pod; /* its object as it was at Reserve: who is bound is no pending pod any more */
     struct bh_buf out; /* what the hook wrote to stdout and stderr */
+    uint32_t asked;    /* about so many nodes since the pod's prefilter */
     bool exited;       /* proc_exit() */
     uint32_t exit_code;
     /* ---- of the hook that is running: what it may ask for ---- */
@@ -109,6 +111,11 @@ int bh_guest_run_new(struct bh_guest *g, struct bh_guest_run **ret, struct bh_er
 /* Its fields of what the hook may ask for are set, and are cleared. NULL: it returned; else the text
  * of the trap, in a, and r is gone. */
 const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struct bh_arena *a);
+/* Before filter or score is asked about n nodes, of a guest whose answers may be kept: one that was asked about
+ * many is told of the pod anew. Clears what the hook may ask for. NULL: go on; else why not, and r may be
+ * gone. */
+const char *bh_guest_renew(struct bh_guest_run *r, struct bh_call *c, enum bh_guest_hook hook,
+                           uint32_t n);
 /* Score of many nodes, about each as bh_guest_call(), until one fails. How many were scored; less than n:
  * *ret_trap is the text of the trap, and r is gone, or NULL: the next one's code is in r->value. */
 uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret,

@@ -176,6 +176,7 @@ static struct bh_guest_run *take(struct bh_call *c, const struct bh_status **ret
     bh_buf_reset(&g->cycle->pod);
     bh_buf_reset(&g->cycle->uid);
     bh_buf_add(&g->cycle->uid, uid.p, uid.n);
+    g->cycle->asked = 0;
     g->n_scored = 0;
     return g->cycle;
 }
@@ -278,8 +279,39 @@ const char *bh_guest_call(struct bh_guest_run *r, enum bh_guest_hook hook, struc
     return done(r, hook, trap, a);
 }
 
+/* Guests of the original's SDK keep the nodes that they are asked about until the next prefilter, in a list in
+ * which they look for each: the list of all nodes of a large cluster is too long. One that says the same
+ * whoever asks may forget it. */
+#define NODES_A_LIST 128u
+
+const char *bh_guest_renew(struct bh_guest_run *r, struct bh_call *c, enum bh_guest_hook hook,
+                           uint32_t n)
+{
+    static const enum bh_guest_hook again[] = {BH_GUEST_PREFILTER, BH_GUEST_PRESCORE};
+    const struct bh_guest_plugin *p = r->g->of;
+
+    r->asked += n;
+    if (r->asked <= NODES_A_LIST || !p->may_forget)
+        return NULL;
+    r->asked = n;
+    for (unsigned i = 0; i < (hook == BH_GUEST_SCORE ? 2u : 1u); i++) {
+        if (!(p->hooks & BH_GUEST_BIT(again[i])))
+            continue;
+        r->c = c;
+        const char *trap = bh_guest_call(r, again[i], c->arena);
+        if (trap)
+            return trap;
+        if ((int32_t)r->value != 0 && (int32_t)r->value != BH_SKIP)
+            return bh_arena_printf(c->arena,
+                                   "wasm: %s: it has status code %d when it is asked again: the "
+                                   "guest is not nodeLocal",
+                                   bh_guest_exports[again[i]].name, (int32_t)r->value);
+    }
+    return NULL;
+}
+
 /* Names of so many nodes at once, which then are near. */
-#define NODES_AT_ONCE 256u
+#define NODES_AT_ONCE NODES_A_LIST
 
 static void between(void *user)
 {
@@ -306,7 +338,7 @@ uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint3
                              const char **ret_trap)
 {
     struct bh_guest_plugin *p = r->g->of;
-    const struct bh_call *c = r->c;
+    struct bh_call *c = r->c;
     struct bh_wasm_text names[NODES_AT_ONCE];
     struct bh_wasm_questions q = {.func = p->func[BH_GUEST_SCORE],
                                   .about = names,
@@ -319,6 +351,9 @@ uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint3
     do {
         q.n = BH_MIN(n - scored, NODES_AT_ONCE);
         q.ret = ret + scored;
+        if ((*ret_trap = bh_guest_renew(r, c, BH_GUEST_SCORE, q.n)))
+            return scored;
+        r->c = c;
         name_nodes(c, rows + scored, q.n, names);
         ready(r);
         trap = bh_wasm_ask(r->w, &q, &done_now, &r->value);

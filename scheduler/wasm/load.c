@@ -278,6 +278,16 @@ static unsigned needs_of(const struct bh_wasm_module *m)
     return needs;
 }
 
+/* A guest with a run time of its own, as the original's SDK, may keep the nodes that it is asked about; with
+ * what it answers being of the node alone it need not. */
+static bool may_forget(const struct bh_guest_plugin *p)
+{
+    uint32_t start;
+
+    return p->node_local && p->hooks & BH_GUEST_BIT(BH_GUEST_PREFILTER) &&
+           bh_wasm_find(p->m, "_start", ":", &start, NULL) == 0;
+}
+
 /* Does it have the names of v0.1.0? They are not mixed: one SDK made the guest. */
 static bool is_first_abi(const struct bh_wasm_module *m)
 {
@@ -357,6 +367,7 @@ static int load(struct bh_guest_plugin *p, const struct bh_guest_args *args, str
     p->url = bh_strdup(args->url);
     p->node_local = args->node_local;
     p->first_abi = is_first_abi(p->m);
+    p->may_forget = may_forget(p);
     if ((rc = bh_guest_events(p, args, &events, err)) < 0)
         return rc;
     bh_guest_describe(p, args->node_local, events);

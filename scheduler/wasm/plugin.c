@@ -65,12 +65,18 @@ static struct bh_guest_run *ready(struct bh_call *c, bool first, bh_sym node,
 static struct bh_guest_run *run(struct bh_call *c, enum bh_guest_hook hook, bh_sym node,
                                 const struct bh_status **ret)
 {
-    struct bh_guest_run *r = ready(c, false, node, ret);
-    const char *trap = r ? bh_guest_call(r, hook, c->arena) : NULL;
+    struct bh_guest_run *r = bh_guest_of(c, false, ret);
+    const bool asks = hook == BH_GUEST_FILTER || hook == BH_GUEST_SCORE;
+    const char *why = r && asks ? bh_guest_renew(r, c, hook, 1) : NULL;
 
-    if (trap)
-        *ret = fails(c, trap);
-    return trap ? NULL : r;
+    if (r && !why) {
+        r->c = c;
+        r->node = node;
+        why = bh_guest_call(r, hook, c->arena);
+    }
+    if (why)
+        *ret = fails(c, why);
+    return why ? NULL : r;
 }
 
 /* ... whose result is a code. */

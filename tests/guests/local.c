@@ -2,13 +2,19 @@
  *
  * A guest whose answers may be kept (nodeLocal), or not: config "size": the score is of the node's
  * object; "turns": another one each time; "trap": it traps; "tenth": a node whose object has less than
- * 10 bytes is none.
+ * 10 bytes is none; "few": it traps when it is asked about more than 128 nodes after one prefilter.
  */
 #include "plugins/wasm/guest.h"
 
 static char name[254], config[16];
 static uint8_t node[1 << 16];
-static uint32_t n_config, n_scores;
+static uint32_t n_config, n_scores, n_asked;
+
+void start(void)
+    __attribute__((export_name("_start"))); /* it has a run time, as those of the SDK */
+void start(void)
+{
+}
 
 static bool wished(const char *what)
 {
@@ -21,8 +27,21 @@ static uint32_t size_of_node(void)
     return guest_node(name, guest_current_node_name(name, sizeof name), node, sizeof node);
 }
 
+GUEST_HOOK(prefilter, int32_t)
+{
+    n_asked = 0;
+    return GUEST_SUCCESS;
+}
+
+static void one_more(void)
+{
+    if (wished("few") && ++n_asked > 128)
+        __builtin_trap();
+}
+
 GUEST_HOOK(filter, int32_t)
 {
+    one_more();
     if (wished("tenth") && size_of_node() < 10)
         return guest_status(GUEST_UNSCHEDULABLE, "too little is known of the node");
     return GUEST_SUCCESS;
@@ -30,6 +49,7 @@ GUEST_HOOK(filter, int32_t)
 
 GUEST_HOOK(score, int64_t)
 {
+    one_more();
     if (wished("trap"))
         __builtin_trap();
     if (wished("turns"))

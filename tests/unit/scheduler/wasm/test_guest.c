@@ -387,6 +387,27 @@ static void test_asked_once(void)
     fx_fini(&f);
 }
 
+/* One that keeps what it is asked about is told of the pod anew, if what it says is of the node alone. */
+static void test_many_nodes(void)
+{
+    struct fx f;
+
+    if (absent())
+        return;
+    for (unsigned i = 0; i < 3; i++) {
+        begin_local(&f, "few", i > 0, i > 1);
+        for (unsigned n = 0; n < 600; n++) {
+            char name[16];
+            snprintf(name, sizeof name, "n%03u", n);
+            fx_node(&f, name, "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
+        }
+        const struct bh_decision *d = decide(&f, "p");
+        CU_ASSERT((d->node != BH_SYM_NONE) == (i > 0));
+        HAS(i ? "" : d->message, i ? "" : "wasm: filter error: wasm error: unreachable");
+        fx_fini(&f);
+    }
+}
+
 /* A guest with the imports of v0.1.0 is told what they told. */
 static void test_first_abi(void)
 {
@@ -676,6 +697,7 @@ BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_ans
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
          {"answers that are kept", test_kept}, {"asked once about each node", test_asked_once},
-         {"imports of v0.1.0", test_first_abi}, {"a liar is found", test_liar},
-         {"bound already", test_bound_already}, {"Events", test_events},
-         {"told to people", test_told}, {"all of it, compiled", test_all_compiled})
+         {"many nodes", test_many_nodes}, {"imports of v0.1.0", test_first_abi},
+         {"a liar is found", test_liar}, {"bound already", test_bound_already},
+         {"Events", test_events}, {"told to people", test_told},
+         {"all of it, compiled", test_all_compiled})
