@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random modules, run by `berth wasm run` and by another engine: the same result, or the same trap.
 
-usage: tests/wasm/differential.py [--bin build/bin] [--seed N] [--count N] [--keep DIR]
+usage: tests/wasm/differential.py [--bin build/bin] [--seed N] [--count N] [--compiled-each N] [--keep DIR]
 
 A seed makes a module: functions that call earlier ones, with arithmetic, memory, globals, blocks, loops that end,
 branches with values. Its main() folds results, memory and globals into one i64. NaNs are made canonical before
-their bits can be seen, because engines may choose them. The other engine is Node's, else wabt's wasm-interp.
+their bits can be seen, because engines may choose them. The other engine is Node's, else wabt's wasm-interp. Where there is a C compiler, one
+module of N (--compiled-each, 4) is compiled by `berth wasmc` as well, and has to do the same.
 Prints each difference with its seed, and "N passed, N failed, N skipped" (one test a module).
 """
 import argparse
@@ -252,11 +253,28 @@ def others(files):
     return "wasm-interp", [result_of(text) for text in run]
 
 
+def ours(bin_dir, file, *flags, cache=None):
+    env = dict(os.environ, BERTH_WASM_CACHE=cache) if cache else None
+    run = subprocess.run([os.path.join(bin_dir, "berth"), "wasm", "run", file, "main", "--limit", "0", *flags], capture_output=True, text=True, env=env)
+    return result_of(run.stdout + run.stderr)
+
+
+def compile_some(bin_dir, files, cache):
+    """Those of the files that berth wasmc compiled: all, or none where there is no compiler."""
+    if not files or not shutil.which("cc"):
+        return set()
+    made = subprocess.run([os.path.join(bin_dir, "berth"), "wasmc", "--cache", cache, *files], capture_output=True, text=True)
+    if made.returncode != 0:
+        print(f"not ok - berth wasmc: {made.stderr.strip()}")
+    return set(files)
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("--bin", default="build/bin")
     a.add_argument("--seed", type=int, default=None, help="the first one (default: drawn)")
     a.add_argument("--count", type=int, default=200)
+    a.add_argument("--compiled-each", type=int, default=4, help="one of so many is compiled, too; 0: none")
     a.add_argument("--keep", help="a folder for the modules that differ")
     args = a.parse_args()
     if not shutil.which("wat2wasm"):
@@ -278,18 +296,22 @@ def main():
                 continue
             files.append(name + ".wasm")
         other, expected = others(files)
+        compiled = compile_some(args.bin, files[::args.compiled_each] if args.compiled_each else [], work)
         values = 0
         for file, want in zip(files, expected):
-            run = subprocess.run([os.path.join(args.bin, "berth"), "wasm", "run", file, "main", "--limit", "0"], capture_output=True, text=True)
-            has = result_of(run.stdout + run.stderr)
             values += isinstance(want, int)
-            if has != want:
+            has = {"berth": ours(args.bin, file)}
+            if file in compiled:
+                has["compiled"] = ours(args.bin, file, "--compiled", cache=work)
+            wrong = [f"{how} {what}" for how, what in has.items() if what != want]
+            if wrong:
                 failed += 1
-                print(f"not ok - seed {os.path.basename(file)[:-5]}: {other} {want}, berth {has}")
+                print(f"not ok - seed {os.path.basename(file)[:-5]}: {other} {want}, {', '.join(wrong)}")
                 if args.keep:
                     os.makedirs(args.keep, exist_ok=True)
                     shutil.copy(file, args.keep)
-    print(f"# seeds {first} to {first + args.count - 1} against {other}: {values} with a value, {len(files) - values} with a trap")
+    print(f"# seeds {first} to {first + args.count - 1} against {other}: {values} with a value, {len(files) - values} with a trap, "
+          f"{len(compiled)} compiled")
     print(f"{args.count - failed} passed, {failed} failed, 0 skipped")
     return failed > 0
 
