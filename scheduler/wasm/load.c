@@ -510,6 +510,8 @@ static void on_scrape(void *arg)
     struct bh_metrics *m = arg;
     struct bh_metric *calls = bh_metric_find(m, "berth_wasm_calls_total"),
                      *traps = bh_metric_find(m, "berth_wasm_traps_total"),
+                     *seconds = bh_metric_find(m, "berth_wasm_seconds_total"),
+                     *compiled = bh_metric_find(m, "berth_wasm_compiled"),
                      *memory = bh_metric_find(m, "berth_wasm_memory_bytes"),
                      *instances = bh_metric_find(m, "berth_wasm_instances");
 
@@ -521,9 +523,11 @@ static void on_scrape(void *arg)
                 continue;
             bh_cell_advance(bh_metric_cell(calls, p->name, hook), (double)p->calls[h]);
             bh_cell_advance(bh_metric_cell(traps, p->name, hook), (double)p->traps[h]);
+            bh_cell_advance(bh_metric_cell(seconds, p->name, hook), (double)p->ns[h] / 1e9);
         }
         bh_cell_set(bh_metric_cell(memory, p->name), (double)p->pages * (double)BH_WASM_PAGE);
         bh_cell_set(bh_metric_cell(instances, p->name), p->instances);
+        bh_cell_set(bh_metric_cell(compiled, p->name), bh_wasm_is_compiled(p->m));
     }
     pthread_mutex_unlock(&all.lock);
 }
@@ -536,6 +540,12 @@ void bh_guest_set_metrics(struct bh_metrics *m)
                   "plugin,hook", NULL, 0);
     bh_metric_new(m, BH_COUNTER, "berth_wasm_traps_total",
                   "Hooks of WebAssembly guests that trapped.", "plugin,hook", NULL, 0);
+    bh_metric_new(m, BH_COUNTER, "berth_wasm_seconds_total",
+                  "Time that hooks of WebAssembly guests took; of small ones an estimate.",
+                  "plugin,hook", NULL, 0);
+    bh_metric_new(m, BH_GAUGE, "berth_wasm_compiled",
+                  "1: the guest runs as berth wasmc has compiled it; 0: it is interpreted.",
+                  "plugin", NULL, 0);
     bh_metric_new(m, BH_GAUGE, "berth_wasm_memory_bytes",
                   "The most memory that an instance of a WebAssembly guest has had.", "plugin",
                   NULL, 0);

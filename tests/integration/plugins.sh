@@ -341,3 +341,7 @@ pod p1 '' | k create -f - >/dev/null
 eventually "and other profiles go on" 30 on p1 n1
 expect "metrics count the trap" 'berth_wasm_traps_total\{plugin="Traps",hook="filter"\} [1-9]' \
     curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"
+expect "the time that hooks took" 'berth_wasm_seconds_total\{plugin="Traps",hook="filter"\} [0-9.e-]*[1-9]' \
+    curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"
+expect "and whether it is compiled" 'berth_wasm_compiled\{plugin="Traps"\} 0' \
+    curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics"
