@@ -10,10 +10,11 @@ static struct bh_container put_container(struct bh_compiler *c, const K8s__Conta
 {
     const K8s__ResourceRequirements *r = k->resources;
     struct bh_amounts limits = {0};
-    struct bh_container out = {
-        .flags = !amounts->init
-                     ? 0
-                     : BH_CONTAINER_INIT | (amounts->restartable ? BH_CONTAINER_SIDECAR : 0)};
+    struct bh_container out = {.flags = !amounts->init
+                                            ? 0
+                                            : BH_CONTAINER_INIT |
+                                                  (amounts->restartable ? BH_CONTAINER_SIDECAR : 0),
+                               .name = bh_compile_sym(c, k->name)};
 
     out.requests = bh_amounts_put_all(c, &amounts->spec);
     if (r)

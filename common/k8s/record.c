@@ -110,7 +110,7 @@ TYPE(an_extended, bh_extended_request, NULL, NULL, SYM(bh_extended_request, reso
      BITS(bh_extended_request, flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR),
      PAD(bh_extended_request));
 TYPE(a_container, bh_container, NULL, NULL,
-     BITS(bh_container, flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR), PAD(bh_container),
+     BITS(bh_container, flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR), SYM(bh_container, name),
      LIST(bh_container, requests, a_res), LIST(bh_container, limits, a_res));
 TYPE(a_claim_status, bh_claim_status, NULL, NULL, SYM(bh_claim_status, name),
      SYM(bh_claim_status, claim));

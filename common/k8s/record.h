@@ -24,7 +24,7 @@
 #include "common/base/buf.h"
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT    8u
+#define BH_REC_LAYOUT    9u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
@@ -218,7 +218,7 @@ enum bh_owner_kind {
  * "cpu" in milli, "memory" and "ephemeral-storage"; present even when 0. */
 struct bh_container {
     uint32_t flags; /* enum bh_container_flags */
-    uint32_t pad;
+    bh_sym name;
     struct bh_slice requests, limits;
 };
 /* Three request vectors, because upstream computes three (reference plugins.md 2.3). */
@@ -327,7 +327,8 @@ static inline bool bh_selector_is_everything(const struct bh_label_selector *s)
 bool bh_required_node_match(const struct bh_shape_rec *s, const struct bh_node_rec *node,
                             const struct bh_symtab *tab, bh_sym sym_metadata_name);
 bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_taint *taint);
-/* What a compiled shape (bh_compile_shape) is but for labels, images, priority and owner, as bytes
+/* What a compiled shape (bh_compile_shape) is but for labels, images, priority, owner and the names of its
+ * containers, as bytes
  * that are appended to out: equal bytes, equal rest. */
 void bh_shape_essence(const struct bh_shape_rec *s, struct bh_buf *out);
 /* Some toleration of the shape tolerates the taint. */

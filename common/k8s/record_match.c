@@ -180,6 +180,11 @@ void bh_shape_essence(const struct bh_shape_rec *s, struct bh_buf *out)
     head.labels = head.images = (struct bh_slice){0, 0};
     head.image_containers = head.priority = 0;
     head.owner_kind = head.owner = 0;
+    const size_t at = out->n;
     bh_buf_add(out, &head, sizeof(head));
     bh_buf_add(out, (const char *)s + sizeof(head), end - sizeof(head));
+    for (uint32_t i = 0; i < s->containers.n; i++)
+        memset(out->p + at + s->containers.off + i * sizeof(struct bh_container) +
+                   offsetof(struct bh_container, name),
+               0, sizeof(bh_sym));
 }

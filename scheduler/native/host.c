@@ -424,7 +424,11 @@ static int64_t pod_request(struct berth_call *c, const struct berth_pod *pod, be
 static const struct bh_pod_rec *identity(struct berth_call *c, const struct berth_pod *pod,
                                          const char *what)
 {
-    const struct bh_native *in = may(c, BERTH_READS_IDENTITY, what);
+    /* In change_pod() it is a pod of the node at hand, or nominated to it: the answer is that node's. */
+    const struct bh_native *now = bh_native_inside;
+    const bool moved = now && now->hook == BH_HOOK_CHANGE_POD && now->call &&
+                       (const void *)pod != (const void *)now->call->pod;
+    const struct bh_native *in = may(c, moved ? 0 : BERTH_READS_IDENTITY, what);
 
     if (in && in->by_pod && pod_of(pod) == in->call->pod)
         *in->by_pod = true;
@@ -505,6 +509,13 @@ static int64_t pod_container_limit(struct berth_call *c, const struct berth_pod 
     const struct bh_container *k = container_of(c, pod, i, "container_limit");
 
     return k ? bh_res_get(pod_of(pod)->shape, k->limits, resource, -1) : -1;
+}
+
+static berth_sym pod_container_name(struct berth_call *c, const struct berth_pod *pod, uint32_t i)
+{
+    const struct bh_container *k = container_of(c, pod, i, "container_name");
+
+    return k ? k->name : BH_SYM_NONE;
 }
 
 static int64_t pod_overhead(struct berth_call *c, const struct berth_pod *pod, berth_sym resource)
@@ -678,6 +689,7 @@ static const struct berth_host_pods pods = {
     .priority_class = pod_priority_class,
     .scheduled = pod_scheduled,
     .seccomp_profile = pod_seccomp_profile,
+    .container_name = pod_container_name,
 };
 
 /* ---- nodes ----------------------------------------------------------------------------------- */

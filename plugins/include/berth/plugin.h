@@ -253,6 +253,8 @@ struct berth_host_pods {
     int64_t (*scheduled)(struct berth_call *c, const struct berth_pod *pod);
     struct berth_str (*seccomp_profile)(struct berth_call *c, const struct berth_pod *pod,
                                         uint32_t i);
+    /* Since 1.1. Which pods of one template share; 0: there is no such container. */
+    berth_sym (*container_name)(struct berth_call *c, const struct berth_pod *pod, uint32_t i);
 };
 #define BERTH_CONTAINER         0u
 #define BERTH_CONTAINER_INIT    1u /* ends before the containers begin */
@@ -665,7 +667,8 @@ struct berth_plugin {
     int32_t (*pre_filter)(void *self, struct berth_call *c, const berth_sym **names,
                           uint64_t *n_names, struct berth_why *why);
     /* What filter_state says once a pod is added to a node (by 1) or taken away (-1), with
-     * clone_state: a copy of it, in memory of alloc(). Both or none. */
+     * clone_state: a copy of it, in memory of alloc(). Both or none. Since 1.1 the identity of the pod that is
+     * added or taken away may be asked for whatever `reads` says. */
     int32_t (*change_pod)(void *self, struct berth_call *c, const struct berth_pod *pod,
                           const struct berth_node *node, int32_t by, struct berth_why *why);
     void *(*clone_state)(void *self, struct berth_call *c, const void *state);

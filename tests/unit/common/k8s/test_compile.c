@@ -878,6 +878,8 @@ static void test_containers(void)
     CU_ASSERT_EQUAL_FATAL(r->containers.n, 4);
     CU_ASSERT_EQUAL(k[0].flags, BH_CONTAINER_INIT);
     CU_ASSERT_EQUAL(k[1].flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR);
+    CU_ASSERT_STRING_EQUAL(bh_sym_text(tab, k[0].name), "i");
+    CU_ASSERT_STRING_EQUAL(bh_sym_text(tab, k[3].name), "b");
     CU_ASSERT(k[2].flags == 0 && k[2].requests.n == 3 && k[2].limits.n == 1);
     CU_ASSERT_EQUAL(amount(r, k[0].limits, "memory"), 5);
     CU_ASSERT_EQUAL(amount(r, k[2].requests, "cpu"), 2); /* rounded up */

@@ -193,9 +193,9 @@ static void test_every_symbol_is_mapped_once(void)
          * affinity: 2 keys, 3 requirements with 4 values, 3 namespaces; anti-affinity: key, error,
          * namespace; spread: key, 2 requirements with 2 values; volumes: 2 of a claim, 5 of a disk;
          * 4 of claims, 3 extended resources and their
-         * containers; 4 requests, 1 limit, 1 overhead */
+         * containers; 4 requests, 1 limit, 1 overhead, 1 name of a container */
         2 + 9 + 6 + 3 + 4 + 1 + 3 + 5 + 1 + 4 + 1 + 1 + (2 + 3 + 4 + 3) + 3 + (1 + 2 + 2) +
-            (2 + 5) + 4 + 3 * 2 + (4 + 1 + 1),
+            (2 + 5) + 4 + 3 * 2 + (4 + 1 + 1 + 1),
         1 + 3, /* pod: node, statuses of claims */
     };
     build(&w);

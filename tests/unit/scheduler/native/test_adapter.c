@@ -265,6 +265,9 @@ static int32_t change_pod(void *self, struct berth_call *c, const struct berth_p
 {
     (void)self, (void)node, (void)why;
     CU_ASSERT(host->pods->priority(c, pod) == 7);
+    CU_ASSERT_EQUAL(host->pods->name(c, pod).n, 1); /* of the one that comes it may be asked */
+    if (wish == ASKS_NAME)
+        CU_ASSERT_EQUAL(host->pods->name(c, host->pods->current(c)).n, 0);
     *(int *)*host->base->filter_state(c) += by;
     return BERTH_SUCCESS;
 }
@@ -389,6 +392,11 @@ static int32_t score_spec(void *self, struct berth_call *c, const struct berth_n
     CU_ASSERT_EQUAL(host->pods->n_containers(c, pod), 2);
     CU_ASSERT_EQUAL(host->pods->container_kind(c, pod, 0), BERTH_CONTAINER_INIT);
     CU_ASSERT_EQUAL(host->pods->container_kind(c, pod, 1), BERTH_CONTAINER);
+    CU_ASSERT_EQUAL(host->pods->container_name(c, pod, 0),
+                    host->base->intern(in->home, BERTH_STR("i")));
+    CU_ASSERT_EQUAL(host->pods->container_name(c, pod, 1),
+                    host->base->intern(in->home, BERTH_STR("c")));
+    CU_ASSERT_EQUAL(host->pods->container_name(c, pod, 2), 0);
     CU_ASSERT_EQUAL(host->pods->container_request(c, pod, 1, in->cpu), 200);
     CU_ASSERT_EQUAL(host->pods->container_request(c, pod, 2, in->cpu), -1);
     CU_ASSERT_EQUAL(host->pods->container_limit(c, pod, 1, in->cpu), -1);
@@ -1515,20 +1523,31 @@ static void test_post_filter(void)
     }
 }
 
-/* A pod nominated to a node counts there: AddPod, on a copy of the state. */
-static void test_nominated(void)
+/* A pod nominated to a node counts there: AddPod, on a copy of the state. What the one at hand is called
+ * is not to be asked. */
+static void nominate(enum wish w, const char *message)
 {
     struct fx f;
 
-    wish = WELL;
+    wish = w;
     begin(&f, "Counts", true);
     struct fx_pod n = fx_pod(&f, "n", "'cpu':'10m'", "'priority':7");
     const struct bh_pending nominated = {.pod = n.rec, .shape = n.shape};
     bh_engine_nominate(f.e, &nominated, bh_sym_internc(bh_engine_symtab(f.e), "a"));
     const struct bh_decision *d = fx_schedule(&f, fx_pod(&f, "p", "'cpu':'10m'", ""));
-    FX_STR(fx_verdict(&f, d, "a"), "Unschedulable: one came before");
-    FX_STR(fx_verdict(&f, d, "b"), "");
+    FX_STR(d->message ? d->message : "", message);
+    if (w == WELL) {
+        FX_STR(fx_verdict(&f, d, "a"), "Unschedulable: one came before");
+        FX_STR(fx_verdict(&f, d, "b"), "");
+    }
     fx_fini(&f);
+}
+
+static void test_nominated(void)
+{
+    nominate(WELL, "");
+    nominate(ASKS_NAME, "running AddPod on PreFilter plugin \"Counts\": it used name without "
+                        "BERTH_READS_IDENTITY in its reads");
 }
 
 /* Whoever ends the process now is known to the next one. */

@@ -88,6 +88,7 @@ AT(host_pods, annotation_at, 192);
 AT(host_pods, priority_class, 200);
 AT(host_pods, scheduled, 208);
 AT(host_pods, seccomp_profile, 216);
+AT(host_pods, container_name, 224);
 
 GROWS(host_nodes, 120);
 AT(host_nodes, size, 0);
