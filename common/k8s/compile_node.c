@@ -16,7 +16,7 @@ static uint64_t pair_hash(const char *key, const char *value)
 
 static struct bh_slice put_images(struct bh_compiler *c, const K8s__NodeStatus *st)
 {
-    struct bh_slice s = {0, 0};
+    struct bh_slice s;
     size_t n = 0, at = 0;
 
     for (size_t i = 0; st && i < st->n_images; i++)

@@ -69,6 +69,8 @@ static void test_whom_a_certificate_names(void)
     CU_ASSERT_EQUAL(verify(&other, chain, 1, &u), -EPERM);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "verifying certificate SN=7 failed: "));
     CU_ASSERT_EQUAL(verify(&ca, &junk, 1, &u), -EPERM);
+    const struct bh_str behind[] = {junk, alice.der}; /* not who shows it */
+    CU_ASSERT_EQUAL(verify(&ca, behind, 2, &u), -EPERM);
     CU_ASSERT_EQUAL(verify(&ca, NULL, 0, &u), -EPERM);
     CU_ASSERT_STRING_EQUAL(err.msg, "the client's certificate cannot be read");
     refused(&ca, cert_make("alice", NULL, &ca, "serverAuth", 3), "purpose");

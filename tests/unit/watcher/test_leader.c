@@ -863,6 +863,20 @@ static void test_a_successor_of_one_that_died_while_acquiring(void)
     teardown(&e);
 }
 
+static void test_one_that_cannot_be_made_leaves_the_file(void)
+{
+    static char nowhere[] = "/nonexistent/token";
+    struct bh_leader *none = NULL;
+    struct env e;
+
+    setup(&e);
+    e.api.token_file = nowhere;
+    CU_ASSERT_EQUAL(open_leader(&e, "me", &none), -ENOENT);
+    e.api.token_file = NULL;
+    start(&e); /* nobody holds it */
+    teardown(&e);
+}
+
 static void put_file(struct env *e, const char *text)
 {
     char *path = bh_asprintf("%s/lease", e->dir);
@@ -917,6 +931,7 @@ static void test_a_file_that_makes_no_sense_is_an_empty_one(void)
 
 BH_TESTS(
     "watcher/leader",
+    {"one that cannot be made leaves the file", test_one_that_cannot_be_made_leaves_the_file},
     {"a missing lease is made and renewed", test_a_missing_lease_is_made_and_renewed},
     {"a held lease is taken only when it ends by our clock",
      test_a_held_lease_is_taken_only_when_it_ends_by_our_clock},

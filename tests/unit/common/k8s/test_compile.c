@@ -431,6 +431,29 @@ static bool tolerates(const char *toleration, const char *taint)
                                    bh_rec_at(n, n->taints, struct bh_taint));
 }
 
+static void test_a_node_selector(void)
+{
+    static const struct {
+        const char *selector;
+        bool matches;
+    } cases[] = {{"", true},
+                 {"'z':'1'", true},
+                 {"'z':'1','y':'2'", true},
+                 {"'z':'2'", false},
+                 {"'w':'1'", false},
+                 {"'y':'2','z':'2'", false},
+                 {"'y':'1','z':'1'", false}};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        char text[512];
+        snprintf(text, sizeof(text), "'nodeSelector':{%s}", cases[i].selector);
+        const struct bh_shape_rec *r = shape_spec(text);
+        const struct bh_node_rec *n =
+            node_json("{'metadata':{'name':'n','labels':{'z':'1','y':'2','x':'3'}}}");
+        CU_ASSERT_EQUAL(bh_required_node_match(r, n, tab, s("metadata.name")), cases[i].matches);
+    }
+}
+
 /* Of the taints that matter every one has to be tolerated. */
 static void test_taints_that_are_tolerated(void)
 {
@@ -1017,7 +1040,7 @@ BH_TESTS("common/k8s/compile", {"requests, the documented table", test_requests_
          {"a term that does not parse keeps its fields", test_invalid_term_keeps_fields},
          {"negative requests are refused", test_negative_requests},
          {"node affinity of the configuration", test_added_affinity},
-         {"tolerations", test_tolerations},
+         {"tolerations", test_tolerations}, {"a node selector", test_a_node_selector},
          {"taints that are tolerated", test_taints_that_are_tolerated},
          {"image names are normalised", test_images}, {"host ports", test_host_ports},
          {"flags", test_flags}, {"volumes that plugins look at", test_volumes},

@@ -273,8 +273,14 @@ static void test_a_silent_binders_work_goes_to_another_under_the_same_id(void)
     struct bh_binder *a, *b;
     struct bh_ledger_stats s;
     Berth__Envelope *e;
-    uint64_t now = bh_mono_ns(), id;
+    uint64_t now = bh_mono_ns(), id, until_ns;
+    struct bh_inflight_item it;
+    struct bh_inflight *f = NULL;
+    struct bh_err err = {0};
+    uint32_t pos = 0;
 
+    CU_ASSERT_FATAL(bh_inflight_open(bh_test_tmpdir(), &f, &err) == 0);
+    bh_ledger_record(l, f);
     wire_open(&w);
     a = bh_ledger_binder(l, &w.peer[0], "a", now);
     CU_ASSERT_FATAL(a != NULL);
@@ -290,6 +296,8 @@ static void test_a_silent_binders_work_goes_to_another_under_the_same_id(void)
     CU_ASSERT(e->work->item[0]->kind == BERTH__WORK_KIND__WORK_BIND); /* binds first */
     CU_ASSERT_STRING_EQUAL(e->work->item[0]->node, "node-1");
     id = e->work->item[0]->id;
+    CU_ASSERT(bh_inflight_next(f, &pos, &it) && it.id == id);
+    until_ns = it.until_boot_ns;
 
     b = bh_ledger_binder(l, &w.peer[1], "b", now + BH_BINDER_SILENCE_NS + 1);
     CU_ASSERT_FATAL(b != NULL && b != a);
@@ -302,12 +310,16 @@ static void test_a_silent_binders_work_goes_to_another_under_the_same_id(void)
     CU_ASSERT_FATAL(receive(w.dealer[1], &w.arena, NULL, &e));
     CU_ASSERT(e->work->item[0]->id == id);
     CU_ASSERT(e->work->item[0]->attempt == 1);
+    pos = 0;
+    CU_ASSERT(bh_inflight_next(f, &pos, &it) && it.id == id);
+    CU_ASSERT(it.until_boot_ns > until_ns && bh_inflight_count(f) == 1); /* the second may, too */
     CU_ASSERT_FATAL(bh_ledger_find(l, id) != NULL);
     bh_ledger_finish(l, bh_ledger_find(l, id));
     CU_ASSERT(bh_ledger_find(l, id) == NULL);
     CU_ASSERT(bind_of("u1") == NULL);
     CU_ASSERT(b->out == 0);
     ledger_free(l);
+    bh_inflight_close(f);
     wire_close(&w);
 }
 
