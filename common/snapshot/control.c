@@ -31,7 +31,7 @@ static uint64_t bury(int fd)
     if (c->magic == BH_SNAP_MAGIC_CONTROL &&
         __atomic_load_n(&c->version, __ATOMIC_ACQUIRE) == BH_SNAP_VERSION_WORD) {
         incarnation = c->incarnation;
-        __atomic_store_n(&c->gone, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&c->gone, true, __ATOMIC_RELEASE);
     }
     bh_snap_map_free(m);
     return incarnation;
@@ -131,7 +131,7 @@ int bh_snap_hold_announce(struct bh_snap_hold *h)
 static void drop_objects(struct bh_snap_hold *h)
 {
     if (h->map)
-        __atomic_store_n(&bh_snap_hold_words(h)->gone, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&bh_snap_hold_words(h)->gone, true, __ATOMIC_RELEASE);
     bh_snap_object_remove(h->instance, &h->slots);
     bh_snap_object_remove(h->instance, &h->control);
     bh_snap_map_free(h->map);

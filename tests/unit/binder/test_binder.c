@@ -5,6 +5,9 @@
  *
  * Runs in one loop; nothing sleeps for a fixed time: SPIN turns the loop until a condition holds.
  */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "binder/binder.h"
 #include "common/data/json.h"
 #include "simulator/http/server.h"
@@ -984,6 +987,34 @@ static void test_readiness_ends_with_the_scheduler(void)
     teardown(&f);
 }
 
+/* What is said when it has heard nothing for a while, and when it hears again. */
+static void test_silence_is_told_and_its_end(void)
+{
+    char path[200], *text = NULL;
+    struct fixture f;
+
+    setup(&f);
+    open_binder(&f);
+    snprintf(path, sizeof(path), "%s/said", f.dir);
+    int old = dup(STDERR_FILENO), fd = open(path, O_RDWR | O_CREAT, 0600);
+    CU_ASSERT_FATAL(old >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+    f.b.heard_ns -= BH_BINDER_DEAF_NS; /* as if that time had passed */
+    SPIN(&f, f.b.deaf);
+    send_bind(&f, 10, 1, add_pod(&f, "p"));
+    SPIN(&f, f.n_results == 1 && !f.b.deaf);
+    fflush(stderr);
+    (void)dup2(old, STDERR_FILENO);
+    close(old);
+    close(fd);
+    CU_ASSERT_EQUAL_FATAL(bh_read_file(path, 1 << 20, &text, NULL), 0);
+    const char *silent = strstr(text, "The scheduler is not heard any more"),
+               *again = strstr(text, "The scheduler is heard again");
+    CU_ASSERT(silent && again && silent < again);
+    free(text);
+    close_binder(&f);
+    teardown(&f);
+}
+
 static void test_what_no_scheduler_may_ask_for_is_not_written(void)
 {
     struct fixture f;
@@ -1540,6 +1571,7 @@ BH_TESTS(
     {"events that repeat become a series", test_events_that_repeat_become_a_series},
     {"old epochs are not written", test_old_epochs_are_not_written},
     {"readiness ends with the scheduler", test_readiness_ends_with_the_scheduler},
+    {"silence is told, and its end", test_silence_is_told_and_its_end},
     {"what no scheduler may ask for is not written",
      test_what_no_scheduler_may_ask_for_is_not_written},
     {"nothing is written without a grant that holds",

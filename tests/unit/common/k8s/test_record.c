@@ -439,7 +439,25 @@ static void test_gt_lt_read_label_text(void)
     bh_symtab_free(tab);
 }
 
-BH_TESTS("common/k8s/record", {"a remapped record means the same", test_remap_keeps_meaning},
+static void test_what_just_fits_needs_no_more_room(void)
+{
+    struct bh_rec_builder b;
+    struct bh_slice s;
+
+    bh_arena_init(&arena, 0);
+    bh_rec_begin(&b, &arena, BH_REC_NODE, sizeof(struct bh_node_rec));
+    const char *before = b.p;
+    const size_t cap = b.cap;
+    CU_ASSERT_PTR_NOT_NULL(bh_rec_room(&b, cap - b.n, 1, &s));
+    CU_ASSERT(b.p == before && b.n == cap && b.cap == cap);
+    CU_ASSERT_PTR_NOT_NULL(bh_rec_room(&b, 1, 1, &s));
+    CU_ASSERT(b.cap == 2 * cap && s.off == cap && !b.failed);
+    bh_arena_fini(&arena);
+}
+
+BH_TESTS("common/k8s/record",
+         {"what just fits needs no more room", test_what_just_fits_needs_no_more_room},
+         {"a remapped record means the same", test_remap_keeps_meaning},
          {"every symbol is mapped exactly once", test_every_symbol_is_mapped_once},
          {"wrong sizes, types and layouts are rejected", test_wrong_sizes},
          {"slices that overlap or leave gaps are rejected", test_overlap_is_rejected},
