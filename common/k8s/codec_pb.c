@@ -196,7 +196,7 @@ void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m)
 ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m)
 {
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-    ProtobufCMessage *copy;
+    ProtobufCMessage *copy = NULL;
 
     bh_pb_pack(&b, m);
     return bh_pb_unpack(a, m->descriptor, bh_buf_str(&b), b.n, &copy, NULL) < 0 ? NULL : copy;
@@ -205,7 +205,7 @@ ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m)
 int bh_decode_object(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p,
                      size_t n, ProtobufCMessage **ret_m, struct bh_err *err)
 {
-    struct bh_envelope e;
+    struct bh_envelope e = {.raw.p = NULL};
     struct bh_json *v;
     int rc;
 
