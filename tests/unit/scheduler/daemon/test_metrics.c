@@ -146,6 +146,40 @@ static void test_an_attempt_that_failed(void)
     teardown(&f);
 }
 
+static void feed_named(struct fixture *f, enum bh_kind kind, const char *json)
+{
+    Berth__ObjectChange c = BERTH__OBJECT_CHANGE__INIT;
+    struct bh_buf bytes = {0};
+    char name[] = "x";
+
+    bh_pb_pack(&bytes, decode(f, bh_kinds[kind].desc, json));
+    c.has_op = c.has_kind = c.has_log_pos = c.has_object = true;
+    c.op = BERTH__CHANGE_OP__CHANGE_ADDED;
+    c.kind = kind;
+    c.name = name;
+    c.log_pos = bh_snap_head(f->snap);
+    c.object = (ProtobufCBinaryData){bytes.n, (uint8_t *)bytes.p};
+    feed_batch(f, &c, false);
+    bh_buf_fini(&bytes);
+}
+
+static void test_events_of_each_kind(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    go(&f);
+    feed_named(&f, BH_KIND_STORAGECLASS, "{\"metadata\":{\"name\":\"x\"},\"provisioner\":\"p\"}");
+    feed_named(&f, BH_KIND_CSINODE, "{\"metadata\":{\"name\":\"x\"},\"spec\":{}}");
+    settle(&f);
+    VALUE(
+        "scheduler_event_handling_duration_seconds_count{event=\"storage.k8s.io/StorageClassAdd\"}",
+        1);
+    VALUE("scheduler_event_handling_duration_seconds_count{event=\"storage.k8s.io/CSINodeAdd\"}",
+          1);
+    teardown(&f);
+}
+
 /* What was only counted since the scrape before, no more. */
 static void test_quiet_cycles_count_once(void)
 {
@@ -285,6 +319,7 @@ static void test_plugins_out_of_files(void)
 BH_TESTS("scheduler/daemon/metrics", {"series that exist from the start", test_from_the_start},
          {"a scheduled and a rejected pod", test_scheduled_and_rejected},
          {"an attempt that failed", test_an_attempt_that_failed},
+         {"events of each kind", test_events_of_each_kind},
          {"what is recorded is counted", test_what_is_recorded_is_counted},
          {"quiet cycles count once", test_quiet_cycles_count_once},
          {"plugins out of files", test_plugins_out_of_files})
