@@ -110,7 +110,7 @@ static void test_nonsense_is_left_out(void)
     static const char *const bad[] = {
         "1abc 2\n",        "x\n",    "x \n",         "x{a=\"b\" 1\n",    "x{a=\"b\\",
         "x 1.5zz\n",       "{} 1\n", "x{a=\"b\"}\n", "# TYPE 9 gauge\n", "# HELP \n",
-        "x{a=\"\n\"} 1\n",
+        "x{a=\"\n\"} 1\n", "x ",
     };
 
     begin();

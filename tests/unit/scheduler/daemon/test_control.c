@@ -466,6 +466,36 @@ static void test_the_file_is_read_again(void)
     teardown(&f);
 }
 
+/* Who asked hears of it, although the scheduler leaves at once. */
+static void test_the_answer_leaves_before_the_scheduler(void)
+{
+    Berth__ControlRequest q = BERTH__CONTROL_REQUEST__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    q.has_id = q.has_what = true;
+    q.what = BERTH__CONTROL_WHAT__CONTROL_RELOAD;
+    e.control = &q;
+    for (unsigned i = 0; i < 20; i++) {
+        struct fixture f;
+        struct asker k;
+        char path[160];
+
+        setup(&f);
+        snprintf(path, sizeof(path), "%s/config.yaml", f.dir);
+        write_config(path, "podInitialBackoffSeconds: 2\n");
+        f.d.o.config_path = path;
+        f.d.o.config_text = "another";
+        asker_open(&f, &k);
+        (void)ask_status(&f, &k);
+        CU_ASSERT_FATAL(bh_bus_send(k.bus, NULL, &e) == BH_BUS_OK);
+        SPIN(&f, f.d.stopping);
+        scheduler_stop(&f);
+        CU_ASSERT(await_reply(&f, &k)->restart);
+        asker_close(&k);
+        teardown(&f);
+    }
+}
+
 static void send_raw(struct asker *k, const void *p, size_t n)
 {
     CU_ASSERT_FATAL(bh_bus_send_bytes(k->bus, NULL, p, n) == BH_BUS_OK);
@@ -603,6 +633,7 @@ static void test_answers_take_their_share_and_no_more(void)
 }
 
 BH_TESTS("scheduler/control",
+         {"the answer leaves before the scheduler", test_the_answer_leaves_before_the_scheduler},
          {"a turn without a question is no work", test_a_turn_without_a_question_is_no_work},
          {"status tells what it waits for", test_status_tells_what_it_waits_for},
          {"a pod is followed through its places", test_a_pod_is_followed_through_its_places},
