@@ -350,18 +350,35 @@ static void on_drain_step(void *arg)
     at(world.now_ns + draw(DRAW_DRAIN, 30 * MS), on_drain_step, d);
 }
 
-static void on_drain_out(void *arg)
+static void drain(struct host *h)
 {
     struct drain *d = bh_malloc(sizeof(*d));
 
-    *d = (struct drain){arg, P_BINDER, world.now_ns};
-    if (world.peace) {
-        free(d);
-        return;
-    }
+    *d = (struct drain){h, P_BINDER, world.now_ns};
     reach(host_told_to_end);
     tell_to_end(d);
     on_drain_step(d);
+}
+
+/* The watcher is told to end, and the scheduler that it asks what is on the wire has just begun. */
+static void end_watcher(struct host *h)
+{
+    struct process *scheduler = find_process(P_SCHEDULER, h, 0);
+
+    reach(watcher_told_to_end_alone);
+    process_kill(scheduler);
+    process_start(scheduler, draw_between(DRAW_DRAIN, 20 * MS, 200 * MS));
+    process_term(find_process(P_WATCHER, h, 0));
+}
+
+static void on_drain_out(void *arg)
+{
+    if (world.peace)
+        return;
+    if (chance(DRAW_DRAIN, 50))
+        end_watcher(arg);
+    else
+        drain(arg);
 }
 
 static void on_drain(void *arg)
@@ -414,7 +431,7 @@ void plan_draw(void)
     for (int f = 0; f < F_COUNT; f++)
         plan.on[f] = chance(DRAW_PLAN, f == F_KILL || f == F_STOP ? 60 : 40);
     plan.binding = !(plan_skip >> F_BINDING & 1) && chance(DRAW_BINDING, 50);
-    plan.drains = !(plan_skip >> F_DRAIN & 1) && chance(DRAW_DRAIN, 15);
+    plan.drains = !(plan_skip >> F_DRAIN & 1) && chance(DRAW_DRAIN, 20);
     const uint64_t gangs = draw(DRAW_GANGS, 100);
     world.gangs = plan_skip >> F_GANGS & 1 ? NO_GANGS
                   : gangs < 25             ? OF_SCHEDULING

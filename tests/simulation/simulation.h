@@ -82,6 +82,7 @@
     X(binder_of_another_host_wrote)                                                                \
     X(host_told_to_end)                                                                            \
     X(promise_ended)                                                                               \
+    X(watcher_told_to_end_alone)                                                                   \
     X(term_ended_unwritten)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
