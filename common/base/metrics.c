@@ -112,13 +112,15 @@ struct bh_metric *bh_metric_new(struct bh_metrics *m, enum bh_metric_kind kind, 
 /* A label's value, or help. */
 static void add_escaped(struct bh_buf *b, const char *v, bool quotes)
 {
-    for (; *v; v++) {
-        if (*v == '\\' || (quotes && *v == '"'))
-            bh_buf_addc(b, '\\');
+    for (size_t n; *v; v += n) {
+        n = strcspn(v, quotes ? "\\\n\"" : "\\\n");
+        bh_buf_add(b, v, n);
+        v += n;
+        n = *v != '\0';
         if (*v == '\n')
             bh_buf_adds(b, "\\n");
-        else
-            bh_buf_addc(b, *v);
+        else if (n)
+            bh_buf_add(b, (const char[]){'\\', *v}, 2);
     }
 }
 
