@@ -54,7 +54,8 @@ struct bh_leader {
     uint64_t next_term;
 
     uint64_t term, until_ns, last_term;
-    bool unused; /* the lease came when it was not wanted any more: `lease` was not called */
+    bool unused;    /* the lease came when it was not wanted any more: `lease` was not called */
+    bool inherited; /* it was this host's before: what was decided then may be on the wire */
 
     void (*stopped)(void *arg);
     void *stopped_arg;
@@ -253,7 +254,11 @@ static void succeeded(struct bh_leader *l, const struct bh_lease_record *r)
     l->seen_ns = now;
     if (l->phase == STANDBY && l->stopping) { /* came too late to be used */
         l->phase = GIVING_UP;
-        l->unused = true;
+        l->unused = !l->inherited;
+        l->term = l->next_term;
+        l->until_ns = l->write_ns + (uint64_t)l->cfg.renew_deadline_ns; /* no grant is younger */
+        if (l->inherited)
+            l->cb.lease(l->cb.arg, l->term, 0);
     } else if (l->phase != GIVING_UP) {
         uint64_t until = l->write_ns + (uint64_t)l->cfg.renew_deadline_ns;
         if (until > now && l->phase == STANDBY) {
@@ -308,6 +313,7 @@ static void acquire(struct bh_leader *l, bool exists)
         r.transitions = l->seen.transitions + 1;
     }
     if (l->phase == STANDBY) {
+        l->inherited = exists && (past || mine(l));
         l->next_term = BH_MAX((uint64_t)BH_MAX(r.transitions, 0) + 1, last + 1);
         if (past && !mine(l)) /* it never left this host */
             l->next_term = past->term;

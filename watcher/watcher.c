@@ -318,6 +318,12 @@ static bool quiet(void *arg, uint64_t term)
 static void on_lease(void *arg, uint64_t term, uint64_t until_boot_ns)
 {
     struct bh_watcher *w = arg;
+
+    /* A host may take the lease back under the term that it had: that nothing of it was on the wire was
+     * said of the time before. */
+    if (until_boot_ns && !w->leads)
+        w->feed.quiet_term = 0;
+    w->leads = until_boot_ns != 0;
     bh_snap_set_lease(w->snapshot, term, until_boot_ns);
 }
 
