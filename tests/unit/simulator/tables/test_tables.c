@@ -409,6 +409,178 @@ static void test_policy_and_scheduling(void)
     cells_are("DeviceClass", "{" META "}", "['x','10m']");
 }
 
+static void test_small_jobs(void)
+{
+    cells_are("CronJob",
+              "{" META
+              ",'spec':{'schedule':'* * * * *','suspend':true,'jobTemplate':{'spec':{" TEMPLATE
+              "}}},'status':{'active':[{},{}],'lastScheduleTime':'2026-01-01T00:09:00Z'}}",
+              "['x','* * * * *','<none>','True',2,'60s','10m','c,d','i:1,j','<none>']");
+    cells_are("CronJob",
+              "{" META
+              ",'spec':{'suspend':false,'timeZone':'Etc/UTC','jobTemplate':{'spec':{" TEMPLATE
+              "}}}}",
+              "['x','','Etc/UTC','False',0,'<none>','10m','c,d','i:1,j','<none>']");
+    cells_are(
+        "ControllerRevision",
+        "{'metadata':{'name':'x','creationTimestamp':'2026-01-01T00:00:00Z','ownerReferences':"
+        "[{'kind':'Other','name':'o'},{'apiVersion':'apps/v1','kind':'StatefulSet','name':'db',"
+        "'controller':true}]},'revision':7}",
+        "['x','statefulset.apps/db',7,'10m']");
+    cells_are("ControllerRevision", "{" META "}", "['x','<none>',0,'10m']");
+    /* One that goes is told before why it will have failed, and after that it did. */
+    cells_are("Job",
+              "{" META_GOING ",'spec':{" TEMPLATE
+              "},'status':{'conditions':[{'type':'FailureTarget',"
+              "'status':'True'}]}}",
+              "['x','Terminating','0/1','','10m','c,d','i:1,j','<none>']");
+    cells_are("Job",
+              "{" META_GOING ",'spec':{" TEMPLATE "},'status':{'startTime':'2026-01-01T00:00:00Z',"
+              "'completionTime':'soon','conditions':[{'type':'Failed','status':'True'}]}}",
+              "['x','Failed','0/1','10m','10m','c,d','i:1,j','<none>']");
+}
+
+static void test_network(void)
+{
+    cells_are("EndpointSlice",
+              "{" META ",'addressType':'IPv4','ports':[{'port':80},{'port':443}],'endpoints':"
+              "[{'addresses':['1.1.1.1','1.1.1.2']},{'addresses':['1.1.1.3','1.1.1.4']}]}",
+              "['x','IPv4','80,443','1.1.1.1,1.1.1.2,1.1.1.3 + 1 more...','10m']");
+    cells_are("EndpointSlice", "{" META "}", "['x','','<unset>','<unset>','10m']");
+    cells_are("Endpoints", "{" META ",'subsets':[{'addresses':[{'ip':'1.1.1.1'}]}]}",
+              "['x','1.1.1.1','10m']");
+    cells_are("Ingress",
+              "{" META
+              ",'spec':{'ingressClassName':'n','tls':[{}],'rules':[{'host':'a'},{},{'host':"
+              "'b'},{'host':'c'},{'host':'d'}]},'status':{'loadBalancer':{'ingress':[{'ip':"
+              "'4.4.4.4'}]}}}",
+              "['x','n','a,b,c + 1 more...','4.4.4.4','80, 443','10m']");
+    cells_are("Ingress", "{" META "}", "['x','<none>','*','','80','10m']");
+    cells_are("IngressClass",
+              "{" META ",'spec':{'controller':'c','parameters':{'apiGroup':'g','kind':'K','name':"
+              "'p'}}}",
+              "['x','c','K.g/p','10m']");
+    cells_are("IngressClass", "{" META ",'spec':{'parameters':{'kind':'K','name':'p'}}}",
+              "['x','','K/p','10m']");
+    cells_are("IngressClass", "{" META "}", "['x','','<none>','10m']");
+}
+
+static void test_who_may_and_who_serves(void)
+{
+    cells_are("APIService",
+              "{" META ",'spec':{'service':{'namespace':'n','name':'s'}},'status':{'conditions':"
+              "[{'type':'Available','status':'False','reason':'MissingEndpoints'}]}}",
+              "['x','n/s','False (MissingEndpoints)','10m']");
+    cells_are("APIService",
+              "{" META ",'status':{'conditions':[{'type':'Available','status':'True','reason':"
+              "'Local'}]}}",
+              "['x','Local','True','10m']");
+    cells_are("APIService", "{" META "}", "['x','Local','Unknown','10m']");
+    cells_are("RoleBinding",
+              "{" META
+              ",'roleRef':{'kind':'Role','name':'r'},'subjects':[{'kind':'User','name':'u'},"
+              "{'kind':'ServiceAccount','namespace':'n','name':'a'},{'kind':'ServiceAccount',"
+              "'namespace':'n','name':'b'},{'kind':'Group'},{'kind':'Group','name':'g'}]}",
+              "['x','Role/r','10m','u','g','n/a, n/b']");
+    cells_are("ClusterRoleBinding", "{" META ",'roleRef':{'kind':'ClusterRole','name':'r'}}",
+              "['x','ClusterRole/r','10m','','','']");
+}
+
+static void test_targets_and_claims(void)
+{
+    cells_are(
+        "HorizontalPodAutoscaler",
+        "{" META ",'spec':{'scaleTargetRef':{'kind':'Deployment','name':'d'},'minReplicas':1,"
+        "'maxReplicas':9,'metrics':[{'resource':{'name':'cpu','target':{'averageUtilization':"
+        "50}}},{'resource':{'name':'memory','target':{'averageValue':'1Gi'}}},{'pods':{}}]},"
+        "'status':{'currentReplicas':2}}",
+        "['x','Deployment/d','cpu: <unknown>/50%, memory: <unknown>/1Gi, custom: <unknown>/','1',"
+        "9,2,'10m']");
+    cells_are("HorizontalPodAutoscaler", "{" META "}", "['x','/','<none>','<unset>',0,0,'10m']");
+    cells_are("PersistentVolumeClaim",
+              "{" META ",'spec':{'volumeName':'v'},'status':{'phase':'Bound'}}",
+              "['x','Bound','v','0','','','<unset>','10m','<unset>']");
+    cells_are("ResourceClaim", "{" META_GOING ",'status':{'allocation':{}}}",
+              "['x','deleted,allocated','10m']");
+    cells_are("ResourceClaim", "{" META_GOING "}", "['x','deleted','10m']");
+    cells_are("ResourceQuota",
+              "{" META ",'status':{'hard':{'requests.storage':'1Gi','limits.memory':'2Gi'},'used':{"
+              "'limits.memory':'1Gi'}}}",
+              "['x','requests.storage: 0/1Gi','limits.memory: 1Gi/2Gi','10m']");
+}
+
+static void test_groups_of_pods(void)
+{
+#define GROUP_IS(conditions, status)                                                               \
+    cells_are("PodGroup",                                                                          \
+              "{" META ",'spec':{'schedulingPolicy':{'gang':{'minCount':3}}},'status':{"           \
+              "'conditions':[" conditions "]}}",                                                   \
+              "['x','Gang','<none>','" status "','10m']")
+    GROUP_IS("", "Pending");
+    GROUP_IS("{'type':'PodGroupScheduled','status':'True'}", "Scheduled");
+    GROUP_IS("{'type':'PodGroupScheduled','status':'False','reason':'Unschedulable'}",
+             "Unschedulable");
+    GROUP_IS("{'type':'PodGroupInitiallyScheduled','status':'True'}", "Scheduled");
+    GROUP_IS("{'type':'PodGroupScheduled','status':'True'},{'type':'DisruptionTarget','status':"
+             "'True','reason':'PreemptionByScheduler'}",
+             "PreemptionByScheduler");
+    GROUP_IS("{'type':'DisruptionTarget','status':'True'}", "DisruptionTarget");
+}
+
+/* ---- kinds that a definition adds -------------------------------------------------------------- */
+
+static void custom_is(const char *columns, const char *obj, const char *want)
+{
+    struct bh_arena a;
+    struct bh_buf out = {0};
+    struct bh_table_row r = {.out = &out, .now_s = NOW_NS / 1000000000};
+
+    bh_arena_init(&a, 0);
+    bh_buf_addc(&out, '[');
+    bh_table_custom_cells(columns ? parse(&a, columns) : NULL, parse(&a, obj), &r);
+    if (!bh_streq(bh_buf_str(&out), want))
+        fprintf(stderr, "got  %s\nwant %s\n", bh_buf_str(&out), want);
+    CU_ASSERT_STRING_EQUAL(bh_buf_str(&out), want);
+    bh_buf_fini(&out);
+    bh_arena_fini(&a);
+}
+
+static void test_custom(void)
+{
+    static const char columns[] =
+        "[{\"name\":\"N\",\"type\":\"integer\",\"jsonPath\":\".n\"},{\"name\":\"B\",\"type\":"
+        "\"boolean\",\"jsonPath\":\".b\"},{\"name\":\"T\",\"type\":\"date\",\"jsonPath\":\".t\"},{"
+        "\"name\":\"S\",\"type\":\"string\",\"jsonPath\":\".s\",\"priority\":1}]";
+    struct bh_arena a;
+    struct bh_buf out = {0};
+
+    custom_is(columns,
+              "{\"metadata\":{\"name\":\"x\"},\"n\":7,\"b\":true,\"t\":\"2026-01-01T00:09:00Z\","
+              "\"s\":\"w\"}",
+              "[\"x\",7,true,\"60s\",\"w\"");
+    /* Of another type than the column: as text; absent and null: null. */
+    custom_is(
+        columns,
+        "{\"metadata\":{\"name\":\"x\"},\"n\":\"seven\",\"b\":1,\"t\":null,\"s\":{\"k\":[1]}}",
+        "[\"x\",\"seven\",\"1\",null,\"{\\\"k\\\":[1]}\"");
+    custom_is(columns, "{\"metadata\":{\"name\":\"x\"}}", "[\"x\",null,null,null,null");
+    custom_is(NULL,
+              "{\"metadata\":{\"name\":\"x\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"}}",
+              "[\"x\",\"10m\"");
+    bh_arena_init(&a, 0);
+    bh_buf_addc(&out, '[');
+    bh_table_custom_columns(parse(&a, columns), &out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&out), "\"name\":\"S\""));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&out), "\"priority\":1"));
+    CU_ASSERT_PTR_NULL(strstr(bh_buf_str(&out), "\"name\":\"Age\""));
+    bh_buf_reset(&out);
+    bh_buf_addc(&out, '[');
+    bh_table_custom_columns(NULL, &out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&out), "\"name\":\"Age\""));
+    bh_buf_fini(&out);
+    bh_arena_fini(&a);
+}
+
 BH_TESTS("simulator/tables", {"an age has two units at most and gets coarser", test_duration},
          {"every kind has one cell per column, also for an empty object", test_columns},
          {"fields of the wrong type count as absent", test_hostile},
@@ -422,4 +594,9 @@ BH_TESTS("simulator/tables", {"an age has two units at most and gets coarser", t
          {"a service shows how it is reached", test_service},
          {"endpoints beyond three are counted", test_endpoints},
          {"volumes, claims and classes", test_storage}, {"events in both forms", test_event},
-         {"budgets, priorities, claims and small kinds", test_policy_and_scheduling})
+         {"budgets, priorities, claims and small kinds", test_policy_and_scheduling},
+         {"cron jobs, revisions, jobs that go", test_small_jobs},
+         {"slices, ingresses and their classes", test_network},
+         {"services of the API, bindings of roles", test_who_may_and_who_serves},
+         {"autoscalers, claims, quotas", test_targets_and_claims},
+         {"groups of pods", test_groups_of_pods}, {"kinds that a definition adds", test_custom})
