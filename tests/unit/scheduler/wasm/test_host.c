@@ -350,8 +350,61 @@ static void test_log(void)
     end(&t);
 }
 
+/* ---- events ----------------------------------------------------------------------------------- */
+
+#define NAME_63 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+#define EVENT(about, type, reason, action)                                                         \
+    "{\"RegardingReference\":" about ",\"Eventtype\":\"" type "\",\"Reason\":\"" reason            \
+    "\",\"Action\":\"" action "\",\"Note\":\"a note\"}"
+#define POD "{\"Kind\":\"Pod\",\"Namespace\":\"ns\",\"Name\":\"p\",\"UID\":\"u\"}"
+
+/* What an API server would not take is not written, and the log says why. */
+static void test_events(void)
+{
+    static const struct {
+        const char *event, *says;
+    } rows[] = {
+        {EVENT(POD, "Normal", "R", "A"), "\"Event of a guest\" plugin=\"Guest\" object=\"p\""},
+        {EVENT("{\"Kind\":\"Node\",\"Name\":\"n\"}", "Warning", "R", "A"), "object=\"n\""},
+        {EVENT("{\"Kind\":\"Secret\",\"Name\":\"s\"}", "Normal", "R", "A"),
+         "RegardingReference.Kind: Pod or Node is needed"},
+        {EVENT("7", "Normal", "R", "A"), "RegardingReference.Kind: Pod or Node is needed"},
+        {EVENT("{\"Kind\":\"Pod\"}", "Normal", "R", "A"),
+         "RegardingReference.Name: 1 to 253 bytes are needed"},
+        {EVENT("{\"Kind\":\"Pod\",\"Name\":\"" NAME_63 NAME_63 NAME_63 NAME_63 "xx\"}", "Normal",
+               "R", "A"),
+         "RegardingReference.Name: 1 to 253 bytes are needed"},
+        {EVENT("{\"Kind\":\"Pod\",\"Name\":\"p\",\"Namespace\":\"" NAME_63 NAME_63 NAME_63 NAME_63
+               "xx\"}",
+               "Normal", "R", "A"),
+         "RegardingReference: 253 bytes at most are a name"},
+        {EVENT(POD, "Odd", "R", "A"), "Eventtype: Normal or Warning is needed"},
+        {EVENT(POD, "Normal", "", "A"), "Reason: 1 to 128 bytes are needed"},
+        {EVENT(POD, "Normal", "R", NAME_63 NAME_63 "xxx"), "Action: 1 to 128 bytes are needed"},
+    };
+    struct world t;
+
+    begin(&t);
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        const size_t n = strlen(rows[i].event);
+        memcpy(at(&t, 0), rows[i].event, n);
+        BH_CLEANUP(bh_freep)
+        char *line = logged(&t, "handle.eventrecorder.eventf", (uint64_t[]){0, n, 0, 0, 0});
+        CU_ASSERT_PTR_NOT_NULL(strstr(line, rows[i].says));
+        if (!strstr(line, rows[i].says))
+            fprintf(stderr, "  %s: %s\n", rows[i].event, line);
+    }
+    memcpy(at(&t, 0), "[7]{", 4);
+    CU_ASSERT_EQUAL(ask(&t, "handle.eventrecorder.eventf", 0, 3, 0, 0), UINT64_MAX);
+    expect_trap(&t, "event: an object is needed");
+    CU_ASSERT_EQUAL(ask(&t, "handle.eventrecorder.eventf", 3, 1, 0, 0), UINT64_MAX);
+    expect_trap(&t, "event: ");
+    CU_ASSERT_EQUAL(t.plugin.events, BH_ARRAY_LEN(rows)); /* those that are none count for none */
+    end(&t);
+}
+
 BH_TESTS("scheduler/wasm/host", {"what it writes", test_output},
          {"arguments and environment", test_arguments},
          {"clocks and random numbers", test_clocks_and_random}, {"no files", test_no_files},
          {"an exit", test_exit}, {"answers", test_answers}, {"readers", test_readers},
-         {"the log", test_log})
+         {"the log", test_log}, {"events", test_events})
