@@ -76,7 +76,7 @@ static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
         p->bound++;
         note(p, "bound", "Pod", o->rv, o->ns, o->name, "", o->node_name);
     }
-    if (change == BH_SIM_MODIFIED && o->deleting && !old->deleting && o->status_n &&
+    if (old && change == BH_SIM_MODIFIED && o->deleting && !old->deleting && o->status_n &&
         memmem(o->json + o->status_at, o->status_n, "\"DisruptionTarget\"", 18))
         note(p, "evicted", "Pod", o->rv, o->ns, o->name, "", o->node_name);
     if (change == BH_SIM_DELETED)
