@@ -259,6 +259,32 @@ eventually "and an event" 20 event
 rm -f "$run/plugin.crashes"
 kill -KILL "$scheduler"
 eventually "another scheduler begins anew" 20 is_shown
+
+# ---- a signal in each callback that only a running scheduler calls: where the plugin is done without after three of them, even that pod is bound
+is_new() { [ "$(process pid)" != "$of" ] && plugins | grep -E '^Apart +0 +Active +0 .* pid [1-9]'; }
+anew() { # with nothing counted
+    rm -f "$run/plugin.crashes"
+    of=$(process pid)
+    kill -KILL "$(pid_of berth-scheduler)"
+    eventually "$1: a scheduler that counts none" 20 is_new
+    scheduler=$(pid_of berth-scheduler)
+}
+printf 'onCrash: skip\n' >>"$work/plugins.d/Apart.yaml"
+for at in PreBind Bind PostBind hint; do
+    anew "$at"
+    name=of-${at,,}
+    create "$name" "at: $at, do: segv$([ $at = hint ] && echo ', least: "99"')"
+    if [ $at = hint ]; then
+        eventually "it waits for a node of a higher rank" 20 says "$name" 'too low a rank'
+        node high 'rank: "99"' | k create -f - >/dev/null
+    fi
+    eventually "$at: the pod is bound" 40 on_a_node "$name"
+    eventually "the log says where" 20 grep -F "is ended, and starts again\" plugin=\"Apart\" at=\"$at\" why=\"crashed: Segmentation fault\"" "$run/scheduler.log"
+    create "after-${at,,}" 'app: a'
+    eventually "and the next one" 40 on_a_node "after-${at,,}"
+    check "the scheduler went on" test "$(pid_of berth-scheduler)" = "$scheduler"
+done
+anew "at last"
 of=$(process pid)
 kill -TERM "$up_pid"
 wait "$up_pid"
