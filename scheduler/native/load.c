@@ -14,6 +14,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -265,9 +267,23 @@ static void read_keys(void)
         each_file(setting("BERTH_PLUGIN_CONFIG", BH_PLUGIN_CONFIG), ".pub", add_key, NULL);
 }
 
+/* Where an installation below another prefix than /usr has them, as make install makes it. NULL: it has none. */
+static const char *of_this_prefix(void)
+{
+    char exe[PATH_MAX] = "", dir[PATH_MAX];
+
+    if (readlink("/proc/self/exe", exe, sizeof exe - 1) < 0)
+        return NULL;
+    const char *path = bh_arena_printf(&all.arena, "%s/../lib/berth/plugins", dirname(exe));
+    return realpath(path, dir) && !bh_streq(dir, BH_PLUGIN_DIR) ? bh_arena_strdup(&all.arena, dir)
+                                                                : NULL;
+}
+
 static void scan(void)
 {
     const char *dir = setting("BERTH_PLUGIN_DIR", BH_PLUGIN_DIR);
+    const char *given = getenv("BERTH_PLUGIN_DIR");
+    const char *more = given && *given ? NULL : of_this_prefix();
 
     if (all.scanned)
         return;
@@ -275,6 +291,8 @@ static void scan(void)
     read_keys();
     each_file(setting("BERTH_PLUGIN_CONFIG", BH_PLUGIN_CONFIG), ".yaml", read_config, dir);
     each_file(dir, ".so", add_file, NULL);
+    if (more)
+        each_file(more, ".so", add_file, NULL);
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */

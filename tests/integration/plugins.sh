@@ -105,6 +105,12 @@ mkdir -p bare/bin
 cp "$BERTH_BIN/berth" bare/bin/
 expect "without the header it says where that is" 'bare/include/berth/plugin.h: No such file.*berth-dev' any bare/bin/berth plugin new Bare
 check "and begins nothing" test ! -e Bare
+of_prefix() { (unset BERTH_PLUGIN_DIR BERTH_PLUGIN_CONFIG && bare/bin/berth simulate -f "$work/nodes.yaml" -f "$work/pods.yaml" --config "$work/meta.yaml" "$@"); }
+expect "below another prefix there are no plugins" 'ScorePlugin "NodeMetadata" does not exist' any of_prefix
+mkdir -p bare/lib/berth/plugins
+install -m 644 "$build/plugins/nodemetadata.so" "$build/plugins/noderesourcesallocatable.so" bare/lib/berth/plugins
+check "until they are installed there" test "$(any of_prefix | grep -cE 'Scheduled +b( |$)')" = 6
+expect "but a folder that is given holds alone" 'ScorePlugin "NodeMetadata" does not exist' any of_prefix --plugin-dir "$work/none"
 expect "what it says of itself" 'plugin +PreferRank: score \(score_rows\)' \
     "$BERTH_BIN/berth" plugin check --args PreferRank/args.yaml PreferRank/PreferRank.so
 expect "wrong arguments" 'args.label: the key of a label is needed' any "$BERTH_BIN/berth" plugin check PreferRank/PreferRank.so
