@@ -23,6 +23,7 @@ static struct bh_wasm *of(struct bh_wasm_view *x)
 
 static bool look(struct bh_wasm_view *x)
 {
+    x->host_func = 0; /* the call did more than to read what it is about: bh_wasm_ask() */
     return bh_wasm_more_time(of(x), &x->steps);
 }
 

@@ -20,7 +20,7 @@
 #endif
 
 /* To be changed when emit.c makes other code of the same module. */
-#define BH_WASM_EMITTED "2"
+#define BH_WASM_EMITTED "3"
 
 #define STEPS_A_LOOK 65536 /* some 0.1 ms */
 #define HOST_STEPS   4096  /* a call of the host, which may take longer than most loops */
@@ -67,8 +67,9 @@ struct bh_wasm_view {
     bool no_stack;         /* it trapped there, where the interpreter goes on */
     uint32_t depth;        /* calls within calls that may still be */
     uint32_t host_func;    /* the last one that was called */
-    uint32_t reader; /* the imported function that gives *about; none has the number UINT32_MAX */
-    const struct bh_wasm_text *about; /* NULL: the call is of no row */
+    uint32_t reader;       /* the imported function that gives about; UINT32_MAX: none */
+    const char *about;     /* what the call is about, where it is one of many; else NULL */
+    uint64_t about_n;
     uint32_t n_frames; /* of its trap, the innermost first; those beyond are not kept */
     uint32_t frames[FRAMES_KEPT];
 };
@@ -105,13 +106,13 @@ static inline void bh_wasm_copy_text(uint8_t *to, const char *from, uint64_t n)
 }
 /* What the reader does: the text's length, and the text at `at` where that is memory and the limit is not
  * less. */
-static inline uint32_t bh_wasm_read_text(const struct bh_wasm_text *t, uint8_t *memory,
+static inline uint32_t bh_wasm_read_text(const struct bh_wasm_view *w, uint8_t *memory,
                                          uint64_t memory_n, uint32_t at, uint32_t limit)
 {
-    const uint64_t n = t->n;
+    const uint64_t n = w->about_n;
 
     if (n && n <= limit && at + n <= memory_n)
-        bh_wasm_copy_text(memory + at, t->p, n);
+        bh_wasm_copy_text(memory + at, w->about, n);
     return (uint32_t)n;
 }
 
@@ -234,7 +235,14 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
 }
 #undef TRAP
 
-/* In a function's body: w, trap, steps, memory, memory_n. */
+/* In a function's body: w, trap, steps, memory, memory_n. A memory has never less than MEMORY_MIN bytes, which
+ * the C of a guest defines: an address that is always below is not looked at. */
+#define SIZE_OF_MEMORY()                                                                           \
+    do {                                                                                           \
+        memory_n = w->memory_n;                                                                    \
+        if (memory_n < MEMORY_MIN)                                                                 \
+            __builtin_unreachable();                                                               \
+    } while (0)
 #define TRAP(kind)                                                                                 \
     do {                                                                                           \
         trap = (kind);                                                                             \
@@ -281,7 +289,7 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
         w->depth++;                                                                                \
         w->slots += (at);                                                                          \
         steps = w->steps;                                                                          \
-        memory_n = w->memory_n;                                                                    \
+        SIZE_OF_MEMORY();                                                                          \
     } while (0)
 #define HOST(func, v)                                                                              \
     do {                                                                                           \
@@ -295,7 +303,7 @@ INLINE uint32_t table_call(const struct live_table *t, slot i, unsigned *trap)
     do {                                                                                           \
         if (__builtin_expect(w->reader == (func), 1)) {                                            \
             steps -= HOST_STEPS;                                                                   \
-            at = bh_wasm_read_text(w->about, memory, memory_n, (uint32_t)at, (uint32_t)limit);     \
+            at = bh_wasm_read_text(w, memory, memory_n, (uint32_t)at, (uint32_t)limit);            \
             GO_ON();                                                                               \
         } else {                                                                                   \
             slot v[2] = {at, limit};                                                               \

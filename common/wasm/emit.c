@@ -219,7 +219,7 @@ static void memory_or_table(struct emitter *e, const struct ins *i, unsigned op)
         break;
     case OP_MEMORY_GROW:
         bh_buf_addf(b,
-                    "s%u = w->help->memory_grow(w, (uint32_t)s%u); memory_n = w->memory_n;"
+                    "s%u = w->help->memory_grow(w, (uint32_t)s%u); SIZE_OF_MEMORY();"
                     "steps -= HOST_STEPS; GO_ON();",
                     d, i->a);
         break;
@@ -413,7 +413,7 @@ static void function(struct emitter *e, const struct row *rows, size_t n)
     for (uint32_t k = f->params; k < f->slots; k++)
         bh_buf_addf(e->b, "slot s%u = 0;\n", k);
     bh_buf_addf(e->b,
-                "uint8_t *const memory = w->memory; uint64_t memory_n = w->memory_n;\n"
+                "uint8_t *const memory = w->memory; uint64_t memory_n; SIZE_OF_MEMORY();\n"
                 "int64_t steps = w->steps - %u; unsigned trap = 0;\n"
                 "(void)memory, (void)memory_n, (void)r;\nGO_ON();\n",
                 f->cost);
@@ -463,9 +463,11 @@ static void declarations(const struct emitter *e)
     const uint32_t none = m->n_imported_funcs;
 
     bh_buf_addf(e->b,
-                "#define BH_WASM_IN_GUEST\n%s\n%s bh_wasm_entry *const entries[%u];\n"
+                "#define BH_WASM_IN_GUEST\n#define MEMORY_MIN %zuull\n%s\n%s bh_wasm_entry *const "
+                "entries[%u];\n"
                 "static const uint32_t types[] __attribute__((unused)) = {",
-                texts, *e->link ? e->link : "extern", m->n_funcs - none + 1);
+                m->n_memories ? m->memory.min * BH_WASM_PAGE : 0, texts,
+                *e->link ? e->link : "extern", m->n_funcs - none + 1);
     for (uint32_t f = 0; f < m->n_funcs; f++)
         bh_buf_addf(e->b, "%u,", m->types[m->funcs[f].type].id);
     bh_buf_adds(e->b, "0};\nstatic const uint32_t slots[] __attribute__((unused)) = {");

@@ -352,40 +352,49 @@ static uint32_t find_reader(const struct bh_wasm *w, const struct bh_wasm_questi
     return NONE;
 }
 
-static inline void go_between(struct bh_wasm *w, const struct bh_wasm_questions *q)
+/* A call that only read what it is about leaves host_func as it is, and with it all that a call needs. */
+static __attribute__((noinline)) void begin_anew(struct bh_wasm *w,
+                                                 const struct bh_wasm_questions *q)
 {
-    if (bh_likely(w->x.host_func == NONE))
-        return;
     w->x.host_func = NONE;
+    w->until_ns = 0;
+    w->steps = w->limits.steps;
     if (q->between)
         q->between(w->x.user);
+}
+
+static inline void set_about(struct bh_wasm_view *x, const struct bh_str *s)
+{
+    x->about = s->p;
+    x->about_n = s->n;
 }
 
 /* One question, with all that a call takes. */
 static enum bh_wasm_trap ask_one(struct bh_wasm *w, const struct bh_wasm_questions *q, uint32_t i,
                                  uint64_t *v)
 {
-    go_between(w, q);
-    w->x.about = &q->about[i];
+    if (w->x.host_func != NONE)
+        begin_anew(w, q);
+    set_about(&w->x, &q->texts[q->about[i]]);
     return bh_wasm_call(w, q->func, v);
 }
 
 /* Those after the first of a compiled function: what a call that did not trap leaves is what the next one
- * needs, but for its time. */
+ * needs, but for its time. Looking at the clock notes itself in host_func. */
 static uint32_t ask_compiled(struct bh_wasm *w, const struct bh_wasm_questions *q, uint64_t *v)
 {
     struct bh_wasm_view *x = &w->x;
     bh_wasm_entry *const entry = w->compiled[q->func - w->m->n_imported_funcs];
-    const struct bh_wasm_text *const end = q->about + q->n;
-    const uint64_t steps = w->limits.steps;
+    const struct bh_str *const texts = q->texts;
+    const uint32_t *about = q->about + 1, *const end = q->about + q->n;
     int64_t *ret = q->ret + 1;
     unsigned trap = BH_WASM_DONE;
 
     w->running = true;
-    while (++x->about < end) {
-        go_between(w, q);
-        w->until_ns = 0;
-        w->steps = steps;
+    for (; about < end; about++) {
+        if (bh_unlikely(x->host_func != NONE))
+            begin_anew(w, q);
+        set_about(x, &texts[*about]);
         x->steps = STEPS_A_LOOK;
         trap = entry(x, v);
         if (bh_unlikely(trap != BH_WASM_DONE || (uint32_t)*v))
@@ -394,7 +403,7 @@ static uint32_t ask_compiled(struct bh_wasm *w, const struct bh_wasm_questions *
     }
     w->trap = (enum bh_wasm_trap)trap;
     w->running = false;
-    return (uint32_t)(x->about - q->about);
+    return (uint32_t)(about - q->about);
 }
 
 enum bh_wasm_trap bh_wasm_ask(struct bh_wasm *w, const struct bh_wasm_questions *q,
@@ -423,9 +432,9 @@ enum bh_wasm_trap bh_wasm_ask(struct bh_wasm *w, const struct bh_wasm_questions 
     return w->trap;
 }
 
-const struct bh_wasm_text *bh_wasm_about(const struct bh_wasm *w)
+struct bh_str bh_wasm_about(const struct bh_wasm *w)
 {
-    return w->x.about;
+    return (struct bh_str){w->x.about, w->x.about_n};
 }
 
 enum bh_wasm_trap bh_wasm_start(struct bh_wasm *w)

@@ -183,7 +183,7 @@ L_CALL_HOST:
     steps -= HOST_STEPS;
     if (ip->k == w->x.reader) {
         uint64_t *v = fp + ip->d;
-        v[0] = bh_wasm_read_text(w->x.about, memory, memory_n, (uint32_t)v[0], (uint32_t)v[1]);
+        v[0] = bh_wasm_read_text(&w->x, memory, memory_n, (uint32_t)v[0], (uint32_t)v[1]);
         ip++;
         GO_ON();
     }

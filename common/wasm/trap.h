@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/wasm/trap.h - what a call of a guest can be about, and how it can end
+ * common/wasm/trap.h - how a call of a guest can end
  *
  * Its text stands in the C of a compiled guest (emit.c), so it includes nothing.
  */
@@ -20,11 +20,5 @@ enum bh_wasm_trap {
     BH_WASM_TIME,    /* limits.call_ns or .steps */
     BH_WASM_HOST,    /* a host function said so */
     BH_WASM_TRAPS
-};
-
-/* One of many, about each of which it is called (bh_wasm_ask()). */
-struct bh_wasm_text {
-    const char *p;
-    unsigned long long n;
 };
 #endif

@@ -119,8 +119,9 @@ enum bh_wasm_trap bh_wasm_call(struct bh_wasm *w, uint32_t func, uint64_t *v);
 /* One function about many texts, call after call, as if bh_wasm_call() were repeated. Its result is a pair
  * of 32 bits, as guests pack them: a code in the lower half, what it says (signed) in the upper. */
 struct bh_wasm_questions {
-    uint32_t func;                    /* of type ":I" */
-    const struct bh_wasm_text *about; /* n texts, of which bh_wasm_about() is the call's */
+    uint32_t func;              /* of type ":I" */
+    const struct bh_str *texts; /* they stay where they are while it runs */
+    const uint32_t *about;      /* n of them, of which bh_wasm_about() is the call's */
     uint32_t n;
     /* The host function that gives it: (buffer, limit) -> length, as bh_wasm_read_text(). Where it can be, it is
      * answered without being called. NULL: none. */
@@ -133,8 +134,8 @@ struct bh_wasm_questions {
  * were answered before. */
 enum bh_wasm_trap bh_wasm_ask(struct bh_wasm *w, const struct bh_wasm_questions *q,
                               uint32_t *ret_done, uint64_t *ret_code);
-/* For host functions: what the call is about; NULL: it is none of those. */
-const struct bh_wasm_text *bh_wasm_about(const struct bh_wasm *w);
+/* For host functions: what the call is about; p NULL: it is none of those. */
+struct bh_str bh_wasm_about(const struct bh_wasm *w);
 /* Why the last call trapped, and where:
  *   wasm error: out of bounds memory access
  *   wasm stack trace:

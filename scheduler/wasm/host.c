@@ -103,10 +103,10 @@ static bool target_pod(struct bh_wasm *w BH_UNUSED, void *user, uint64_t *v)
 /* Of the hook's node; "" where it has none. */
 static struct bh_str hooks_node_name(const struct bh_guest_run *r)
 {
-    const struct bh_wasm_text *one_of_many = bh_wasm_about(r->w);
+    const struct bh_str one_of_many = bh_wasm_about(r->w);
 
-    if (one_of_many)
-        return (struct bh_str){one_of_many->p, one_of_many->n};
+    if (one_of_many.p)
+        return one_of_many;
     return r->c ? bh_sym_str(r->c->tab, r->node) : (struct bh_str){"", 0};
 }
 

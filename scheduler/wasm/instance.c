@@ -321,17 +321,12 @@ static void between(void *user)
         ready(r);
 }
 
-static void name_nodes(const struct bh_call *c, const uint32_t *rows, uint32_t n,
-                       struct bh_wasm_text *ret)
+static void name_nodes(struct bh_node_info *const *nodes, const uint32_t *rows, uint32_t n,
+                       bh_sym *ret)
 {
-    struct bh_node_info *const *const nodes = c->cache->rows;
-    const struct bh_str *const texts = bh_symtab_texts(c->tab)->of;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct bh_str name = texts[nodes[rows[i]]->name];
-        __builtin_prefetch(name.p);
-        ret[i] = (struct bh_wasm_text){name.p, name.n};
-    }
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = nodes[rows[i]]->name;
 }
 
 uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint32_t n, int64_t *ret,
@@ -339,7 +334,7 @@ uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint3
 {
     struct bh_guest_plugin *p = r->g->of;
     struct bh_call *c = r->c;
-    struct bh_wasm_text names[NODES_AT_ONCE];
+    bh_sym names[NODES_AT_ONCE];
     struct bh_wasm_questions q = {.func = p->func[BH_GUEST_SCORE],
                                   .about = names,
                                   .reader = bh_guest_current_node_name,
@@ -354,7 +349,8 @@ uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint3
         if ((*ret_trap = bh_guest_renew(r, c, BH_GUEST_SCORE, q.n)))
             return scored;
         r->c = c;
-        name_nodes(c, rows + scored, q.n, names);
+        name_nodes(c->cache->rows, rows + scored, q.n, names);
+        q.texts = bh_symtab_texts(c->tab)->of;
         ready(r);
         trap = bh_wasm_ask(r->w, &q, &done_now, &r->value);
         scored += done_now;

@@ -526,18 +526,21 @@ static void test_compiled_does_what_interpreted_does(void)
     bh_wasm_unload(m);
 }
 
+#define TEXTS 60u
+
 /* Gives what the call is about. */
 static bool read_text(struct bh_wasm *w, void *user BH_UNUSED, uint64_t *v)
 {
-    const struct bh_wasm_text *t = bh_wasm_about(w);
+    const struct bh_str t = bh_wasm_about(w);
 
-    if (t->n && t->n <= (uint32_t)v[1] && bh_wasm_memory(w, (uint32_t)v[0], (uint32_t)t->n))
-        memcpy(bh_wasm_memory(w, (uint32_t)v[0], (uint32_t)t->n), t->p, t->n);
-    v[0] = t->n;
+    if (t.n && t.n <= (uint32_t)v[1] && bh_wasm_memory(w, (uint32_t)v[0], (uint32_t)t.n))
+        memcpy(bh_wasm_memory(w, (uint32_t)v[0], (uint32_t)t.n), t.p, t.n);
+    v[0] = t.n;
     return true;
 }
 
-static unsigned asked, told; /* another host function, and who is told of it */
+static uint32_t in_order[TEXTS]; /* 0, 1 ... */
+static unsigned asked, told;     /* another host function, and who is told of it */
 static bool ask(struct bh_wasm *w BH_UNUSED, void *user BH_UNUSED, uint64_t *v)
 {
     asked++;
@@ -560,7 +563,6 @@ static void tell(void *user BH_UNUSED)
     "0340 2002 411f 6c 2001 2d00dcff03 6a 2102 2001 4101 6a 2201 4124 49 0d00 0b"                  \
     "2002 2000 6a ad 4220 86 41dcff03 2d0000 41e500 46 ad 84 0b))"
 #define WINDOW 36u
-#define TEXTS  60u
 
 static const struct bh_wasm_host readers[] = {{"h", "read", "ii:i", read_text},
                                               {"h", "ask", "i:i", ask}};
@@ -570,16 +572,16 @@ static void ask_all(struct bh_wasm *w, char *window)
 {
     static const char letters[] =
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    struct bh_wasm_text about[TEXTS];
+    struct bh_str about[TEXTS];
     int64_t ret[TEXTS];
     uint64_t code = 1;
     uint32_t done = 0;
 
     for (uint32_t i = 0; i < TEXTS; i++)
-        about[i] = (struct bh_wasm_text){letters + (i * 7 % 11) + (i == 13), (i * 29 + 26) % 43};
+        about[i] = (struct bh_str){letters + (i * 7 % 11) + (i == 13), (i * 29 + 26) % 43};
     about[20].p = "error";
     about[20].n = 5;
-    const struct bh_wasm_questions q = {2, about, TEXTS, read_text, tell, ret};
+    const struct bh_wasm_questions q = {2, about, in_order, TEXTS, read_text, tell, ret};
     unsigned asked_before = asked, told_before = told, empty = 0;
     CU_ASSERT(bh_wasm_ask(w, &q, &done, &code) == BH_WASM_DONE);
     CU_ASSERT(done == 20 && (uint32_t)code == 1 && code >> 32);
@@ -594,14 +596,14 @@ static void ask_all(struct bh_wasm *w, char *window)
             CU_ASSERT(ret[i] == (int32_t)(sum + about[i].n));
     }
     CU_ASSERT(empty && asked - asked_before == empty && told - told_before >= empty);
-    CU_ASSERT(!bh_wasm_about(w));
+    CU_ASSERT(!bh_wasm_about(w).p);
 }
 
 static void ask_in_vain(struct bh_wasm *w)
 {
-    const struct bh_wasm_text about[] = {{"ab", 2}, {"cd", 2}, {"xy", 2}, {"ef", 2}};
+    const struct bh_str about[] = {{"ab", 2}, {"cd", 2}, {"xy", 2}, {"ef", 2}};
     int64_t ret[4];
-    struct bh_wasm_questions q = {2, about, 0, read_text, NULL, ret};
+    struct bh_wasm_questions q = {2, about, in_order, 0, read_text, NULL, ret};
     uint64_t code = 1;
     uint32_t done = 7;
 
@@ -615,16 +617,16 @@ static void ask_in_vain(struct bh_wasm *w)
 static void ask_often(const struct bh_wasm_module *m)
 {
     struct bh_wasm_limits limits = usual;
-    struct bh_wasm_text about[TEXTS];
+    struct bh_str about[TEXTS];
     int64_t ret[TEXTS];
-    const struct bh_wasm_questions q = {2, about, TEXTS, read_text, NULL, ret};
+    const struct bh_wasm_questions q = {2, about, in_order, TEXTS, read_text, NULL, ret};
     uint64_t code;
     uint32_t done;
 
     limits.steps = 100000;
     struct bh_wasm *w = instance_of(m, readers, 2, NULL, &limits);
     for (uint32_t i = 0; i < TEXTS; i++)
-        about[i] = (struct bh_wasm_text){"node-1", 6};
+        about[i] = (struct bh_str){"node-1", 6};
     CU_ASSERT(bh_wasm_ask(w, &q, &done, &code) == BH_WASM_DONE && done == TEXTS);
     bh_wasm_free(w);
 }
@@ -644,6 +646,8 @@ static void test_a_row_of_questions(void)
 {
     struct bh_wasm_module *m = module_of(READS);
 
+    for (uint32_t i = 0; i < TEXTS; i++)
+        in_order[i] = i;
     ask_it(instance_of(m, readers, 2, NULL, &usual));
     ask_often(m);
     if (!no_compiler()) {
