@@ -15,11 +15,18 @@
 
 #define PART_INS 20000u
 #define PART_CPU 60u
+#define AT_ONCE  4u /* compilers: gcc had 368 MiB for a part of a large guest */
 
+struct job { /* a part that is being compiled */
+    pid_t pid;
+    uint32_t number;
+};
 struct builder {
     const struct bh_wasm_module *m;
     const char *sha256, *work;
     struct bh_wasm_build *how;
+    struct job jobs[AT_ONCE]; /* the oldest is first */
+    uint32_t n_jobs, at_once;
 };
 
 static _Noreturn void become(const char *const *words, uint32_t cpu_s)
@@ -37,21 +44,25 @@ static double seconds(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
+static int begin(const char *const *words, uint32_t cpu_s, pid_t *ret, struct bh_err *err)
+{
+    *ret = fork();
+    if (*ret == 0)
+        become(words, cpu_s);
+    return *ret < 0 ? bh_err_set(err, -errno, "the C compiler %s: %s", words[0], strerror(errno))
+                    : 0;
+}
+
 /* -ETIMEDOUT: it, or what it started, had no more time. */
-static int run(const char *const *words, uint32_t cpu_s, struct bh_err *err)
+static int end(pid_t pid, const char *cc, uint32_t cpu_s, struct bh_err *err)
 {
     struct rusage used = {0};
     int status = 0;
-    pid_t pid = fork();
 
-    if (pid == 0)
-        become(words, cpu_s);
-    if (pid < 0)
-        return bh_err_set(err, -errno, "the C compiler %s: %s", words[0], strerror(errno));
     while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR)
         ;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        return bh_err_set(err, -ENOENT, "the C compiler %s is not there", words[0]);
+        return bh_err_set(err, -ENOENT, "the C compiler %s is not there", cc);
     if (WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;
     /* A compiler's driver says of what it started only that it failed; clocks differ a little. */
@@ -60,36 +71,59 @@ static int run(const char *const *words, uint32_t cpu_s, struct bh_err *err)
         return bh_err_set(err, -ETIMEDOUT,
                           "the C compiler %s did not end within %u seconds on what was made of the "
                           "guest: it can be interpreted",
-                          words[0], cpu_s);
-    return bh_err_set(err, -EIO, "the C compiler %s failed on what was made of the guest",
-                      words[0]);
+                          cc, cpu_s);
+    return bh_err_set(err, -EIO, "the C compiler %s failed on what was made of the guest", cc);
 }
 
-static int compile(const struct builder *k, const char *from, const char *to, struct bh_err *err)
+static char *file_of(const struct builder *k, uint32_t number, const char *kind)
 {
-    static const char *const levels[] = {"-O2", "-O1"};
-    int rc = -ETIMEDOUT;
+    return bh_asprintf("%s/%u.%s", k->work, number, kind);
+}
 
-    for (unsigned i = 0; i < BH_ARRAY_LEN(levels) && rc == -ETIMEDOUT; i++) {
-        /* As Berth itself is compiled: numbers have to come out the same. */
-        const char *const words[] = {k->how->cc,
-                                     "-std=gnu17",
-                                     levels[i],
-                                     "-w",
-                                     "-fPIC",
-                                     "-fvisibility=hidden",
-                                     "-ffp-contract=off",
-                                     "-fno-strict-aliasing",
-                                     "-fwrapv",
-                                     "-c",
-                                     "-o",
-                                     to,
-                                     from,
-                                     NULL};
-        k->how->hasty += i > 0;
-        rc = run(words, k->how->cpu_s, err);
+static int compile(const struct builder *k, struct job *j, const char *level, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *from = file_of(k, j->number, "c");
+    BH_CLEANUP(bh_freep) char *to = file_of(k, j->number, "o");
+    /* As Berth itself is compiled: numbers have to come out the same. */
+    const char *const words[] = {k->how->cc,
+                                 "-std=gnu17",
+                                 level,
+                                 "-w",
+                                 "-fPIC",
+                                 "-fvisibility=hidden",
+                                 "-ffp-contract=off",
+                                 "-fno-strict-aliasing",
+                                 "-fwrapv",
+                                 "-c",
+                                 "-o",
+                                 to,
+                                 from,
+                                 NULL};
+
+    return begin(words, k->how->cpu_s, &j->pid, err);
+}
+
+/* Waits for the oldest. */
+static int finish_one(struct builder *k, struct bh_err *err)
+{
+    struct job j = k->jobs[0];
+    int rc = end(j.pid, k->how->cc, k->how->cpu_s, err);
+
+    memmove(k->jobs, k->jobs + 1, --k->n_jobs * sizeof *k->jobs);
+    if (rc != -ETIMEDOUT)
+        return rc;
+    k->how->hasty++;
+    rc = compile(k, &j, "-O1", err);
+    return rc < 0 ? rc : end(j.pid, k->how->cc, k->how->cpu_s, err);
+}
+
+static void give_up(struct builder *k)
+{
+    while (k->n_jobs) {
+        struct bh_err ignored = {0};
+        (void)kill(k->jobs[--k->n_jobs].pid, SIGTERM);
+        (void)end(k->jobs[k->n_jobs].pid, "", k->how->cpu_s, &ignored);
     }
-    return rc;
 }
 
 static int link_parts(const struct builder *k, const char *to, struct bh_err *err)
@@ -103,9 +137,12 @@ static int link_parts(const struct builder *k, const char *to, struct bh_err *er
     words[n++] = "-o";
     words[n++] = to;
     for (uint32_t i = 0; i < k->how->files; i++)
-        words[n++] = bh_asprintf("%s/%u.o", k->work, i);
+        words[n++] = file_of(k, i, "o");
     words[n] = "-lm";
-    int rc = run(words, k->how->cpu_s, err);
+    pid_t pid = 0;
+    int rc = begin(words, k->how->cpu_s, &pid, err);
+    if (rc == 0)
+        rc = end(pid, k->how->cc, k->how->cpu_s, err);
     while (n > 5)
         free((char *)(uintptr_t)words[--n]);
     free(words);
@@ -127,39 +164,52 @@ static int make_folder(const char *dir)
 
 static int build_part(struct builder *k, uint32_t from, uint32_t to, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *c = bh_asprintf("%s/part.c", k->work);
-    BH_CLEANUP(bh_freep) char *o = bh_asprintf("%s/%u.o", k->work, k->how->files);
+    struct job *j = &k->jobs[k->n_jobs];
+    BH_CLEANUP(bh_freep) char *c = file_of(k, k->how->files, "c");
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     int rc = bh_wasm_add_part(k->m, k->sha256, from, to, &b, err);
 
     if (rc < 0)
         return rc;
+    j->number = k->how->files++;
     if ((rc = bh_write_file(c, bh_buf_str(&b), b.n, 0600)) < 0)
         return bh_err_set(err, rc, "%s: %s", c, strerror(-rc));
-    k->how->files++;
-    rc = compile(k, c, o, err);
-    (void)unlink(c);
+    rc = compile(k, j, "-O2", err);
+    k->n_jobs += rc == 0;
+    return rc;
+}
+
+static int build_parts(struct builder *k, struct bh_err *err)
+{
+    uint32_t at = k->m->n_imported_funcs, to;
+    int rc = 0;
+
+    do {
+        if (k->n_jobs == k->at_once && (rc = finish_one(k, err)) < 0)
+            return rc;
+        to = bh_wasm_part(k->m, at, k->how->part);
+        rc = build_part(k, at, to, err);
+        at = to;
+    } while (rc == 0 && at < k->m->n_funcs);
+    while (rc == 0 && k->n_jobs)
+        rc = finish_one(k, err);
     return rc;
 }
 
 static int build_in(struct builder *k, const char *path, struct bh_err *err)
 {
     BH_CLEANUP(bh_freep) char *so = bh_asprintf("%s/guest.so", k->work);
-    uint32_t at = k->m->n_imported_funcs, to;
-    int rc;
+    int rc = build_parts(k, err);
 
-    do {
-        to = bh_wasm_part(k->m, at, k->how->part);
-        rc = build_part(k, at, to, err);
-        at = to;
-    } while (rc == 0 && at < k->m->n_funcs);
+    give_up(k);
     if (rc == 0)
         rc = link_parts(k, so, err);
     if (rc == 0 && (chmod(so, 0644) < 0 || rename(so, path) < 0))
         rc = bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
     (void)unlink(so);
     for (uint32_t i = 0; i < k->how->files; i++) {
-        BH_CLEANUP(bh_freep) char *o = bh_asprintf("%s/%u.o", k->work, i);
+        BH_CLEANUP(bh_freep) char *c = file_of(k, i, "c"), *o = file_of(k, i, "o");
+        (void)unlink(c);
         (void)unlink(o);
     }
     return rc;
@@ -170,7 +220,10 @@ int bh_wasm_build(const struct bh_wasm_module *m, const char *sha256, const char
 {
     BH_CLEANUP(bh_freep) char *work = bh_asprintf("%s/.wasmc-XXXXXX", dir);
     BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s.so", dir, sha256);
-    struct builder k = {m, sha256, work, how};
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    struct builder k = {.m = m, .sha256 = sha256, .work = work, .how = how};
+
+    k.at_once = (uint32_t)BH_MIN(BH_MAX(cpus, 1), (long)AT_ONCE);
 
     how->part = how->part ? how->part : PART_INS;
     how->cpu_s = how->cpu_s ? how->cpu_s : PART_CPU;
