@@ -3,8 +3,7 @@
  * plugins/noderesourcetopologymatch/args.c - NodeResourceTopologyMatch: arguments, instances, the file
  *
  * Upstream:   sigs.k8s.io/scheduler-plugins, pkg/noderesourcetopology and apis/config.
- * Difference: preemptionMode Enabled is refused. cache.informerMode is checked and not used: the watcher
- *             sees what it sees.
+ * Difference: cache.informerMode is checked and not used: the watcher sees what it sees.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,8 +127,6 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
                  "All or OnlyResources is needed", errors);
     check_one_of(args, "preemptionMode", "preemptionMode", "Disabled Enabled",
                  "invalid PreemptionMode", errors);
-    if (nrt_is(text(args, "preemptionMode"), "Enabled"))
-        complain(errors, "preemptionMode", "only Disabled is there");
     if (get(args, "discardReservedNodes") &&
         !nrt_host->values->boolean(get(args, "discardReservedNodes"), &discard))
         complain(errors, "discardReservedNodes", "true or false is needed");
@@ -160,6 +157,7 @@ static void read_cache(struct nrt_instance *in, const struct berth_value *args)
     if (get(args, "cacheResyncPeriodSeconds"))
         (void)nrt_host->values->integer(get(args, "cacheResyncPeriodSeconds"), &period);
     in->cached = period > 0 && !in->discard_reserved;
+    in->preempts = in->cached && nrt_is(text(args, "preemptionMode"), "Enabled");
     in->period = period * 1000000000;
     in->detect = (enum nrt_detect)which(text(cache, "foreignPodsDetect"), detects, 3);
     in->method = (enum nrt_method)which(text(cache, "resyncMethod"), methods, 3);
@@ -227,11 +225,9 @@ static void destroy(void *self)
 
 /* ---- before filter and score ----------------------------------------------------------------- */
 
-static int32_t keep_pod(struct nrt_instance *in, struct berth_call *c, void **state,
-                        struct berth_why *why)
+static int32_t kept(const void *state, struct berth_why *why)
 {
-    *state = (void *)(uintptr_t)nrt_pod(in, c);
-    if (*state)
+    if (state)
         return BERTH_SUCCESS;
     why->reason = BERTH_STR("out of memory");
     return BERTH_ERROR;
@@ -240,31 +236,24 @@ static int32_t keep_pod(struct nrt_instance *in, struct berth_call *c, void **st
 static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **names, uint64_t *n,
                           struct berth_why *why)
 {
+    const struct nrt_pod *pod = nrt_pod(self, c);
+    void **state = nrt_host->base->filter_state(c);
+
     (void)names;
     (void)n;
-    return keep_pod(self, c, nrt_host->base->filter_state(c), why);
+    *state = pod ? nrt_new_state(c, pod) : NULL;
+    return kept(*state, why);
 }
 
 static int32_t pre_score(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
                          struct berth_why *why)
 {
+    void **state = nrt_host->base->score_state(c);
+
     (void)rows;
     (void)n;
-    return keep_pod(self, c, nrt_host->base->score_state(c), why);
-}
-
-/* What Filter looks at is not changed by which pods are on the node. */
-static int32_t change_pod(void *self, struct berth_call *c, const struct berth_pod *pod,
-                          const struct berth_node *node, int32_t by, struct berth_why *why)
-{
-    (void)self, (void)c, (void)pod, (void)node, (void)by, (void)why;
-    return BERTH_SUCCESS;
-}
-
-static void *clone_state(void *self, struct berth_call *c, const void *state)
-{
-    (void)self, (void)c;
-    return (void *)(uintptr_t)state;
+    *state = (void *)(uintptr_t)nrt_pod(self, c);
+    return kept(*state, why);
 }
 
 static const struct berth_kind kinds[] = {
@@ -288,8 +277,8 @@ static const struct berth_plugin plugin = {
     .destroy = destroy,
     .epoch = nrt_epoch,
     .pre_filter = pre_filter,
-    .change_pod = change_pod,
-    .clone_state = clone_state,
+    .change_pod = nrt_change_pod,
+    .clone_state = nrt_clone_state,
     .filter = nrt_filter,
     .pre_score = pre_score,
     .score = nrt_score,
@@ -306,7 +295,7 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
     static const struct berth_plugin *const all[] = {&plugin};
 
     if (!BERTH_HAS(h, objects) || !BERTH_HAS(h->nodes, changed) ||
-        !BERTH_HAS(h->pods, scheduler_name))
+        !BERTH_HAS(h->pods, scheduler_name) || !BERTH_HAS(h->pods, container_name))
         return 1;
     nrt_host = h;
     ret->plugins = all;

@@ -99,7 +99,8 @@ int nrt_hold(struct nrt_instance *in, struct berth_call *c, struct nrt_seen *s,
     for (uint32_t i = 0; i < max; i++) {
         int64_t value = nrt_effective(in, c, pod, i, &name);
         if (value > 0)
-            h->amount[h->n++] = (struct nrt_amount){name, value};
+            h->amount[h->n++] =
+                (struct nrt_amount){name, value < NRT_HELD_MAX ? value : NRT_HELD_MAX};
     }
     nrt_let_go(s, h->pod);
     if (!h->n) {
@@ -173,6 +174,7 @@ static void first_look(const struct look *l, struct nrt_seen *s, const struct be
     if (!object || !nrt_take(in, s, object))
         return;
     int knows = nrt_knows_pods(in, l->c, node, s->topology, object);
+    nrt_place(in, l->c, s, node, object);
     (void)look_for_foreign(in, l->c, s, node);
     s->stale = knows == 0 || s->awaits || (knows < 0 && s->foreign);
     for (uint32_t i = 0; i < nrt_host->nodes->n_pods(l->c, node); i++) {
@@ -248,6 +250,7 @@ static void renew(const struct look *l, struct nrt_seen *s, const struct berth_n
 
     if (other && !nrt_take(in, s, object))
         return;
+    nrt_place(in, l->c, s, node, object);
     int freed = drop_known(l, s, node);
     if (other || freed || s->stale)
         in->epoch++;
@@ -284,6 +287,8 @@ static void resync_dirty(const struct look *l)
 
     for (uint32_t i = 0; i < in->n_dirty; i++) {
         struct nrt_seen *s = nrt_known(in, in->dirty[i]);
+        if (!s)
+            continue;
         resync(l, s);
         if (s->dirty)
             in->dirty[n++] = s->node;
@@ -314,6 +319,7 @@ void nrt_follow(struct nrt_instance *in, struct berth_call *c)
     const uint64_t objects = nrt_host->objects->version(c, TOPOLOGIES), was = in->epoch;
 
     in->own = nrt_host->pods->scheduler_name(c, nrt_host->pods->current(c));
+    nrt_forget_gone(in, c);
     in->followed = nrt_host->nodes->changed(c, in->followed, on_node, (void *)(uintptr_t)&l);
     if (in->objects != objects)
         look_for_new(&l);

@@ -153,19 +153,16 @@ static int32_t by_container(const struct nrt_instance *in, struct berth_call *c,
     return BERTH_SUCCESS;
 }
 
-static int32_t no_memory(struct berth_why *why)
-{
-    why->reason = BERTH_STR("out of memory");
-    return BERTH_ERROR;
-}
-
 static int32_t fits(struct nrt_instance *in, struct berth_call *c, const struct berth_node *node,
-                    const struct nrt_seen *s, const struct nrt_pod *pod, struct berth_why *why)
+                    const struct nrt_seen *s, const struct nrt_state *st, struct berth_why *why)
 {
+    const struct nrt_pod *pod = st->pod;
     struct nrt_zones z;
 
-    if (!nrt_zones(in, s, &z))
-        return no_memory(why);
+    int32_t code = nrt_zones_without(in, s, st, &z, why);
+
+    if (code != BERTH_SUCCESS)
+        return code;
     if (!s->topology->pod_scope)
         return by_container(in, c, node, &z, pod, why);
     return lowest_fit(in, c, node, &z, pod->qos, pod->all) < 0
@@ -177,7 +174,8 @@ int32_t nrt_filter(void *self, struct berth_call *c, const struct berth_node *no
                    struct berth_why *why)
 {
     struct nrt_instance *in = self;
-    const struct nrt_pod *pod = *nrt_host->base->filter_state(c);
+    const struct nrt_state *st = *nrt_host->base->filter_state(c);
+    const struct nrt_pod *pod = st->pod;
     berth_sym name = nrt_host->nodes->name(c, node);
 
     if (pod->qos == NRT_BEST_EFFORT && !pod->non_native)
@@ -193,8 +191,8 @@ int32_t nrt_filter(void *self, struct berth_call *c, const struct berth_node *no
     }
     if (!s || !s->topology->single)
         return BERTH_SUCCESS;
-    int32_t verdict = fits(in, c, node, s, pod, why);
-    if (verdict != BERTH_SUCCESS && in->cached)
+    int32_t verdict = fits(in, c, node, s, st, why);
+    if (verdict != BERTH_SUCCESS && in->cached && !st->n)
         nrt_mark(in, s);
     return verdict;
 }

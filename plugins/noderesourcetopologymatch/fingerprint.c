@@ -31,6 +31,24 @@ uint64_t nrt_pod_hash(struct berth_call *c, const struct berth_pod *pod)
     return hash(name.p, name.n, hash(ns.p, ns.n, 0));
 }
 
+uint64_t nrt_container_hash(const struct nrt_instance *in, struct berth_call *c,
+                            const struct berth_pod *pod, uint32_t i)
+{
+    const struct berth_str part[] = {
+        nrt_host->pods->namespace_(c, pod), nrt_host->pods->name(c, pod),
+        nrt_host->base->text(in->home, nrt_host->pods->container_name(c, pod, i))};
+    XXH64_state_t state;
+
+    XXH64_reset(&state, 0);
+    for (int k = 0; k < 3; k++) {
+        if (k)
+            XXH64_update(&state, "", 1);
+        if (part[k].n)
+            XXH64_update(&state, part[k].p, part[k].n);
+    }
+    return XXH64_digest(&state);
+}
+
 static int by_value(const void *a, const void *b)
 {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

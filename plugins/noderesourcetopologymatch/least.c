@@ -46,7 +46,7 @@ static float distance(const struct nrt_topology *t, const struct set *s)
         for (uint32_t k = 0; k < s->n; k++) {
             const struct nrt_zone *from = &t->zone[s->at[i]];
             uint32_t to = t->zone[s->at[k]].id;
-            sum += from->known[to] ? from->cost[to] : NRT_FAR;
+            sum = nrt_plus(sum, from->known[to] ? from->cost[to] : NRT_FAR);
         }
     return (float)sum / (float)(s->n * s->n);
 }

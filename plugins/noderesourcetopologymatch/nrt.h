@@ -28,6 +28,7 @@ struct nrt_amount {
 struct nrt_zone {
     uint32_t id, n;
     struct nrt_amount *amount; /* of each resource that the zone lists: what is available */
+    int64_t *allocatable;      /* and what may be at most */
     uint8_t known[NRT_ZONES];  /* is there a distance to the NUMA node of this id? */
     int64_t cost[NRT_ZONES];
 };
@@ -45,6 +46,11 @@ struct nrt_held { /* what is subtracted from every zone for one pod */
     uint32_t n;
     struct nrt_amount amount[];
 };
+#define NRT_PLACED 16384 /* containers of one node, at most */
+struct nrt_placed {
+    uint64_t container; /* nrt_container_hash() */
+    int zone;
+};
 struct nrt_seen { /* a node */
     berth_sym node;
     char version[NRT_VERSION];     /* of the object; "": it is read each time */
@@ -60,6 +66,9 @@ struct nrt_seen { /* a node */
     uint32_t n_held, cap_held, n_sum, cap_sum;
     struct nrt_held **held;
     struct nrt_amount *sum; /* of what is held */
+    /* ---- placement.c: in which zone each container is, by hash; none: it is not known ---- */
+    uint32_t n_placed;
+    struct nrt_placed *placed;
 };
 
 struct nrt_pod; /* the pod at hand, see pod.c */
@@ -71,6 +80,7 @@ struct nrt_instance {
     /* ---- arguments ---- */
     enum nrt_strategy strategy;
     int discard_reserved, cached;
+    int preempts;   /* preemptionMode is Enabled, and there is a cache */
     int64_t period; /* ns, of looking for changes that have nothing to do with pods */
     enum nrt_detect detect;
     enum nrt_method method;
@@ -101,6 +111,21 @@ struct nrt_instance {
 
 extern const struct berth_host *nrt_host;
 
+/* As Go's, which wrap around. */
+static inline int64_t nrt_plus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static inline int64_t nrt_times(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+/* 0 where Go ends with a panic. */
+static inline int64_t nrt_over(int64_t a, int64_t b)
+{
+    return b == 0 ? 0 : b == -1 ? nrt_times(a, -1) : a / b;
+}
+
 static inline int nrt_is(struct berth_str s, const char *text)
 {
     uint64_t n = 0;
@@ -121,6 +146,8 @@ void nrt_topology_fini(struct nrt_instance *in);
 /* What is known of a node, or an empty one; NULL: no memory, or not there. Valid until the next nrt_entry(). */
 struct nrt_seen *nrt_entry(struct nrt_instance *in, berth_sym node);
 struct nrt_seen *nrt_known(const struct nrt_instance *in, berth_sym node);
+/* Forgets nodes that are not there any more, once they are as many as those that are. In epoch(). */
+void nrt_forget_gone(struct nrt_instance *in, struct berth_call *c);
 /* The node's object, or NULL. */
 const struct berth_value *nrt_object(struct nrt_instance *in, struct berth_call *c, berth_sym node);
 struct berth_str nrt_version(const struct berth_value *object);
@@ -129,6 +156,10 @@ void nrt_keep_version(char to[NRT_VERSION], struct berth_str version);
 int nrt_take(struct nrt_instance *in, struct nrt_seen *s, const struct berth_value *object);
 /* Does it configure the kubelet otherwise than it did? */
 int nrt_is_reconfigured(const struct nrt_topology *t, const struct berth_value *object);
+/* The number of "node-7"; NRT_ZONES: it has none, or one too large. */
+uint32_t nrt_zone_id(struct berth_str name);
+/* Of the i-th zone, which lists the resource. */
+int64_t nrt_allocatable(const struct nrt_topology *t, uint32_t i, berth_sym resource);
 /* Of a list of {name, value}: the first of this name; p NULL: there is none. */
 struct berth_str nrt_attribute(const struct berth_value *list, const char *name);
 
@@ -149,7 +180,20 @@ struct nrt_pod {
  * name is 0 behind the last. */
 int64_t nrt_effective(const struct nrt_instance *in, struct berth_call *c,
                       const struct berth_pod *pod, uint32_t i, berth_sym *name);
-/* Does a container that stays hold something that no other may use? */
+/* The i-th of the resources that a pod may name; 0 behind the last. */
+berth_sym nrt_resource_at(const struct nrt_instance *in, struct berth_call *c,
+                          const struct berth_pod *pod, uint32_t i);
+int nrt_is_guaranteed(const struct nrt_instance *in, struct berth_call *c,
+                      const struct berth_pod *pod);
+/* Is so much of a resource for nobody else? Whole cores, memory and huge pages of guaranteed pods, devices
+ * that the object names. */
+int nrt_amount_is_exclusive(const struct nrt_instance *in, int guaranteed, berth_sym resource,
+                            int64_t amount, const struct nrt_topology *t);
+/* Does the container stay, and hold something like that? */
+int nrt_container_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
+                               const struct berth_pod *pod, uint32_t i, int guaranteed,
+                               const struct nrt_topology *t);
+/* Some container of the pod? */
 int nrt_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
                      const struct berth_pod *pod, const struct nrt_topology *t);
 /* NULL: no memory. In memory of the callback. */
@@ -180,13 +224,43 @@ int32_t nrt_score(void *self, struct berth_call *c, const struct berth_node *nod
 int64_t nrt_least_nodes(const struct nrt_instance *in, const struct nrt_pod *pod,
                         struct nrt_zones *z);
 
+/* ---- preempt.c ---- */
+struct nrt_victim;
+struct nrt_state { /* of a decision, from PreFilter to Filter */
+    const struct nrt_pod *pod;
+    uint32_t n, cap;
+    const struct nrt_victim *victim[]; /* pods that are off the node */
+};
+/* NULL: no memory. */
+struct nrt_state *nrt_new_state(struct berth_call *c, const struct nrt_pod *pod);
+void *nrt_clone_state(void *self, struct berth_call *c, const void *state);
+int32_t nrt_change_pod(void *self, struct berth_call *c, const struct berth_pod *pod,
+                       const struct berth_node *node, int32_t by, struct berth_why *why);
+/* nrt_zones(), with what those that are off the node gave back if it is known where they are. SUCCESS; else
+ * what Filter is to say, and why. */
+int32_t nrt_zones_without(struct nrt_instance *in, const struct nrt_seen *s,
+                          const struct nrt_state *st, struct nrt_zones *ret, struct berth_why *why);
+
+/* ---- placement.c ---- */
+/* Reads where the node's containers are, after nrt_take() and with preemptionMode Enabled; what the object
+ * says of other containers than those that run there is nothing. */
+void nrt_place(struct nrt_instance *in, struct berth_call *c, struct nrt_seen *s,
+               const struct berth_node *node, const struct berth_value *object);
+void nrt_forget_placement(struct nrt_seen *s);
+/* A container's zone; -1: it is not known. */
+int nrt_zone_of(const struct nrt_seen *s, uint64_t container);
+
 /* ---- fingerprint.c ---- */
 uint64_t nrt_pod_hash(struct berth_call *c, const struct berth_pod *pod);
+uint64_t nrt_container_hash(const struct nrt_instance *in, struct berth_call *c,
+                            const struct berth_pod *pod, uint32_t i);
 /* Does the object know of the pods that run on the node, and of no others? 1; 0; -1: it does not say. */
 int nrt_knows_pods(struct nrt_instance *in, struct berth_call *c, const struct berth_node *node,
                    const struct nrt_topology *t, const struct berth_value *object);
 
 /* ---- cache.c ---- */
+/* At most so much of one resource is held for one pod, so that sums of thousands stay in 64 bits. */
+#define NRT_HELD_MAX (INT64_MAX >> 14)
 /* Catches up with nodes, pods and objects. */
 void nrt_follow(struct nrt_instance *in, struct berth_call *c);
 /* A pod was rejected by the node. */

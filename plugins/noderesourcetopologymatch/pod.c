@@ -118,8 +118,8 @@ static int64_t effective(struct berth_call *c, const struct berth_pod *pod, bert
     return value;
 }
 
-static berth_sym resource_at(const struct nrt_instance *in, struct berth_call *c,
-                             const struct berth_pod *pod, uint32_t i)
+berth_sym nrt_resource_at(const struct nrt_instance *in, struct berth_call *c,
+                          const struct berth_pod *pod, uint32_t i)
 {
     const berth_sym usual[] = {in->cpu, in->memory, in->storage};
 
@@ -132,7 +132,7 @@ static berth_sym resource_at(const struct nrt_instance *in, struct berth_call *c
 int64_t nrt_effective(const struct nrt_instance *in, struct berth_call *c,
                       const struct berth_pod *pod, uint32_t i, berth_sym *name)
 {
-    *name = resource_at(in, c, pod, i);
+    *name = nrt_resource_at(in, c, pod, i);
     return *name ? effective(c, pod, *name) : NRT_ABSENT;
 }
 
@@ -145,26 +145,45 @@ static int lists(const struct nrt_topology *t, berth_sym resource)
     return 0;
 }
 
-/* Devices that the object names; whole cores, memory and huge pages of guaranteed pods. */
+int nrt_is_guaranteed(const struct nrt_instance *in, struct berth_call *c,
+                      const struct berth_pod *pod)
+{
+    return qos_of(in, c, pod) == NRT_GUARANTEED;
+}
+
+int nrt_amount_is_exclusive(const struct nrt_instance *in, int guaranteed, berth_sym resource,
+                            int64_t amount, const struct nrt_topology *t)
+{
+    if (!is_native(in, resource))
+        return lists(t, resource);
+    return guaranteed && amount > 0 && nrt_is_affine(in, resource) &&
+           (resource != in->cpu || amount % 1000 == 0);
+}
+
+int nrt_container_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
+                               const struct berth_pod *pod, uint32_t i, int guaranteed,
+                               const struct nrt_topology *t)
+{
+    berth_sym name;
+
+    if (nrt_host->pods->container_kind(c, pod, i) == BERTH_CONTAINER_INIT)
+        return 0;
+    for (uint32_t k = 0; (name = nrt_resource_at(in, c, pod, k)); k++) {
+        int64_t v = nrt_host->pods->container_request(c, pod, i, name);
+        if (v >= 0 && nrt_amount_is_exclusive(in, guaranteed, name, v, t))
+            return 1;
+    }
+    return 0;
+}
+
 int nrt_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
                      const struct berth_pod *pod, const struct nrt_topology *t)
 {
-    const struct berth_host_pods *h = nrt_host->pods;
-    const int guaranteed = qos_of(in, c, pod) == NRT_GUARANTEED;
-    berth_sym name;
+    const int guaranteed = nrt_is_guaranteed(in, c, pod);
 
-    for (uint32_t k = 0; (name = resource_at(in, c, pod, k)); k++) {
-        int native = is_native(in, name);
-        if (native ? !guaranteed || !nrt_is_affine(in, name) : !lists(t, name))
-            continue;
-        for (uint32_t i = 0; i < h->n_containers(c, pod); i++) {
-            int64_t v = h->container_request(c, pod, i, name);
-            if (v < 0 || h->container_kind(c, pod, i) == BERTH_CONTAINER_INIT)
-                continue;
-            if (!native || (v > 0 && (name != in->cpu || v % 1000 == 0)))
-                return 1;
-        }
-    }
+    for (uint32_t i = 0; i < nrt_host->pods->n_containers(c, pod); i++)
+        if (nrt_container_is_exclusive(in, c, pod, i, guaranteed, t))
+            return 1;
     return 0;
 }
 

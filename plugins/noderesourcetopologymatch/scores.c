@@ -34,15 +34,15 @@ static int64_t allocated(const struct nrt_instance *in, const struct nrt_zones *
         const int64_t *available = nrt_available(z, i, a->name);
         int64_t weight = weight_of(in, a->name), score = 0;
         if (available && *available && a->value <= *available) {
-            __int128 wanted = whole(in, a->name, a->value), room = whole(in, a->name, *available);
+            int64_t wanted = whole(in, a->name, a->value), room = whole(in, a->name, *available);
             if (in->strategy == NRT_LEAST_ALLOCATED)
                 wanted = room - wanted;
-            score = (int64_t)(wanted * MAX_SCORE / room);
+            score = nrt_over(nrt_times(wanted, MAX_SCORE), room);
         }
-        sum += score * weight;
-        weights += weight;
+        sum = nrt_plus(sum, nrt_times(score, weight));
+        weights = nrt_plus(weights, weight);
     }
-    return weights ? sum / weights : 0;
+    return nrt_over(sum, weights);
 }
 
 /* The sample variance, as gonum computes it: two passes, the second corrected. */

@@ -102,8 +102,7 @@ int nrt_is_reconfigured(const struct nrt_topology *t, const struct berth_value *
 
 /* ---- zones ----------------------------------------------------------------------------------- */
 
-/* The number of "node-7"; NRT_ZONES: it has none, or one too large. */
-static uint32_t id_of(struct berth_str name)
+uint32_t nrt_zone_id(struct berth_str name)
 {
     uint32_t id = 0;
 
@@ -120,7 +119,7 @@ static uint32_t id_of(struct berth_str name)
 static int is_numa(const struct berth_value *zone)
 {
     return nrt_is(nrt_host->values->text(get(zone, "type")), "Node") &&
-           id_of(nrt_host->values->text(get(zone, "name"))) < NRT_ZONES;
+           nrt_zone_id(nrt_host->values->text(get(zone, "name"))) < NRT_ZONES;
 }
 
 /* Of a resource that comes twice the last amount counts. */
@@ -137,6 +136,8 @@ static void read_amounts(struct nrt_instance *in, struct nrt_zone *z,
         while (i < z->n && z->amount[i].name != name)
             i++;
         z->amount[i] = (struct nrt_amount){name, value};
+        z->allocatable[i] = 0;
+        (void)h->quantity(get(r, "allocatable"), name == in->cpu, &z->allocatable[i]);
         z->n += i == z->n;
     }
 }
@@ -146,7 +147,7 @@ static void read_costs(struct nrt_zone *z, const struct berth_value *list)
     const struct berth_host_values *h = nrt_host->values;
 
     for (const struct berth_value *c = h->first(list); c; c = h->next(c)) {
-        uint32_t id = id_of(h->text(get(c, "name")));
+        uint32_t id = nrt_zone_id(h->text(get(c, "name")));
         if (id < NRT_ZONES && h->integer(get(c, "value"), &z->cost[id]))
             z->known[id] = 1;
     }
@@ -165,23 +166,34 @@ static struct nrt_topology *read_topology(struct nrt_instance *in, const struct 
             amounts += k < AMOUNTS_MAX ? k : AMOUNTS_MAX;
             n++;
         }
-    struct nrt_topology *t =
-        calloc(1, sizeof *t + n * sizeof t->zone[0] + amounts * sizeof(struct nrt_amount));
+    struct nrt_topology *t = calloc(1, sizeof *t + n * sizeof t->zone[0] +
+                                           amounts * (sizeof(struct nrt_amount) + sizeof(int64_t)));
     if (!t)
         return NULL;
     read_configuration(t, object);
     struct nrt_amount *free_amount = (struct nrt_amount *)(void *)&t->zone[n];
+    int64_t *allocatable = (int64_t *)(void *)(free_amount + amounts);
     for (const struct berth_value *z = h->first(zones); z && t->n < n; z = h->next(z)) {
         if (!is_numa(z))
             continue;
         struct nrt_zone *to = &t->zone[t->n++];
-        to->id = id_of(h->text(get(z, "name")));
+        to->id = nrt_zone_id(h->text(get(z, "name")));
         to->amount = free_amount;
+        to->allocatable = allocatable;
         read_amounts(in, to, get(z, "resources"));
         free_amount += to->n;
+        allocatable += to->n;
         read_costs(to, get(z, "costs"));
     }
     return t;
+}
+
+int64_t nrt_allocatable(const struct nrt_topology *t, uint32_t i, berth_sym resource)
+{
+    for (uint32_t k = 0; k < t->zone[i].n; k++)
+        if (t->zone[i].amount[k].name == resource)
+            return t->zone[i].allocatable[k];
+    return 0;
 }
 
 /* ---- kept ------------------------------------------------------------------------------------ */
@@ -195,12 +207,17 @@ static struct nrt_seen *place(const struct nrt_instance *in, berth_sym node)
     return &in->seen[i & mask];
 }
 
+static void free_seen(struct nrt_seen *s)
+{
+    free(s->topology);
+    nrt_free_held(s);
+    nrt_forget_placement(s);
+}
+
 void nrt_topology_fini(struct nrt_instance *in)
 {
-    for (uint64_t i = 0; i < in->cap_seen; i++) {
-        free(in->seen[i].topology);
-        nrt_free_held(&in->seen[i]);
-    }
+    for (uint64_t i = 0; i < in->cap_seen; i++)
+        free_seen(&in->seen[i]);
     free(in->seen);
     in->seen = NULL;
     in->n_seen = in->cap_seen = 0;
@@ -227,6 +244,31 @@ static int grow(struct nrt_instance *in)
             *place(in, was.seen[i].node) = was.seen[i];
     free(was.seen);
     return 1;
+}
+
+void nrt_forget_gone(struct nrt_instance *in, struct berth_call *c)
+{
+    const uint64_t there = nrt_host->nodes->count(c);
+    const struct nrt_instance was = *in;
+
+    if (in->n_seen <= 256 + 2 * there)
+        return;
+    in->seen = calloc(in->cap_seen, sizeof *in->seen);
+    if (!in->seen) {
+        in->seen = was.seen;
+        return;
+    }
+    in->n_seen = 0;
+    for (uint64_t i = 0; i < was.cap_seen; i++) {
+        struct nrt_seen *s = &was.seen[i];
+        if (s->node && nrt_host->nodes->find(c, s->node)) {
+            *place(in, s->node) = *s;
+            in->n_seen++;
+        } else {
+            free_seen(s);
+        }
+    }
+    free(was.seen);
 }
 
 struct nrt_seen *nrt_known(const struct nrt_instance *in, berth_sym node)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # NodeResourceTopologyMatch in a running cluster: pods go where one NUMA node has room, an object that changes wakes them, and
 # with discardReservedNodes a node is used again once its pod is bound. A second profile has the cache: what its pods take counts
-# in every zone until the node's object has their fingerprint, also after a restart, and pods of the other profile are foreign.
+# in every zone until the node's object has their fingerprint, also after a restart, and pods of the other profile are foreign. A third
+# one makes room in zones by preemption.
 here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
 . "$here/lib/common.sh"
@@ -26,8 +27,51 @@ pod() { pod_of "$@" | k apply -f -; }
 on() { [ "$(k get pod "$1" -o 'jsonpath={.spec.nodeName}')" = "$2" ]; }
 says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
 
+# ---- preemption in a scenario: the object has to say where the pods are ----
+build=$(realpath "$build")
+fingerprint() { PYTHONPATH=$root/tests/conformance/community python3 -B -c 'import run, sys; print(run.fingerprint(["default/" + p for p in sys.argv[1:]]))' "$@"; }
+node a >"$work/a.yaml"
+topology a 4 2 | sed "s/^attributes: \[/&{name: nodeTopologyPodsFingerprint, value: $(fingerprint)}, /" >"$work/nobody.yaml"
+urgent() { # name seconds
+    printf -- '  - {at: %ss, create: [{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: {priorityClassName: %s, containers: [{name: c, image: i, resources: {requests: {cpu: 4, memory: 1Gi}, limits: {cpu: 4, memory: 1Gi}}}]}}]}\n' "$2" "$1" "$1" "$1"
+}
+zones() { # seconds cpu-of-zone-0 attributes
+    printf -- '  - {at: %ss, patch: {apiVersion: topology.node.k8s.io/v1alpha2, kind: NodeResourceTopology, name: a, merge: {attributes: [{name: topologyManagerPolicy, value: single-numa-node}, %s], zones: [{name: node-0, type: Node, resources: [{name: cpu, capacity: 4, allocatable: 4, available: %s}, {name: memory, capacity: 8Gi, allocatable: 8Gi, available: 7Gi}]}, {name: node-1, type: Node, resources: [{name: cpu, capacity: 4, allocatable: 4, available: 2}, {name: memory, capacity: 8Gi, allocatable: 8Gi, available: 8Gi}]}]}}}\n' "$1" "$3" "$2"
+}
+cat >"$work/scenario.yaml" <<EOT
+apiVersion: sim.berth.dev/v1alpha1
+kind: Scenario
+metadata: {name: zones}
+spec:
+  setup:
+  - create:
+    - {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: low}, value: 1}
+    - {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
+    - {$(sed '/^---/d; s/$/,/' "$work/a.yaml" | tr -d '\n')}
+    -
+$(sed '/^---/d; s/^/      /' "$work/nobody.yaml")
+  schedulers:
+  - name: preempting
+    config:
+$(sed -n '/^apiVersion/,$p' "$root/config/plugins/noderesourcetopologymatch.yaml" | sed 's/# cacheResync/cacheResync/; s/# preemptionMode/preemptionMode/; s/^/      /')
+  timeline:
+$(urgent low 1)
+$(zones 5 0 "{name: nodeTopologyPodsFingerprint, value: $(fingerprint low)}, {name: topology.node.k8s.io/numaplacement-metadata, value: 'npv0v001::ve=leb89::cc=1::nn=2::bn=0'}")
+$(urgent high 10)
+$(zones 60 4 "{name: nodeTopologyPodsFingerprint, value: $(fingerprint)}")
+  until: 120s
+  expect:
+  - {pods: app=low, scheduled: 100%, at: 9s}
+  - {pods: app=high, scheduled: 0%, at: 55s}
+  - {pods: app=high, scheduled: 100%}
+EOT
+scenario() { BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" scenario run --verify "$work/scenario.yaml"; }
+expect "the pod in the zone is evicted" 'pods.preempted +1$' scenario
+check "and the other one is there when the object has seen it" scenario
+
 sed 's/discardReservedNodes: false/discardReservedNodes: true/' "$root/config/plugins/noderesourcetopologymatch.yaml" >"$work/config.yaml"
 sed -n '/^- schedulerName/,$p' "$root/config/plugins/noderesourcetopologymatch.yaml" | sed 's/default-scheduler/cached/; s/# cacheResync/cacheResync/' >>"$work/config.yaml"
+sed -n '/^- schedulerName/,$p' "$root/config/plugins/noderesourcetopologymatch.yaml" | sed 's/default-scheduler/preempting/; s/# cacheResync/cacheResync/; s/# preemptionMode/preemptionMode/' >>"$work/config.yaml"
 start_up --binders 1 --no-example --config "$work/config.yaml" --plugin-dir "$build/plugins" || exit 1
 check "definition and rights" k apply -f "$root/config/plugins/noderesourcetopologymatch-crd.yaml"
 served() { k get noderesourcetopologies; }
@@ -53,7 +97,6 @@ eventually "the first is there" 20 on left a
 eventually "and so is the second, which no object woke" 20 on right a
 
 # ---- the cache ----
-fingerprint() { PYTHONPATH=$root/tests/conformance/community python3 -B -c 'import run, sys; print(run.fingerprint(["default/" + p for p in sys.argv[1:]]))' "$@"; }
 knows() { # node cpu-of-zone-0 cpu-of-zone-1 pod...: what its agent writes
     topology "$1" "$2" "$3" | sed "s/^attributes: \[/&{name: nodeTopologyPodsFingerprint, value: $(fingerprint "${@:4}")}, /" | k apply -f -
 }
@@ -89,3 +132,26 @@ check "its object is there" seen_ahead
 pod_of extra 1 | sed 's/^spec: {/&nodeName: c, /' >"$work/extra.yaml"
 check "the pod comes past all schedulers" k apply -f "$work/extra.yaml"
 eventually "and the fifth has room, although no event brought it back" 40 on fifth c
+
+# ---- preemption: the object says in which zone each container is ----
+printf 'apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: urgent}\nvalue: 1000\n' >"$work/class.yaml"
+check "a class of pods that preempt" k apply -f "$work/class.yaml"
+placed() { # containers: in zone 0, which has most of them and so no list of them
+    sed "s/^attributes: \[/&{name: topology.node.k8s.io\/numaplacement-metadata, value: 'npv0v001::ve=leb89::cc=$1::nn=2::bn=0'}, /"
+}
+node d | sed 's/metadata: {/&labels: {pool: preempt}, /' >"$work/d.yaml"
+pod_preempting() { pod_of "$1" 4 | sed "s/^spec: {/&schedulerName: preempting, terminationGracePeriodSeconds: 0, nodeSelector: {pool: preempt}, $2/" | k apply -f -; }
+knows_placed() { topology "$1" "$2" "$3" | sed "s/^attributes: \[/&{name: nodeTopologyPodsFingerprint, value: $(fingerprint "${@:5}")}, /" | placed "$4" | k apply -f -; }
+check "a node for pods that preempt" k apply -f "$work/d.yaml"
+check "with nobody there" knows d 4 2
+check "a pod that fills a zone" pod_preempting low ""
+eventually "is there" 20 on low d
+check "one that is more important" pod_preempting high "priorityClassName: urgent, "
+eventually "does not know what the zone would have without it" 20 says high 'preemption: 0/1 nodes are available: 1 cannot align pod'
+check "the agent says where it is" knows_placed d 0 2 1 low
+gone() { ! k get pod "$1"; }
+eventually "so it is evicted" 30 gone low
+nominated() { [ "$(k get pod high -o 'jsonpath={.status.nominatedNodeName}')" = d ]; }
+check "for the other one" nominated
+check "the agent has seen that it is gone" knows d 4 2
+eventually "and the other one is there" 30 on high d

@@ -14,7 +14,8 @@ A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cas
   pod           the one that is scheduled: {containers: [{requests, limits}], init: [...], overhead: {...}}
   topology      of node `node`, or by node: a name in the table's `topologies`: {policy, attributes, zones: [{cpu: "4", costs: [10, 20]}, ...]};
                 a zone is named node-0, node-1 and so on, or by its `name`, and of type Node or its `type`;
-                `knows`: the pods (NAMESPACE/NAME) whose fingerprint it has, or the fingerprint; `annotated: true`: in an annotation
+                `knows`: the pods (NAMESPACE/NAME) whose fingerprint it has, or the fingerprint; `annotated: true`: in an annotation;
+                `allocatable` of each zone: {cpu: "4", ...}; `placed`: {NAMESPACE/POD/CONTAINER: zone}, or the attribute as it is
   profiles      of seccomp, the table's and the case's: {NAMESPACE/NAME: [system calls that are allowed]} or {NAMESPACE/NAME: {ACTION: [...]}};
                 of a pod or a container `seccomp`: what it says of the path of one, or {type: ...}
   metrics       by node: words of the file that the plugin reads ("CPU/AVG=50 CPU/STD=10"); `window_age`: seconds since it ended
@@ -26,7 +27,8 @@ A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cas
 A table with `with` (further plugins) is about what becomes of pods, by preemption too. Its cases have
 
   quotas        by namespace the spec of an ElasticQuota: {min: {memory: 100}, max: {...}}
-  there, come   pods: "NAME NAMESPACE AMOUNT PRIORITY [NODE]"; AMOUNT: of the table's `resources` ("50,10m"), PRIORITY a number or of its
+  topology      as above
+  there, come   pods as above with `name`, `priority`; or "NAME NAMESPACE AMOUNT PRIORITY [NODE]"; AMOUNT: of the table's `resources` ("50,10m"), PRIORITY a number or of its
                 `priorities`. A word `terminating` behind them, or `nominated=NODE`, or `policy=Never`, `label=VALUE`, `class=NAME`,
                 `scheduled=SECONDS` ago
   more_nodes    so many besides, without room
@@ -162,15 +164,48 @@ def fingerprint(pods):
     return f"pfp0v001{xxh64(b''.join(h.to_bytes(8, 'little') for h in hashes)):016x}"
 
 
+def leb89(n):
+    """A number of at least 0, as github.com/k8stopologyawareschedwg/numaplacement writes it."""
+    digits = [c for c in map(chr, range(0x21, 0x7F)) if c not in '"&<>\\']
+    if n < 64:
+        return digits[n]
+    n, last = divmod(n - 64, 64)
+    out = ""
+    while True:
+        n, d = divmod(n, 25)
+        out = digits[64 + d] + out
+        if not n:
+            return out + digits[last]
+
+
+def placement(placed, n):
+    """The attribute of the object, and those of its n zones: all but the one with the most containers."""
+    hashes = sorted((xxh64(c.replace("/", "\0").encode()), zone) for c, zone in placed.items())
+    lists = [[i for i, (_, zone) in enumerate(hashes) if zone == z] for z in range(n)]
+    busiest = max(range(n), key=lambda z: (len(lists[z]), -z), default=0)
+    texts = ["".join(leb89(i - before) for before, i in zip([0] + li, li)) for li in lists]
+    return (f"npv0v001::ve=leb89::cc={len(hashes)}::nn={n}::bn={busiest}",
+            ["" if z == busiest else t for z, t in enumerate(texts)])
+
+
 def topology(name, what):
     """The object NodeResourceTopology of a node: what is available in its zones."""
     zones = []
+    placed = what.get("placed", {})
+    metadata, lists = (placed, [""] * len(what["zones"])) if isinstance(placed, str) else placement(placed, len(what["zones"]))
+    prefix = "topology.node.k8s.io/numaplacement-"
     for i, z in enumerate(what["zones"]):
-        there = {k: v for k, v in z.items() if k not in ("name", "type", "costs")}
+        there = {k: v for k, v in z.items() if k not in ("name", "type", "costs", "list")}
+        most = what.get("allocatable", {})
+        text = z.get("list", lists[i])
         zones.append({"name": z.get("name", f"node-{i}"), "type": z.get("type", "Node"),
                       "costs": [{"name": f"node-{k}", "value": v} for k, v in enumerate(z.get("costs", []))],
-                      "resources": [{"name": k, "capacity": "1000", "allocatable": "1000", "available": v} for k, v in there.items()]})
+                      "attributes": [{"name": prefix + "vector", "value": text}] if text else [],
+                      "resources": [{"name": k, "capacity": "1000", "allocatable": most.get(k, "1000Gi" if k == "memory" else "1000"),
+                                     "available": v} for k, v in there.items()]})
     attributes, annotations = dict(what.get("attributes", {})), {}
+    if placed:
+        attributes[prefix + "metadata"] = metadata
     if "knows" in what:
         knows = what["knows"] if isinstance(what["knows"], str) else fingerprint(what["knows"])
         if what.get("annotated"):
@@ -185,6 +220,8 @@ def topology(name, what):
 
 def short_pod(table, line, there):
     """A pod of a table with `with`."""
+    if isinstance(line, dict):
+        return pod(line["name"], line, int(time.time()))
     name, ns, amount, priority, *more = line.split()
     words = dict(w.split("=", 1) for w in more if "=" in w)
     requests = {r: a for r, a in zip(table["resources"], amount.split(",")) if a != "-"}
@@ -294,6 +331,7 @@ class Runner:
         objects = [node(n, has) for n, has in nodes.items()] + [quota(n, spec) for n, spec in case.get("quotas", {}).items()]
         objects += [budget(n, label, allowed) for n, of in case.get("budgets", {}).items() for label, allowed in of.items()]
         objects += [priority_class(n, what) for n, what in case.get("classes", {}).items()]
+        objects += [topology(n, table["topologies"][t]) for n, t in case.get("topology", {}).items()]
         objects += [short_pod(table, p, True) for p in case.get("there", [])] + [short_pod(table, p, False) for p in case["come"]]
         r = self.run("simulate", "--verify", "--tie-break", "first", "-o", "json", "--config",
                      self.file("config.yaml", config(table["plugin"], table.get("args", {}), ("PrioritySort", "DefaultBinder", *table["with"]))),
@@ -303,7 +341,8 @@ class Runner:
         except ValueError:
             return r.stdout + r.stderr
         gone = {p["name"] for p in doc["preempted"]}
-        on = {p.split()[0]: p.split()[4] for p in case.get("there", []) if p.split()[0] not in gone}
+        there = [(p["name"], p["node"]) if isinstance(p, dict) else (p.split()[0], p.split()[4]) for p in case.get("there", [])]
+        on = {name: node for name, node in there if name not in gone}
         on.update({p["name"]: p["nodeName"] for p in doc["pods"] if p["result"] == "Scheduled"})
         says = {p["name"]: p.get("message", "") for p in doc["pods"]}
         if set(case["bound"].split()) != set(on):
