@@ -31,6 +31,13 @@ static uint32_t *slot_of(const struct cs_instance *in, berth_sym name)
     return &in->slot[i];
 }
 
+static void index_all(struct cs_instance *in)
+{
+    memset(in->slot, 0, in->n_slots * sizeof *in->slot);
+    for (uint32_t i = 1; i < in->n_ns; i++)
+        *slot_of(in, in->ns[i].name) = i;
+}
+
 static int grow(struct cs_instance *in)
 {
     const uint32_t cap = in->cap_ns ? 2 * in->cap_ns : 64;
@@ -48,9 +55,35 @@ static int grow(struct cs_instance *in)
     in->n_slots = 2 * cap;
     if (!in->n_ns)
         memset(&in->ns[in->n_ns++], 0, sizeof *ns);
-    for (uint32_t i = 1; i < in->n_ns; i++)
-        *slot_of(in, in->ns[i].name) = i;
+    index_all(in);
     return 1;
+}
+
+/* Namespaces without pods and quota, once there is little room for others. The others get new numbers, so
+ * nobody may have one: before a decision. */
+static void forget(struct cs_instance *in)
+{
+    uint32_t n = 1, *now = in->n_ns ? calloc(in->n_ns, sizeof *now) : NULL;
+
+    if (!now)
+        return;
+    for (uint32_t i = 0; i < in->n_rows; i++)
+        for (uint32_t k = 0; k < in->row[i].n; k++)
+            now[in->row[i].part[k].ns] = 1;
+    for (uint32_t i = 1; i < in->n_ns; i++) {
+        if (!now[i] && !in->ns[i].has_quota)
+            continue;
+        if (n != i)
+            in->ns[n] = in->ns[i];
+        now[i] = n++;
+    }
+    for (uint32_t i = 0; i < in->n_rows; i++)
+        for (uint32_t k = 0; k < in->row[i].n; k++)
+            in->row[i].part[k].ns = now[in->row[i].part[k].ns];
+    in->n_ns = n;
+    in->last_ns = 0;
+    index_all(in);
+    free(now);
 }
 
 uint32_t cs_namespace_named(struct cs_instance *in, struct berth_str name)
@@ -230,6 +263,11 @@ int cs_current(struct cs_instance *in, struct berth_call *c)
 
     if (!room_for(in, cs_host->columns->n_rows(c)))
         return 0;
+    if (4 * (uint64_t)in->n_ns > 3 * (uint64_t)in->cap_ns) {
+        forget(in);
+        if (2 * (uint64_t)in->n_ns > in->cap_ns) /* so that it is not soon again */
+            (void)grow(in);
+    }
     do {
         n = cs_host->columns->changed(c, &in->seen, rows, 256);
         int all = n == UINT32_MAX;
