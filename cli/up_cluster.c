@@ -20,6 +20,7 @@
 
 #define START_WAIT_NS UINT64_C(20000000000)
 #define FRONT_PORT    10259 /* kube-scheduler's */
+#define QUOTAS        "elasticquotas.scheduling.x-k8s.io/status"
 
 /* ---- runtime directory ----------------------------------------------------------------------- */
 
@@ -230,6 +231,8 @@ static void describe_children(struct bh_up *u, const struct bh_up_options *a)
         describe_server(u, a);
     const char *args[16] = {"--api-kubeconfig",  u->kubeconfig, "--runtime-dir", u->dir,
                             "--metrics-address", "127.0.0.1:0"};
+    /* Where nobody else writes it, and nothing but our own plugins is at stake. */
+    const char *writes = a->plugin_writes ? a->plugin_writes : u->own_server ? QUOTAS : NULL;
     add_config(args, 6, a);
     bh_up_add_child(u, "berth-watcher", "watcher", args, NULL);
     describe_scheduler(u, a);
@@ -239,8 +242,7 @@ static void describe_children(struct bh_up *u, const struct bh_up_options *a)
         bh_up_add_child(u, "berth-binder", name,
                         (const char *const[]){"--api-kubeconfig", u->kubeconfig, "--runtime-dir",
                                               u->dir, "--instance", instance,
-                                              a->plugin_writes ? "--plugin-writes" : NULL,
-                                              a->plugin_writes, NULL},
+                                              writes ? "--plugin-writes" : NULL, writes, NULL},
                         NULL);
     }
     snprintf(port, sizeof(port), "%u", u->front_port);

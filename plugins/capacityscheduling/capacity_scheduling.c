@@ -126,6 +126,7 @@ static const struct berth_plugin plugin = {
     .idle = idle,
     .kinds = kinds,
     .n_kinds = 1,
+    .tend = cs_tend,
 };
 BERTH_NOTE("CapacityScheduling", "1.0.0", "Apache-2.0");
 

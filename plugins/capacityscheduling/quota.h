@@ -90,6 +90,12 @@ int cs_over_min_with(const struct cs_instance *in, uint32_t ns, const struct cs_
 int cs_over_min(const struct cs_instance *in, uint32_t ns);
 int cs_total_over_min_with(const struct cs_instance *in, const struct cs_amounts *more);
 
+/* The quota that counts of each namespace, by its number. free() it; NULL: no memory. */
+const struct berth_object **cs_counting_quotas(struct cs_instance *in, struct berth_call *c);
+
+/* ---- status.c ---- */
+void cs_tend(void *self, struct berth_call *c);
+
 /* ---- preempt.c ---- */
 /* The pod at hand, after cs_current(). 0: no memory. */
 int cs_pod_at_hand(struct cs_instance *in, struct berth_call *c, struct cs_pod *ret);

@@ -6,6 +6,7 @@
  * those the first by name; there it is whichever a watch brings first.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "quota.h"
@@ -46,6 +47,16 @@ static void read_list(struct cs_instance *in, struct berth_call *c, const struct
     }
 }
 
+static int64_t created_of(struct berth_call *c, const struct berth_object *o)
+{
+    const struct berth_host_values *v = cs_host->values;
+    int64_t created = 0;
+
+    v->time(v->path(cs_host->objects->value(c, o), BERTH_STR("metadata.creationTimestamp")),
+            &created);
+    return created;
+}
+
 /* Of the objects of one namespace, does this one count? */
 static int comes_first(struct berth_call *c, const struct berth_object *o, int64_t created,
                        const struct cs_namespace *ns)
@@ -60,15 +71,12 @@ static int comes_first(struct berth_call *c, const struct berth_object *o, int64
 
 static int read_quota(struct cs_instance *in, struct berth_call *c, const struct berth_object *o)
 {
-    const struct berth_host_values *v = cs_host->values;
     uint32_t i = cs_namespace_named(in, cs_host->objects->namespace_(c, o));
-    int64_t created = 0;
+    int64_t created = created_of(c, o);
 
     if (!i)
         return 0;
     struct cs_namespace *ns = &in->ns[i];
-    v->time(v->path(cs_host->objects->value(c, o), BERTH_STR("metadata.creationTimestamp")),
-            &created);
     if (ns->has_quota && !comes_first(c, o, created, ns))
         return 1;
     ns->has_quota = 1;
@@ -102,6 +110,26 @@ int cs_read_quotas(struct cs_instance *in, struct berth_call *c)
     in->quotas_read = 1;
     in->quotas_version = version;
     return 1;
+}
+
+const struct berth_object **cs_counting_quotas(struct cs_instance *in, struct berth_call *c)
+{
+    const struct berth_object **ret = calloc(in->n_ns + 1u, sizeof *ret);
+
+    for (const struct berth_object *o = cs_host->objects->first(c, 0); ret && o;
+         o = cs_host->objects->next(c, o)) {
+        uint32_t i = cs_namespace_named(in, cs_host->objects->namespace_(c, o));
+        struct cs_namespace *ns = &in->ns[i];
+        if (!ns->has_quota) /* all of those with one have a number */
+            continue;
+        int64_t created = created_of(c, o);
+        if (ret[i] && !comes_first(c, o, created, ns))
+            continue;
+        ret[i] = o;
+        ns->quota_created = created;
+        ns->quota_name = cs_host->objects->name(c, o);
+    }
+    return ret;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */

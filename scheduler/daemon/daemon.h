@@ -149,8 +149,10 @@ struct bh_sched_daemon {
     uint64_t started_ns;
     TAILQ_HEAD(, bh_letter) letters; /* of binders, that came while a decision waited */
     unsigned n_letters;
-    LIST_HEAD(, bh_leaving) leaving; /* victims that are deleted and still seem to stay */
-    uv_poll_t extenders;             /* wakes the loop; only with extenders */
+    unsigned n_tended;                 /* writes of plugins, for no pod, that are not answered */
+    uint64_t tended_ns, tend_every_ns; /* when plugins were asked last, and when they are next */
+    LIST_HEAD(, bh_leaving) leaving;   /* victims that are deleted and still seem to stay */
+    uv_poll_t extenders;               /* wakes the loop; only with extenders */
     /* When the engine had all objects last, or it was said that it has not. */
     uint64_t raw_missed_ns;
     struct bh_sched_audit audit;
@@ -269,6 +271,9 @@ void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_
 /* Writes that are not made after all: the lease ended. No event and no condition tells of it. */
 void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w);
+/* A write that a plugin wanted for no pod is answered, or is not to be any more (r NULL). */
+void bh_sched_tended(struct bh_sched_daemon *d, const struct bh_work *w,
+                     const Berth__WorkResult *r);
 /* A pending pod, new or changed; one that was gone or whose nomination ended leaves room for
  * others. */
 void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,

@@ -95,6 +95,8 @@ static void taken_back(void *arg, struct bh_work *w)
 
     if (w->item.kind == BERTH__WORK_KIND__WORK_BIND) {
         bh_sched_bind_recalled(t->d, w);
+    } else if (bh_work_is_write(w->item.kind) && !w->pod) {
+        bh_sched_tended(t->d, w, NULL);
     } else if (bh_work_is_write(w->item.kind)) {
         bh_sched_prebind_recalled(t->d, w);
     } else if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {

@@ -206,7 +206,9 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
         bind_result(d, w, r);
         return;
     }
-    if (w->item.write)
+    if (w->item.write && !w->pod)
+        bh_sched_tended(d, w, r);
+    else if (w->item.write)
         bh_sched_prebind_answered(d, w, r);
     else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED) {
         bh_log_warn("Write was refused", bh_kv_i("kind", w->item.kind),

@@ -149,7 +149,7 @@ bool bh_work_takes_effect(const struct bh_work *w)
            w->item.kind == BERTH__WORK_KIND__WORK_ALLOCATION ||
            w->item.kind == BERTH__WORK_KIND__WORK_RESERVATION ||
            w->item.kind == BERTH__WORK_KIND__WORK_NEW_CLAIM ||
-           w->item.kind == BERTH__WORK_KIND__WORK_PATCH;
+           (w->item.kind == BERTH__WORK_KIND__WORK_PATCH && w->pod);
 }
 
 void bh_work_doubt(struct bh_work *w, uint64_t ns)

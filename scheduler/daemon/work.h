@@ -16,8 +16,9 @@
 
 struct bh_write; /* scheduler/cache/write.h */
 struct bh_work {
-    Berth__WorkItem item;           /* as it goes onto the wire; its texts are owned */
-    struct bh_pod_state *pod;       /* the pod it is for, held; NULL: no pod of ours (a victim) */
+    Berth__WorkItem item; /* as it goes onto the wire; its texts are owned */
+    struct bh_pod_state
+        *pod; /* the pod it is for, held; NULL: no pod of ours (a victim, what plugins tend) */
     bool transition;                /* of the condition, or of those that it took the place of */
     struct bh_pod_state *on_behalf; /* DELETE: the preemptor, held */
     bool last;          /* DELETE: waits for the end of the others on_behalf of that preemptor */
@@ -81,6 +82,6 @@ const char *bh_work_unfit(const struct bh_work *w);
 /* The request that is out may take effect although its outcome is not known: a bad answer to a later
  * one is not the end of it before that time (bh_work.doubt_boot_ns). */
 void bh_work_doubt(struct bh_work *w, uint64_t ns);
-/* It takes room or devices on a node if it is done; of a plugin's patch that is taken for granted. */
+/* It takes room or devices on a node if it is done; of a plugin's patch for a pod that is taken for granted. */
 bool bh_work_takes_effect(const struct bh_work *w);
 #endif

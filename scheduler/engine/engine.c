@@ -532,6 +532,39 @@ unsigned bh_engine_asked(struct bh_engine *e, const struct bh_asked *fn, void *a
     return bh_asks_take(&e->asks, fn, arg);
 }
 
+static bool was_tended(const struct bh_engine *e, uint32_t profile, const struct bh_plugin *p)
+{
+    for (uint32_t k = 0; k < profile; k++)
+        for (uint32_t i = 0; i < e->profile[k].fw->n_plugins; i++)
+            if (e->profile[k].fw->plugins[i].plugin == p)
+                return true;
+    return false;
+}
+
+void bh_engine_tend(struct bh_engine *e, int64_t now_ns)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+
+    if (bh_ext_busy(e->ext) || !e->cache.n_nodes) /* as decisions: without nodes there are no rows */
+        return;
+    bh_cache_sync(&e->cache);
+    e->asks.writes_taken = true;
+    for (uint32_t k = 0; k < e->n_profiles; k++)
+        for (uint32_t i = 0; i < e->profile[k].fw->n_plugins; i++) {
+            const struct bh_plugin_instance *in = &e->profile[k].fw->plugins[i];
+            struct bh_call call = {.cache = &e->cache,
+                                   .tab = e->tab,
+                                   .objects = &e->objects,
+                                   .args = in->args,
+                                   .arena = &a,
+                                   .now_ns = now_ns};
+            if (in->plugin->tend && !(in->plugin->kinds & e->objects.unknown) &&
+                !was_tended(e, k, in->plugin))
+                in->plugin->tend(&call);
+        }
+    e->asks.writes_taken = false;
+}
+
 unsigned bh_engine_wakes(struct bh_engine *e, int64_t now_ns,
                          void (*wake)(void *arg, const char *plugin), void *arg)
 {

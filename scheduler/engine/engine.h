@@ -291,10 +291,13 @@ void bh_engine_permit_over(struct bh_engine *e,
 /* Pods that plugins want tried next; each is told once. Returns how many. */
 unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
                                void *arg);
-/* Events about pods, and another attempt for pods that a plugin rejected; each is told once, and fn may
- * not take decisions. Returns how many. */
+/* Events about pods, another attempt for pods that a plugin rejected, and what bh_engine_tend() brought; each is
+ * told once, and fn may not take decisions. Returns how many. */
 unsigned bh_engine_asked(struct bh_engine *e, const struct bh_asked *fn, void *arg);
-/* Of the latter those that a plugin wanted at a time, which has come; and when the next one will be
+/* Asks the plugins that write about the cluster (struct bh_plugin, tend), each once, but for those whose objects are
+ * not all known; not without nodes, nor while a decision waits for an extender. bh_engine_asked() has what they want written. */
+void bh_engine_tend(struct bh_engine *e, int64_t now_ns);
+/* Of the attempts those that a plugin wanted at a time, which has come; and when the next one will be
  * (INT64_MAX: none). */
 unsigned bh_engine_wakes(struct bh_engine *e, int64_t now_ns,
                          void (*wake)(void *arg, const char *plugin), void *arg);

@@ -4,6 +4,8 @@
  */
 #include "scheduler/framework/asks.h"
 
+#include "scheduler/cache/write.h"
+
 void bh_asks_init(struct bh_plugin_asks *a)
 {
     bh_arena_init(&a->arena, 0);
@@ -32,6 +34,34 @@ bool bh_asks_event(struct bh_plugin_asks *a, const struct bh_asked_event *ev)
     return true;
 }
 
+static const char *copied(struct bh_arena *a, const char *s)
+{
+    return s ? bh_arena_strdup(a, s) : NULL;
+}
+
+bool bh_asks_write(struct bh_plugin_asks *a, const struct bh_write *w)
+{
+    struct bh_arena *mem = &a->arena;
+
+    if (a->n_writes == BH_ASKS_WRITES || !a->writes_taken)
+        return false;
+    struct bh_patch *p = bh_arena_new(mem, struct bh_patch);
+    struct bh_write *to = a->writes[a->n_writes++] = bh_arena_new(mem, struct bh_write);
+    *p = (struct bh_patch){.api_version = copied(mem, w->patch->api_version),
+                           .resource = copied(mem, w->patch->resource),
+                           .subresource = copied(mem, w->patch->subresource),
+                           .json = w->patch->json,
+                           .body = copied(mem, w->patch->body)};
+    *to = (struct bh_write){.what = BH_WRITE_PATCH,
+                            .namespace_ = copied(mem, w->namespace_),
+                            .name = copied(mem, w->name),
+                            .uid = copied(mem, w->uid),
+                            .resource_version = copied(mem, w->resource_version),
+                            .patch = p,
+                            .plugin = w->plugin};
+    return true;
+}
+
 void bh_asks_add_waker(struct bh_plugin_asks *a, struct bh_waker *w)
 {
     SLIST_INSERT_HEAD(&a->wakers, w, link);
@@ -50,14 +80,16 @@ void bh_asks_wake_at(struct bh_waker *w, int64_t at_ns)
 
 unsigned bh_asks_take(struct bh_plugin_asks *a, const struct bh_asked *fn, void *arg)
 {
-    unsigned n = a->n_events;
+    unsigned n = a->n_events + a->n_writes;
     struct bh_waker *w;
 
     for (uint32_t i = 0; i < a->n_events; i++)
         fn->event(arg, &a->events[i]);
-    if (a->n_events)
+    for (uint32_t i = 0; i < a->n_writes; i++)
+        fn->write(arg, a->writes[i]);
+    if (n)
         bh_arena_reset(&a->arena);
-    a->n_events = 0;
+    a->n_events = a->n_writes = 0;
     SLIST_FOREACH(w, &a->wakers, link) {
         if (!atomic_load_explicit(&w->rings, memory_order_relaxed) ||
             !atomic_exchange_explicit(&w->rings, false, memory_order_acquire))

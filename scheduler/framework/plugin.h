@@ -381,6 +381,9 @@ struct bh_plugin {
     /* The raw scores of these rows are wanted in this cycle: score_rows follows, with the same rows, after other
      * plugins' Score, unless the cycle ends before. For who lets another process work meanwhile. */
     void (*score_soon)(struct bh_call *c, const uint32_t *rows, uint32_t n);
+    /* Not about a pod (c->pod and c->cycle are NULL), of one instance: says with bh_asks_write() what is to be
+     * written about the cluster. bh_engine_tend() calls it. */
+    void (*tend)(struct bh_call *c);
 };
 /* Every plugin there is: plugins/registry.c lists them, the framework only looks them up.
  * bh_plugins: in the order of the default profile, then the others; NULL ends. */

@@ -645,6 +645,20 @@ static void post_bind(struct bh_call *c, bh_sym node)
     leave();
 }
 
+static void tend(struct bh_call *c)
+{
+    struct bh_native *in = instance(c);
+
+    if (in->of->aside)
+        return;
+    enter(in, c, BH_HOOK_TEND, anything(in))->tend(in->self, handle(c));
+    leave();
+    if (in->broke && !in->told_tend)
+        bh_log_error("A plugin did what it may not", bh_kv_s("plugin", in->of->d.name),
+                     bh_kv_s("at", bh_native_hook_name(BH_HOOK_TEND)), bh_kv_s("err", in->broke));
+    in->told_tend = in->broke;
+}
+
 /* ---- configuration --------------------------------------------------------------------------- */
 
 /* As the plugin sees them. */
@@ -904,6 +918,7 @@ void bh_native_describe(struct bh_native_plugin *np)
         .pre_bind = p->pre_bind ? pre_bind : NULL,
         .bind = p->bind ? bind : NULL,
         .post_bind = p->post_bind ? post_bind : NULL,
+        .tend = p->tend ? tend : NULL,
         .epoch = p->epoch || p->n_kinds || p->flags & BERTH_USER_COLUMNS ? epoch : NULL,
         .kinds = kinds_of(np),
         .annotations = annotations_of(p),

@@ -107,6 +107,10 @@ static int32_t permit(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
 {
     return stand_in(why);
 }
+static void tends_nothing(void *self BH_UNUSED, struct berth_call *c BH_UNUSED)
+{
+}
+
 static void nothing_on_node(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
                             berth_sym node BH_UNUSED)
 {
@@ -144,6 +148,7 @@ void bh_native_put_aside(struct bh_native_plugin *p, bool skip)
         .pre_bind = was.pre_bind ? on_node : NULL,
         .bind = was.bind ? bind : NULL,
         .post_bind = was.post_bind ? nothing_on_node : NULL,
+        .tend = was.tend ? tends_nothing : NULL,
     };
     bh_native_describe(p);
 }

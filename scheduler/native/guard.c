@@ -54,7 +54,7 @@ const char *bh_native_hook_name(uint32_t hook)
         "",         "create",     "PreEnqueue", "hint",  "PreFilter",      "AddPod or RemovePod",
         "Filter",   "PostFilter", "PreScore",   "Score", "NormalizeScore", "epoch",
         "Reserve",  "Permit",     "QueueSort",  "idle",  "PreBind",        "Bind",
-        "PostBind", "Unreserve",
+        "PostBind", "Unreserve",  "tend",
     };
     return hook < BH_HOOKS ? names[hook] : "?";
 }

@@ -114,6 +114,7 @@ struct bh_native {
     bool *by_pod;                /* hint(): set when the pod's identity was asked for */
     const char *broke;           /* what it did although it may not; NULL = nothing */
     bool told_less;              /* that less() did so */
+    bool told_tend;              /* that tend() did, the last time */
     bh_sym node;                 /* PreBind, Bind: the pod's */
     uint32_t n_new;              /* PreBind: patches that were not asked for before */
     struct bh_bind_order *order; /* Bind: what is written */
@@ -150,6 +151,7 @@ enum bh_native_hook { /* what is written down is read by the next process: appen
                       BH_HOOK_BIND,
                       BH_HOOK_POST_BIND,
                       BH_HOOK_UNRESERVE,
+                      BH_HOOK_TEND,
                       BH_HOOKS
 };
 #define BH_NATIVE_MARKED 64u /* plugins */

@@ -106,6 +106,7 @@ enum bh_px_fn { /* which callback, with BH_PX_CALL; a bit of bh_px_plugin.has */
                 BH_PX_CHECKS, /* check_args */
                 BH_PX_MAKES,  /* create */
                 BH_PX_FREES,  /* destroy */
+                BH_PX_TEND,
                 BH_PX_FNS
 };
 struct bh_px_request { /* begins every message of the scheduler; then feed, then what fn takes */

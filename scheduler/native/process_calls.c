@@ -745,6 +745,12 @@ static void post_bind(void *self, struct berth_call *c BH_UNUSED, berth_sym node
 {
     (void)on_node(self, BH_PX_POST_BIND, node, NULL);
 }
+static void tend(void *self, struct berth_call *c BH_UNUSED)
+{
+    struct berth_why nobody;
+
+    (void)simple(self, BH_PX_TEND, &nobody);
+}
 static int32_t pre_bind(void *self, struct berth_call *c BH_UNUSED, berth_sym node,
                         struct berth_why *why)
 {
@@ -982,6 +988,7 @@ static void set_callbacks(struct berth_plugin *p, uint64_t has)
     p->pre_bind = IF(BH_PX_PRE_BIND, pre_bind);
     p->bind = IF(BH_PX_BIND, bind);
     p->post_bind = IF(BH_PX_POST_BIND, post_bind);
+    p->tend = IF(BH_PX_TEND, tend);
 }
 
 int bh_px_adopt(struct bh_px *x, struct bh_px_in *m, struct bh_native_plugin **ret,

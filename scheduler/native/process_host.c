@@ -460,6 +460,9 @@ static int32_t run(struct call *k)
         return score_rows(k);
     case BH_PX_NORMALIZE:
         return normalize(k);
+    case BH_PX_TEND:
+        k->p->tend(self, handle(k));
+        return BERTH_SUCCESS;
     default:
         return on_node(k);
     }
@@ -671,7 +674,8 @@ static uint64_t has(const struct berth_plugin *p)
                {BH_PX_LESS, p->less},
                {BH_PX_CHECKS, p->check_args},
                {BH_PX_MAKES, p->create},
-               {BH_PX_FREES, p->destroy}};
+               {BH_PX_FREES, p->destroy},
+               {BH_PX_TEND, p->tend}};
     uint64_t bits = 0;
 
     for (unsigned i = 0; i < BH_ARRAY_LEN(all); i++)

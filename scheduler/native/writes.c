@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/native/writes.c - what plugins want written, in PreBind and as Bind
+ * scheduler/native/writes.c - what plugins want written, in PreBind, as Bind and while they tend objects
  *
  * Looked at here is that it is a patch at all, and can be told from others; on which resources, in which
  * form and of which object the binder has the last word (binder/patches.h).
@@ -135,14 +135,22 @@ static int32_t as_bind(struct bh_native *in, const struct berth_patch *p)
     return 1;
 }
 
+/* Not for a pod: whoever runs the engine takes it after the callback. */
+static int32_t while_tending(const struct bh_native *in, const struct berth_patch *p)
+{
+    const struct bh_write w = write_of(in->call->arena, p, in->of->d.name);
+
+    return in->asks && bh_asks_write(in->asks, &w);
+}
+
 static int32_t patch(struct berth_call *c, const struct berth_patch *p)
 {
     struct bh_native *in = bh_native_callback(c, "patch");
 
     if (!in)
         return 0;
-    if (in->hook != BH_HOOK_PRE_BIND && in->hook != BH_HOOK_BIND) {
-        in->broke = "it wants something written outside of PreBind and Bind";
+    if (in->hook != BH_HOOK_PRE_BIND && in->hook != BH_HOOK_BIND && in->hook != BH_HOOK_TEND) {
+        in->broke = "it wants something written outside of PreBind, Bind and tend()";
         return 0;
     }
     const char *wrong = p ? wrong_with(in->call->arena, p) : "its patch is NULL";
@@ -150,7 +158,9 @@ static int32_t patch(struct berth_call *c, const struct berth_patch *p)
         in->broke = wrong;
         return 0;
     }
-    return in->hook == BH_HOOK_BIND ? as_bind(in, p) : before_bind(in, p);
+    return in->hook == BH_HOOK_BIND   ? as_bind(in, p)
+           : in->hook == BH_HOOK_TEND ? while_tending(in, p)
+                                      : before_bind(in, p);
 }
 
 const struct berth_host_writes bh_native_writes = {

@@ -132,7 +132,6 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
     bh_ctl_service_commit(c, change, obj);
     bh_ctl_podgroup_commit(c, change, old, obj);
     bh_ctl_coscheduling_commit(c, change, old, obj);
-    bh_ctl_elasticquota_commit(c, change, old, obj);
     bh_ctl_job_commit(c, change, obj);
 }
 

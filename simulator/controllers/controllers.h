@@ -50,10 +50,9 @@ enum bh_ctl {
     BH_CTL_PODGROUP,     /* one that is being deleted: has it pods? */
     BH_CTL_ADOPT,        /* name = uid of a workload, "": all of the namespace */
     BH_CTL_COSCHEDULING, /* name of a PodGroup of scheduling.x-k8s.io */
-    BH_CTL_JOB_ORPHAN,   /* pod with a job's finalizer: has it a job? */
-    BH_CTL_ELASTICQUOTA  /* name "": that of the namespace */
+    BH_CTL_JOB_ORPHAN    /* pod with a job's finalizer: has it a job? */
 };
-#define BH_CTL_N (BH_CTL_ELASTICQUOTA + 1)
+#define BH_CTL_N (BH_CTL_JOB_ORPHAN + 1)
 
 struct bh_ctl_types {
     const struct bh_sim_type *pods, *nodes, *namespaces, *configmaps, *serviceaccounts,
@@ -159,7 +158,7 @@ bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_state
 typedef void bh_ctl_key_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
 bh_ctl_key_fn bh_ctl_sync_pdb, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_volume_sweep,
     bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota, bh_ctl_sync_service, bh_ctl_sync_adopt,
-    bh_ctl_sync_coscheduling, bh_ctl_sync_job_orphan, bh_ctl_sync_elasticquota;
+    bh_ctl_sync_coscheduling, bh_ctl_sync_job_orphan;
 /* The workload whose objects are of type t; BH_CTL_N: none. */
 enum bh_ctl bh_ctl_workload_of(const struct bh_sim_controllers *c, const struct bh_sim_type *t);
 /* The type whose objects are the controller's. */
@@ -201,8 +200,6 @@ void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change
 void bh_ctl_podgroup_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                             const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
 void bh_ctl_coscheduling_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
-                                const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
-void bh_ctl_elasticquota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                                 const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
 /* The PodGroup of a job's pods (gate WorkloadWithJob), made with its Workload if the job has not begun
  * yet; *ret_name, in c->arena, NULL: they need none. -EAGAIN: it could not be made, which is told. */

@@ -63,7 +63,6 @@ static const struct {
     [BH_CTL_ADOPT] = {0, NULL, bh_ctl_sync_adopt, false, false},
     [BH_CTL_COSCHEDULING] = {0, NULL, bh_ctl_sync_coscheduling, false, false},
     [BH_CTL_JOB_ORPHAN] = {0, NULL, bh_ctl_sync_job_orphan, false, false},
-    [BH_CTL_ELASTICQUOTA] = {0, NULL, bh_ctl_sync_elasticquota, false, false},
 };
 
 const struct bh_sim_type *bh_ctl_type(const struct bh_sim_controllers *c, enum bh_ctl ctl)

@@ -36,8 +36,15 @@ eventually "the watcher has their quotas" 20 seen
 for i in 1 2 3; do check "pod $i of the borrower" pod borrower "b$i" high; done
 for i in 1 2 3; do eventually "has a node" 20 bound borrower "b$i"; done
 eventually "its quota says so" 20 uses borrower 6
+eventually "and the other one that nothing is used" 20 uses lender 0
+version() { k -n "$1" get elasticquota q -o 'jsonpath={.metadata.resourceVersion}'; }
+was=$(version lender)
 check "one more" pod borrower b4 high
 eventually "is more than its maximum" 20 says borrower b4 'Pod borrower/b4 is rejected in PreFilter because ElasticQuota borrower is more than Max'
+check "one that is not right" k -n borrower patch elasticquota q --subresource status --type merge -p '{"status":{"used":{"cpu":"1","example.com/gone":"3"}}}'
+eventually "is put right" 20 uses borrower 6
+check "as a whole" bash -c '[ "$(kubectl --cache-dir "$1" -n borrower get elasticquota q -o "jsonpath={.status.used}")" = "{\"cpu\":\"6\"}" ]' - "$work/cache"
+check "one that is right is not written again" test "$was" = "$(version lender)"
 check "the lender's first pod" pod lender l1 low
 eventually "goes where there is room" 20 bound lender l1
 check "its second" pod lender l2 low

@@ -335,7 +335,7 @@ struct berth_host_columns {
     /* Since 1.1. The rows whose node, or pods on it, may be others than before *at, which goes on; at most
      * max of them (one may come twice, or have no node any more), so call it until it says fewer. *at 0
      * is the beginning. UINT32_MAX: all rows are to be looked at; *at is now. So what a plugin counts of
-     * other nodes' pods it need not count anew for each pod. In Idle, PreFilter and PostFilter. Needs
+     * other nodes' pods it need not count anew for each pod. In Idle, PreFilter, PostFilter and tend(). Needs
      * BERTH_READS_OTHERS. */
     uint32_t (*changed)(struct berth_call *c, uint64_t *at, uint32_t *rows, uint32_t max);
 };
@@ -418,8 +418,9 @@ struct berth_host_writes {
     uint32_t size;
     uint32_t reserved;
     /* In pre_bind(): before the pod is bound; at most 16 for a pod and plugin. In bind(): in the
-     * Binding's place; one. 1; 2: it is done, this is pre_bind() asked again; 0: it is not a patch, and
-     * the callback is an Error that says what is wrong. */
+     * Binding's place; one. In tend(): soon, or never; at most 64. 1; 2: it is done, this is pre_bind()
+     * asked again; 0: it is not a patch, and the callback is an Error that says what is wrong; of
+     * tend() also: there are 64 already, or it is a simulation. */
     int32_t (*patch)(struct berth_call *c, const struct berth_patch *patch);
 };
 
@@ -734,6 +735,11 @@ struct berth_plugin {
     /* ---- since 1.1 ---- */
     const struct berth_kind *kinds; /* that it reads */
     uint64_t n_kinds;
+    /* Not about a pod (pods->current() is NULL): what the plugin writes about the cluster, as controllers do.
+     * Called about once a second, of one profile's instance, while this scheduler leads, everything is known and there are nodes;
+     * identity, other nodes and now() are free. It says with writes->patch() what is not as it should be, and is not
+     * called while what it said before is under way; where that was refused, later and later, up to five minutes. */
+    void (*tend)(void *self, struct berth_call *c);
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */

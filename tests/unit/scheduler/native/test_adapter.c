@@ -558,6 +558,25 @@ static int32_t writes_at_permit(void *self, struct berth_call *c, berth_sym node
     return BERTH_SUCCESS;
 }
 
+static int32_t tended[66];
+static void tend(void *self, struct berth_call *c)
+{
+    (void)self;
+    CU_ASSERT(!host->pods->current(c) && host->nodes->count(c) > 0 && host->base->now(c) == 79);
+    for (unsigned i = 0; i < 66; i++) {
+        char body[32];
+        snprintf(body, sizeof body, "{\"a\":%u}", i);
+        const struct berth_patch p = {.size = sizeof p,
+                                      .api_version = BERTH_STR("x.io/v1"),
+                                      .resource = BERTH_STR("others"),
+                                      .subresource = BERTH_STR("status"),
+                                      .name = BERTH_STR("o"),
+                                      .uid = BERTH_STR("u"),
+                                      .body = text(body)};
+        tended[i] = host->writes->patch(c, &p);
+    }
+}
+
 /* ---- one that reads objects: nodes that the ConfigMap "rules" of namespace "x" names pass ----- */
 
 static const struct berth_kind kinds[] = {
@@ -782,6 +801,7 @@ static const struct berth_plugin plugins[] = {
      .post_bind = post_bind},
     {NAMED("BadPatch"), .reads = BERTH_READS_NODE, .pre_bind = bad_pre_bind,
      .permit = writes_at_permit},
+    {NAMED("Tends"), .reads = BERTH_READS_NODE, .filter = filter_all, .tend = tend},
 };
 
 static const struct bh_plugin *aside;
@@ -1216,7 +1236,7 @@ static void on_wake(void *arg, const char *plugin)
 
     snprintf(a->woken + n, sizeof a->woken - n, "%s, ", plugin);
 }
-static const struct bh_asked asked = {on_event, on_wake};
+static const struct bh_asked asked = {.event = on_event, .wake = on_wake};
 
 static const struct bh_status *permit_on(struct fx *f, const char *pod, const char *node)
 {
@@ -1227,6 +1247,35 @@ static const struct bh_status *permit_on(struct fx *f, const char *pod, const ch
 
     CU_ASSERT(bh_engine_assume(f->e, &pending, at) == 0);
     return bh_engine_permit(f->e, &pending, at, &timeout);
+}
+
+static void on_write(void *arg, const struct bh_write *w)
+{
+    struct asked *a = arg;
+    size_t n = strlen(a->woken);
+
+    CU_ASSERT(w->what == BH_WRITE_PATCH && !*w->namespace_ && !w->patch->json);
+    FX_STR(w->patch->api_version, "x.io/v1");
+    FX_STR(w->patch->subresource, "status");
+    if (n < 20)
+        snprintf(a->woken + n, sizeof a->woken - n, "%s %s %s %s, ", w->plugin, w->name, w->uid,
+                 w->patch->body);
+}
+
+/* Asked by bh_engine_tend() alone; what it wants is told once, and there is a bound. */
+static void test_tends(void)
+{
+    static const struct bh_asked all = {on_event, on_wake, on_write};
+    struct asked a = {"", ""};
+    struct fx f;
+
+    begin(&f, "Tends", false);
+    CU_ASSERT(bh_engine_asked(f.e, &all, &a) == 0);
+    bh_engine_tend(f.e, 79);
+    CU_ASSERT(tended[0] == 1 && tended[63] == 1 && tended[64] == 0 && tended[65] == 0);
+    CU_ASSERT(bh_engine_asked(f.e, &all, &a) == 64 && bh_engine_asked(f.e, &all, &a) == 0);
+    FX_STR(a.woken, "Tends o u {\"a\":0}, Tends o u {\"a\":1}, ");
+    fx_fini(&f);
 }
 
 static void test_waiting_and_events(void)
@@ -1404,8 +1453,8 @@ static void test_bad_patches(void)
             fprintf(stderr, "  %s: %s\n", bad_patches[bad_patch].why, text);
     }
     FX_STR(bh_status_message(&f.arena, bh_engine_permit(f.e, &pending, a, &timeout)),
-           "running Permit plugin \"BadPatch\": it wants something written outside of PreBind and "
-           "Bind");
+           "running Permit plugin \"BadPatch\": it wants something written outside of PreBind, "
+           "Bind and tend()");
     fx_fini(&f);
 }
 
@@ -1996,7 +2045,8 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
          {"a struct of the past", test_past}, {"no say about a pod", test_idle},
          {"pods that wait, and events", test_waiting_and_events},
-         {"events are few", test_event_rate}, {"wake", test_wake}, {"QueueSort", test_queue_sort},
+         {"what is written for no pod", test_tends}, {"events are few", test_event_rate},
+         {"wake", test_wake}, {"QueueSort", test_queue_sort},
          {"QueueSort by objects", test_queue_sort_objects},
          {"QueueSort of one that is aside", test_order_aside}, {"metrics", test_metrics},
          {"PreBind", test_pre_bind}, {"Bind and PostBind", test_bind},

@@ -288,6 +288,7 @@ AT(plugin, bind, 224);
 AT(plugin, post_bind, 232);
 AT(plugin, kinds, 240);
 AT(plugin, n_kinds, 248);
+AT(plugin, tend, 256);
 
 GROWS(entry, 24);
 AT(entry, size, 0);
