@@ -79,6 +79,7 @@ $(BUILD)/checks: FORCE
 	   $(if $(SANITIZE)$(if $(SIMULATION_CASE),,none),,printf 'simulation/cases\tp\t%s %s\n' '$(SIMULATION_BIN)' '$(SIMULATION_CASE)';) \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\tp\t$(BUILD)/bin/berth conformance --through-record tests/conformance\n';) \
 	   printf 'conformance/community\tp\tpython3 tests/conformance/community/run.py --bin $(BUILD)/bin\n'; \
+	   printf 'conformance/community-apart\tp\tpython3 tests/conformance/community/run.py --bin $(BUILD)/bin --apart --first 4\n'; \
 	   $(foreach s,$(INTEGRATION),printf 'integration/%s\tp\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@
 

@@ -131,6 +131,7 @@ enum bh_px_up { /* upcalls */
                 BH_PX_UP_PATCH,
                 BH_PX_UP_DEFINE,
                 BH_PX_UP_WAKE_AT,
+                BH_PX_UP_FACTS, /* of a pod: what is kept with its annotations, and they */
                 BH_PX_UPS
 };
 struct bh_px_reply { /* begins every answer; then what fn returns, then the two texts */

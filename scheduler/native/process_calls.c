@@ -949,14 +949,25 @@ static void forget(struct berth_plugin *p)
     free((void *)(uintptr_t)p->name.p);
 }
 
-/* NULL: it can be done out of process. */
-static const char *wrong_with(uint64_t has)
+/* One that sorts the queue: its file may have others, so it is refused when a profile names it. */
+static int32_t cannot_sort(struct berth_home *home, const struct berth_value *args BH_UNUSED,
+                           void **ret BH_UNUSED, struct berth_why *why)
 {
-    if (has >> BH_PX_LESS & 1)
-        return "sorts the queue (less), which `mode: process` cannot: two pods are compared too "
-               "often "
-               "to ask another process";
-    return NULL;
+    const struct bh_native *in = (const struct bh_native *)(const void *)home;
+    const char *text =
+        bh_arena_printf(in->arena,
+                        "plugin \"%s\" sorts the queue (less), which `mode: process` "
+                        "cannot: two pods are compared too often to ask another process",
+                        in->of->d.name);
+
+    why->reason = (struct berth_str){text, strlen(text)};
+    return BERTH_ERROR;
+}
+static int32_t never_less(void *self BH_UNUSED, struct berth_call *c BH_UNUSED,
+                          const struct berth_queued *a BH_UNUSED,
+                          const struct berth_queued *b BH_UNUSED)
+{
+    return 0;
 }
 
 #define IF(fn, callback) (has >> (fn)&1 ? (callback) : NULL)
@@ -989,6 +1000,11 @@ static void set_callbacks(struct berth_plugin *p, uint64_t has)
     p->bind = IF(BH_PX_BIND, bind);
     p->post_bind = IF(BH_PX_POST_BIND, post_bind);
     p->tend = IF(BH_PX_TEND, tend);
+    if (has >> BH_PX_LESS & 1) {
+        p->create = cannot_sort;
+        p->destroy = NULL;
+        p->less = never_less;
+    }
 }
 
 int bh_px_adopt(struct bh_px *x, struct bh_px_in *m, struct bh_native_plugin **ret,
@@ -1011,12 +1027,9 @@ int bh_px_adopt(struct bh_px *x, struct bh_px_in *m, struct bh_native_plugin **r
     p.events = events;
     take_kinds(m, &p);
     set_callbacks(&p, has);
-    const char *wrong = wrong_with(has);
     int rc = m->bad || (p.n_events && !told)
                  ? bh_err_set(err, -EINVAL, "its process describes it in a way that makes no sense")
-             : wrong ? bh_err_set(err, -EINVAL, "plugin \"%.*s\" %s", (int)BH_MIN(p.name.n, 64),
-                                  p.name.p, wrong)
-                     : bh_native_adopt(&p, ret, err);
+                 : bh_native_adopt(&p, ret, err);
     if (rc < 0) {
         forget(&p);
         return rc;

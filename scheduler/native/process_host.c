@@ -800,6 +800,7 @@ static void serve(void)
         destroy(instance_of(r.instance), &r);
     else
         call(&r, &m);
+    bh_px_here.facts = NULL;
     bh_arena_reset(&host.call);
 }
 

@@ -9,7 +9,8 @@
 
 struct bh_px_here { /* the two areas, from the host's side */
     struct bh_px_area *down, *up;
-    uint32_t seen; /* down->seq that was heard last */
+    uint32_t seen;                   /* down->seq that was heard last */
+    const struct bh_px_facts *facts; /* of the pod that was asked about last in this call */
 };
 extern struct bh_px_here bh_px_here;
 

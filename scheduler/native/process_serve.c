@@ -7,6 +7,7 @@
  *
  * Runs in: the engine's thread, in the middle of a call; bh_px_told() in the connection's reader.
  */
+#include "scheduler/cache/pod_facts.h"
 #include "scheduler/native/process_int.h"
 
 static struct berth_home *home(struct bh_px_instance *i)
@@ -59,6 +60,40 @@ static void serve_annotation(struct bh_px_instance *i, struct bh_px_in *m, struc
                                (struct bh_str){object.p, object.n}, (struct bh_str){key.p, key.n});
     bh_px_put_u64(o, v.p != NULL);
     bh_px_put_str(o, v.p, v.n);
+}
+
+static void put_text(struct bh_px_out *o, struct bh_str s)
+{
+    bh_px_put_u64(o, s.p != NULL);
+    bh_px_put_str(o, s.p, s.p ? s.n : 0);
+}
+
+static void serve_facts(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o)
+{
+    const uint32_t needs = BERTH_READS_ANNOTATIONS | BERTH_READS_IDENTITY;
+    struct berth_str named = bh_px_get_str(m);
+    const struct bh_str uid = {named.p, named.n};
+    const struct bh_cache *c = i->in->call ? i->in->call->cache : NULL;
+    const bool may = c && !(needs & ~i->in->may);
+    const struct bh_pod_facts f =
+        may ? bh_pod_facts(&c->annotations, uid) : (struct bh_pod_facts){0};
+    struct bh_str key, v;
+
+    put_text(o, f.priority_class);
+    bh_px_put_u64(o, (uint64_t)f.scheduled_ns);
+    bh_px_put_u64(o, f.n_profiles);
+    for (uint32_t k = 0; k < f.n_profiles; k++)
+        put_text(o, bh_pod_facts_profile(&f, k));
+    uint64_t *n = bh_px_room(o, sizeof *n), count = 0;
+    for (; may; count++) {
+        v = bh_annotations_at(&c->annotations, BH_ANNOTATIONS_PODS, uid, (uint32_t)count, &key);
+        if (!v.p)
+            break;
+        put_text(o, key);
+        put_text(o, v);
+    }
+    if (n)
+        *n = count;
 }
 
 struct uids {
@@ -156,6 +191,9 @@ bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out 
         break;
     case BH_PX_UP_ANNOTATION:
         serve_annotation(i, m, o);
+        break;
+    case BH_PX_UP_FACTS:
+        serve_facts(i, m, o);
         break;
     case BH_PX_UP_ALLOW:
         bh_px_put_u64(o, (uint64_t)bh_native_host.waiting->allow(home(i), bh_px_get_str(m)));

@@ -140,6 +140,105 @@ static struct berth_str pod_annotation(struct berth_call *c BH_UNUSED, const str
                       bh_rec_text(p->rec, p->rec->uid), key);
 }
 
+/* ---- of pods, what is kept with them ----------------------------------------------------------- */
+
+struct bh_px_facts {
+    struct berth_str uid, priority_class;
+    int64_t scheduled_ns;
+    uint64_t n_profiles, n_annotations;
+    struct berth_str *profile, *annotation; /* of these key, value, key ... */
+};
+
+static struct berth_str get_text(struct bh_px_in *a, struct bh_arena *to)
+{
+    const bool is = bh_px_get_u64(a);
+    struct berth_str s = bh_px_get_str(a);
+
+    return is && !a->bad ? (struct berth_str){bh_arena_strndup(to, s.p, s.n), s.n}
+                         : (struct berth_str){NULL, 0};
+}
+
+static struct berth_str *get_texts(struct bh_px_in *a, struct bh_arena *to, unsigned each,
+                                   uint64_t *ret_n)
+{
+    const uint64_t n = bh_px_get_u64(a);
+    struct berth_str *all =
+        n <= BH_PX_SIDE_BYTES / 16 ? bh_arena_new_array(to, struct berth_str, n * each + 1) : NULL;
+
+    *ret_n = all ? n : 0;
+    for (uint64_t i = 0; all && i < n * each; i++)
+        all[i] = get_text(a, to);
+    return all;
+}
+
+/* Asked once for the accessors that follow about the same pod. NULL: it may not. */
+static const struct bh_px_facts *facts_of(const struct berth_pod *pod, const char *broke)
+{
+    const uint32_t needs = BERTH_READS_ANNOTATIONS | BERTH_READS_IDENTITY;
+    struct bh_native *in = bh_native_inside;
+    const struct bh_pod_info *p = (const struct bh_pod_info *)(const void *)pod;
+
+    if (!in || !in->call)
+        return NULL;
+    if (needs & ~in->may) {
+        in->broke = broke;
+        return NULL;
+    }
+    if (in->by_pod && p == in->call->pod)
+        *in->by_pod = true;
+    const struct bh_str uid = bh_rec_uid(p->rec);
+    const struct bh_px_facts *had = bh_px_here.facts;
+    if (had && bh_str_eq((struct bh_str){had->uid.p, had->uid.n}, uid))
+        return had;
+    struct bh_px_out o = question(BH_PX_UP_FACTS);
+    bh_px_put_str(&o, uid.p, uid.n);
+    struct bh_px_in a = ask(&o);
+    struct bh_arena *to = in->call->arena;
+    struct bh_px_facts *f = bh_arena_new(to, struct bh_px_facts);
+    f->uid = (struct berth_str){bh_arena_strndup(to, uid.p, uid.n), uid.n};
+    f->priority_class = get_text(&a, to);
+    f->scheduled_ns = (int64_t)bh_px_get_u64(&a);
+    f->profile = get_texts(&a, to, 1, &f->n_profiles);
+    f->annotation = get_texts(&a, to, 2, &f->n_annotations);
+    bh_px_here.facts = f;
+    return f;
+}
+#define KEPT(what) "it used " what " without BERTH_READS_ANNOTATIONS and IDENTITY in its reads"
+
+static struct berth_str pod_annotation_at(struct berth_call *c BH_UNUSED,
+                                          const struct berth_pod *pod, uint32_t i,
+                                          struct berth_str *ret_key)
+{
+    const struct bh_px_facts *f = facts_of(pod, KEPT("annotation_at"));
+    const bool is = f && i < f->n_annotations;
+
+    *ret_key = is ? f->annotation[2 * i] : (struct berth_str){"", 0};
+    return is ? f->annotation[2 * i + 1] : (struct berth_str){NULL, 0};
+}
+
+static struct berth_str pod_priority_class(struct berth_call *c BH_UNUSED,
+                                           const struct berth_pod *pod)
+{
+    const struct bh_px_facts *f = facts_of(pod, KEPT("priority_class"));
+
+    return f ? f->priority_class : (struct berth_str){NULL, 0};
+}
+
+static int64_t pod_scheduled(struct berth_call *c BH_UNUSED, const struct berth_pod *pod)
+{
+    const struct bh_px_facts *f = facts_of(pod, KEPT("scheduled"));
+
+    return f ? f->scheduled_ns : 0;
+}
+
+static struct berth_str pod_seccomp_profile(struct berth_call *c BH_UNUSED,
+                                            const struct berth_pod *pod, uint32_t i)
+{
+    const struct bh_px_facts *f = facts_of(pod, KEPT("seccomp_profile"));
+
+    return f && i < f->n_profiles ? f->profile[i] : (struct berth_str){NULL, 0};
+}
+
 /* ---- waiting pods ---------------------------------------------------------------------------- */
 
 static int32_t about_uid(struct berth_home *home, enum bh_px_up up, struct berth_str uid,
@@ -387,10 +486,10 @@ const struct berth_host *bh_px_host_tables(void)
     nodes.annotation = node_annotation;
     user = *all.user;
     user.measured = user_measured;
-    pods.annotation_at = NULL;
-    pods.priority_class = NULL;
-    pods.scheduled = NULL;
-    pods.seccomp_profile = NULL;
+    pods.annotation_at = pod_annotation_at;
+    pods.priority_class = pod_priority_class;
+    pods.scheduled = pod_scheduled;
+    pods.seccomp_profile = pod_seccomp_profile;
     pods.nominated = NULL; /* the queue is not known here */
     all.preemption = NULL;
     all.base = &base;

@@ -94,7 +94,7 @@ expect "and value" 'args.scoringStrategy: Invalid value: "Best": scoringStrategy
 # ---- what cannot be
 mode process AtQueueSort="$build/tests/plugins/crashes.so"
 config '{queueSort: {enabled: [{name: AtQueueSort}], disabled: [{name: "*"}]}}' >"$work/sort.yaml"
-expect "one that sorts the queue is refused by name" 'crashes.so: plugin "AtQueueSort" sorts the queue \(less\), which .mode: process. cannot' \
+expect "one that sorts the queue is refused by name" 'plugin "AtQueueSort" sorts the queue \(less\), which .mode: process. cannot' \
     any s -f "$work/pods.yaml" --config "$work/sort.yaml"
 mode other "$apart"
 expect "a mode that is none" 'Apart.yaml line 1: field mode: inProcess or process is needed' any s -f "$work/pods.yaml" --config "$work/apart.yaml"

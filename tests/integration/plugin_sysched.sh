@@ -6,17 +6,9 @@ here=$(dirname "$0")
 build=$(dirname "$BERTH_BIN")
 root=$(cd "$here/../.." && pwd)
 
-# ---- in a process of its own it says that it cannot be
-mkdir "$work/plugins.d"
-printf 'name: SySched\nfile: sysched.so\nmode: process\n' >"$work/plugins.d/it.yaml"
 for n in a b; do
     printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {allocatable: {cpu: "8", memory: 8Gi, pods: "110"}, capacity: {cpu: "8", memory: 8Gi, pods: "110"}}\n' "$n"
 done >"$work/nodes.yaml"
-apart() {
-    BERTH_PLUGIN_CONFIG="$work/plugins.d" "$BERTH_BIN/berth" simulate --plugin-dir "$(realpath "$build")/plugins" \
-        --config "$root/config/plugins/sysched.yaml" -f "$work/nodes.yaml" || true
-}
-expect "not in a process of its own" 'it cannot run in a process of its own: make its mode inProcess' apart
 
 # ---- in a cluster
 command -v kubectl >/dev/null || { skip "system calls" "no kubectl"; exit 0; }

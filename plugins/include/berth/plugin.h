@@ -242,7 +242,7 @@ struct berth_host_pods {
      * (node may be NULL); *at is 0 at first. NULL: that was all. Needs BERTH_READS_OTHERS. NULL in a
      * process of the plugin's own. */
     const struct berth_pod *(*nominated)(struct berth_call *c, uint64_t *at, berth_sym *node);
-    /* Since 1.1. What is kept with annotations, and needs the same; NULL in a process of the plugin's own. The
+    /* Since 1.1. What is kept with annotations, and needs the same. The
      * i-th annotation, p NULL: there are no more. spec.priorityClassName, p NULL: none. Since when its
      * condition PodScheduled is True, ns since 1970, 0: it is not. Files of seccomp profiles on the node
      * (type Localhost), i-th of the pod's own and its containers' but for init containers, p NULL: there
