@@ -39,8 +39,8 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
     (void)args;
     if (!cs_host->preemption || !cs_host->pods->nominated || !cs_host->columns->changed) {
         why->reason =
-            BERTH_STR("it needs the queue's nominations and preemption, which are not there in "
-                      "a process of its own: mode: inProcess is needed");
+            BERTH_STR("it needs the queue's nominations and preemption, which this Berth does not "
+                      "have");
         return BERTH_ERROR;
     }
     in = calloc(1, sizeof *in);
@@ -134,7 +134,7 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
 {
     static const struct berth_plugin *const all[] = {&plugin};
 
-    /* And with it what else came with it. In a process of its own it is NULL, which create() says. */
+    /* And with it what else came with it. */
     if (h->size < offsetof(struct berth_host, preemption) + sizeof h->preemption)
         return 1;
     cs_host = h;

@@ -96,9 +96,8 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
     struct instance *in = calloc(1, sizeof *in);
 
     if (!in || !BERTH_HAS(host, preemption) || !BERTH_HAS(host->pods, scheduled)) {
-        why->reason =
-            in ? BERTH_STR("it cannot run in a process of its own: make its mode inProcess")
-               : BERTH_STR("out of memory");
+        why->reason = in ? BERTH_STR("it needs host->preemption, which this Berth does not have")
+                         : BERTH_STR("out of memory");
         free(in);
         return BERTH_ERROR;
     }

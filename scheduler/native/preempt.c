@@ -22,7 +22,7 @@ static struct berth_call *into(const struct run *r)
 {
     struct bh_native *in = r->in;
 
-    if (bh_native_mark) {
+    if (bh_native_mark && !in->of->process) {
         bh_native_mark->plugin = in->of->index;
         bh_native_mark->calls++;
         bh_native_mark->hook = BH_HOOK_POST_FILTER;

@@ -256,7 +256,7 @@ void bh_px_end(struct bh_px *x, int rc, char *text, size_t n)
 /* ---- a call ---------------------------------------------------------------------------------- */
 
 /* Copied before it is looked at: the other side may write what it likes at any time. */
-static int hear(struct bh_px *x, bool aside, struct bh_px_in *ret)
+int bh_px_hear(struct bh_px *x, bool aside, struct bh_px_in *ret)
 {
     struct bh_px_in m = bh_px_heard(x->up, aside);
 
@@ -270,7 +270,7 @@ static int hear(struct bh_px *x, bool aside, struct bh_px_in *ret)
 
 static int take_reply(struct bh_px *x, struct bh_px_reply *r, struct bh_px_in *ret)
 {
-    int rc = hear(x, false, ret);
+    int rc = bh_px_hear(x, false, ret);
     const void *p = rc == 0 ? bh_px_get(ret, sizeof *r) : NULL;
 
     if (!p)
@@ -294,6 +294,8 @@ int bh_px_await(struct bh_px *x, struct bh_px_instance *i, uint64_t deadline_ns,
 {
     struct bh_px_in m;
 
+    x->until_ns = deadline_ns;
+    x->failed_rc = 0;
     for (;;) {
         int rc = bh_px_listen(x->down, x->up, x->seen, deadline_ns, bh_px_is_gone, x);
         if (rc < 0)
@@ -304,8 +306,8 @@ int bh_px_await(struct bh_px *x, struct bh_px_instance *i, uint64_t deadline_ns,
         if (!*(const volatile uint32_t *)&x->up->aside)
             return take_reply(x, r, ret);
         struct bh_px_out a = bh_px_side(x->down);
-        if (!i || hear(x, true, &m) < 0 || !bh_px_serve(i, &m, &a))
-            return -EBADMSG;
+        if (!i || bh_px_hear(x, true, &m) < 0 || !bh_px_serve(i, &m, &a))
+            return x->failed_rc < 0 ? x->failed_rc : -EBADMSG;
         bh_px_say(x->down, x->up, a.full ? 0 : a.n, true);
     }
 }

@@ -131,8 +131,19 @@ enum bh_px_up { /* upcalls */
                 BH_PX_UP_PATCH,
                 BH_PX_UP_DEFINE,
                 BH_PX_UP_WAKE_AT,
-                BH_PX_UP_FACTS, /* of a pod: what is kept with its annotations, and they */
+                BH_PX_UP_FACTS,     /* of a pod: what is kept with its annotations, and they */
+                BH_PX_UP_NOMINATED, /* the next pod that has a node nominated */
+                BH_PX_UP_RUN,       /* preemption->run(): until it is done, it is asked back */
+                BH_PX_UP_RULED,     /* the answer to that */
                 BH_PX_UPS
+};
+enum bh_px_rule { /* what it is asked back; a bit of those that there are */
+                  BH_PX_RULE_DONE,
+                  BH_PX_RULE_WAITS,
+                  BH_PX_RULE_EVICTS,
+                  BH_PX_RULE_BEGIN,
+                  BH_PX_RULE_MOVED,
+                  BH_PX_RULE_CHECK
 };
 struct bh_px_reply { /* begins every answer; then what fn returns, then the two texts */
     int32_t code;

@@ -629,6 +629,10 @@ static int32_t post_filter(void *self, struct berth_call *c BH_UNUSED,
 
     if (k.ok)
         ret->nominate = (berth_sym)bh_px_get_u64(&k.m);
+    if (k.ok && bh_px_get_u64(&k.m) && k.in->no_room) /* it says what run() said */
+        why->reason = (struct berth_str){k.in->no_room_text, strlen(k.in->no_room_text)};
+    if (k.ok)
+        ;
     else if (code == BERTH_SUCCESS)
         code = BERTH_UNSCHEDULABLE; /* the next one is asked */
     done(&k);

@@ -74,6 +74,15 @@ void bh_px_here_put_pods(const struct bh_node_info *ni, struct bh_px_in *m)
     bh_px_world_put_pods(mine(bh_native_inside)->world, ni, m, bh_native_inside->call->arena);
 }
 
+const struct berth_node *bh_px_here_node(struct bh_px_in *m, struct bh_arena *a)
+{
+    const struct bh_node_info *ni = bh_px_world_node(mine(bh_native_inside)->world, m, a);
+
+    if (ni && bh_px_here_node_is_given(ni))
+        ((struct bh_node_info *)(uintptr_t)ni)->rec = bh_arena_memdup(a, ni->rec, ni->rec->h.size);
+    return (const struct berth_node *)(const void *)ni;
+}
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 struct reply {
@@ -357,9 +366,11 @@ static int32_t normalize(struct call *k)
 static int32_t post_filter(struct call *k)
 {
     struct berth_post_filter r = {.size = sizeof r};
+    bh_px_here.run_said = NULL;
     int32_t code = k->p->post_filter(k->i->in.self, handle(k), &r, &k->why);
 
     bh_px_put_u64(&k->a.o, r.nominate);
+    bh_px_put_u64(&k->a.o, bh_px_here.run_said && k->why.reason.p == bh_px_here.run_said);
     return code;
 }
 

@@ -10,10 +10,13 @@
 struct bh_px_here { /* the two areas, from the host's side */
     struct bh_px_area *down, *up;
     uint32_t seen;                   /* down->seq that was heard last */
+    const char *run_said;            /* preemption->run() in this call, NULL: nothing */
     const struct bh_px_facts *facts; /* of the pod that was asked about last in this call */
 };
 extern struct bh_px_here bh_px_here;
 
+/* A handle that came with a question within a call, for the rest of the call. NULL: none. */
+const struct berth_node *bh_px_here_node(struct bh_px_in *m, struct bh_arena *a);
 /* Every host function of the public header, as it is in this process. */
 const struct berth_host *bh_px_host_tables(void);
 uint32_t bh_px_here_instance(const struct berth_home *home); /* its number */

@@ -63,6 +63,8 @@ struct bh_px {
     uint64_t generation;
     pthread_t reader;
     struct bh_buf heard; /* a copy of what was said */
+    uint64_t until_ns;   /* the deadline of the call that goes on */
+    int failed_rc;       /* why a question within an upcall was not answered; 0: it was */
     /* ---- instances ---- */
     pthread_mutex_t list; /* the reader's thread looks, too */
     struct bh_px_instance *first;
@@ -82,6 +84,10 @@ int bh_px_await(struct bh_px *x, struct bh_px_instance *i, uint64_t deadline_ns,
                 struct bh_px_reply *r, struct bh_px_in *ret);
 /* Answers an upcall. false: it is none that there is. */
 bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o);
+/* Copies what the other side said. 0, -EBADMSG. */
+int bh_px_hear(struct bh_px *x, bool aside, struct bh_px_in *ret);
+/* process_preempt.c: the upcall BH_PX_UP_RUN. false: the process did not answer as it has to. */
+bool bh_px_serve_run(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o);
 /* A frame from the socket. */
 void bh_px_told(struct bh_px *x, const struct bh_px_frame *f, const char *text);
 

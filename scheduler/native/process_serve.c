@@ -96,6 +96,18 @@ static void serve_facts(struct bh_px_instance *i, struct bh_px_in *m, struct bh_
         *n = count;
 }
 
+static void serve_nominated(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o)
+{
+    uint64_t at = bh_px_get_u64(m);
+    berth_sym node = 0;
+    const struct berth_pod *p =
+        i->in->call ? bh_native_host.pods->nominated(call(i), &at, &node) : NULL;
+
+    bh_px_put_u64(o, at);
+    bh_px_put_u64(o, node);
+    bh_px_put_pod(o, (const struct bh_pod_info *)(const void *)p);
+}
+
 struct uids {
     struct bh_px_out *o;
     uint64_t n;
@@ -195,6 +207,11 @@ bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out 
     case BH_PX_UP_FACTS:
         serve_facts(i, m, o);
         break;
+    case BH_PX_UP_NOMINATED:
+        serve_nominated(i, m, o);
+        break;
+    case BH_PX_UP_RUN:
+        return bh_px_serve_run(i, m, o);
     case BH_PX_UP_ALLOW:
         bh_px_put_u64(o, (uint64_t)bh_native_host.waiting->allow(home(i), bh_px_get_str(m)));
         break;

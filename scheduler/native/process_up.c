@@ -315,6 +315,107 @@ static const struct berth_pod *waiting_get(struct berth_call *c, struct berth_st
     return bh_pod_handle(p);
 }
 
+/* ---- nominations and preemption ---------------------------------------------------------------- */
+
+/* A pod that came with a message, for the rest of the call. */
+static const struct berth_pod *kept_pod(struct bh_px_in *a, struct bh_arena *to)
+{
+    struct bh_pod_info *p = bh_px_world_pod(a, to);
+
+    if (!p)
+        return NULL;
+    p->rec = bh_arena_memdup(to, p->rec, p->rec->h.size);
+    p->shape = bh_arena_memdup(to, p->shape, p->shape->h.size);
+    return bh_pod_handle(p);
+}
+
+static const struct berth_pod *pod_nominated(struct berth_call *c, uint64_t *at, berth_sym *node)
+{
+    struct bh_native *in = bh_native_callback(c, "nominated");
+
+    if (!in)
+        return NULL;
+    if (!(in->may & BERTH_READS_OTHERS)) {
+        in->broke = "it used nominated without BERTH_READS_OTHERS in its reads";
+        return NULL;
+    }
+    struct bh_px_out o = question(BH_PX_UP_NOMINATED);
+    bh_px_put_u64(&o, *at);
+    struct bh_px_in a = ask(&o);
+    *at = bh_px_get_u64(&a);
+    const berth_sym on = (berth_sym)bh_px_get_u64(&a);
+    if (node)
+        *node = on;
+    return kept_pod(&a, in->call->arena);
+}
+
+/* One question of the dry runs; the answer is said. */
+static void answer_rule(struct berth_call *c, const struct berth_preemption *how, uint64_t rule,
+                        struct bh_px_in *m)
+{
+    struct bh_arena *to = bh_native_inside->call->arena;
+    struct berth_why why = {.size = sizeof why};
+    const uint64_t n = bh_px_get_u64(m);
+    const struct berth_pod *pod = kept_pod(m, to);
+    const struct berth_node *node = bh_px_here_node(m, to);
+    int32_t code = 0;
+
+    if (rule == BH_PX_RULE_WAITS && pod)
+        code = how->waits_for(how->arg, c, pod);
+    else if (rule == BH_PX_RULE_EVICTS && pod)
+        code = how->evicts(how->arg, c, pod);
+    else if (rule == BH_PX_RULE_BEGIN && node)
+        how->begin(how->arg, c, node);
+    else if (rule == BH_PX_RULE_MOVED && pod)
+        how->moved(how->arg, c, pod, (int32_t)n);
+    else if (rule == BH_PX_RULE_CHECK && node)
+        code = how->check(how->arg, c, node, (uint32_t)n, &why);
+    struct bh_px_out o = question(BH_PX_UP_RULED);
+    bh_px_put_u64(&o, (uint64_t)(int64_t)code);
+    bh_px_put_str(&o, why.reason.p,
+                  why.reason.p ? BH_MIN(why.reason.n, (uint64_t)BH_PX_TEXT_MAX) : 0);
+    bh_px_say(bh_px_here.up, bh_px_here.down, o.n, true);
+}
+
+static int32_t preemption_run(struct berth_call *c, const struct berth_preemption *how,
+                              struct berth_why *why)
+{
+    struct bh_native *in = bh_native_callback(c, "run");
+
+    if (!in)
+        return BERTH_ERROR;
+    if (how->size < sizeof *how) {
+        in->broke = "it called preemption->run without waits_for() or evicts()";
+        return BERTH_ERROR;
+    }
+    struct bh_px_out o = question(BH_PX_UP_RUN);
+    bh_px_put_u64(&o, how->flags);
+    bh_px_put_u64(&o, (uint64_t)(int64_t)how->min_candidates_percentage);
+    bh_px_put_u64(&o, (uint64_t)(int64_t)how->min_candidates_absolute);
+    bh_px_put_u64(&o, (uint64_t)(how->waits_for != NULL) << BH_PX_RULE_WAITS |
+                          (uint64_t)(how->evicts != NULL) << BH_PX_RULE_EVICTS |
+                          (uint64_t)(how->begin != NULL) << BH_PX_RULE_BEGIN |
+                          (uint64_t)(how->moved != NULL) << BH_PX_RULE_MOVED |
+                          (uint64_t)(how->check != NULL) << BH_PX_RULE_CHECK);
+    struct bh_px_in m = ask(&o);
+    for (uint64_t rule; (rule = bh_px_get_u64(&m)) != BH_PX_RULE_DONE;) {
+        answer_rule(c, how, rule, &m);
+        (void)bh_px_listen(bh_px_here.up, bh_px_here.down, bh_px_here.seen, 0, NULL, NULL);
+        bh_px_here.seen = atomic_load(&bh_px_here.down->seq);
+        m = bh_px_heard(bh_px_here.down, true);
+    }
+    const int32_t code = (int32_t)bh_px_get_u64(&m);
+    struct berth_str text = bh_px_get_str(&m);
+    if (text.n) {
+        why->reason = (struct berth_str){bh_arena_strndup(in->call->arena, text.p, text.n), text.n};
+        bh_px_here.run_said = why->reason.p;
+    }
+    return code;
+}
+
+static const struct berth_host_preemption preemption = {.size = sizeof preemption,
+                                                        .run = preemption_run};
+
 /* ---- events, writes, metrics ----------------------------------------------------------------- */
 
 static int32_t answered(struct bh_native *in, struct bh_px_out *o)
@@ -490,8 +591,8 @@ const struct berth_host *bh_px_host_tables(void)
     pods.priority_class = pod_priority_class;
     pods.scheduled = pod_scheduled;
     pods.seccomp_profile = pod_seccomp_profile;
-    pods.nominated = NULL; /* the queue is not known here */
-    all.preemption = NULL;
+    pods.nominated = pod_nominated;
+    all.preemption = &preemption;
     all.base = &base;
     all.values = &values;
     all.pods = &pods;

@@ -54,8 +54,4 @@ check "of those one is gone" evicted
 eventually "the lender uses what it may" 20 uses lender 4
 check "its third" pod lender l3 low
 eventually "finds nobody who owes it anything" 20 says lender l3 'is rejected in PreFilter because total ElasticQuota used is more than min'
-printf 'name: CapacityScheduling\nfile: %s\nmode: process\n' "$(readlink -f "$build")/plugins/capacityscheduling.so" >"$work/apart.yaml"
-mkdir -m 0755 "$work/plugins.d" && mv "$work/apart.yaml" "$work/plugins.d/"
-apart() { ! BERTH_PLUGIN_DIR="$build/plugins" BERTH_PLUGIN_CONFIG="$work/plugins.d" "$BERTH_BIN/berth" simulate -f "$work/cluster.yaml" --config "$root/config/plugins/capacityscheduling.yaml"; }
-expect "in a process of its own it says what is missing" 'needs the queue.s nominations and preemption, .* mode: inProcess is needed' apart
 expect "berth explain says so" 'CapacityScheduling' env BERTH_PLUGIN_DIR="$build/plugins" "$BERTH_BIN/berth" explain --runtime-dir "$run" -n lender pod/l3

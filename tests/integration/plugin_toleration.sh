@@ -7,15 +7,7 @@ here=$(dirname "$0")
 build=$(dirname "$BERTH_BIN")
 root=$(cd "$here/../.." && pwd)
 
-# ---- in a process of its own it says that it cannot be
-mkdir "$work/plugins.d"
-printf 'name: PreemptionToleration\nfile: preemptiontoleration.so\nmode: process\n' >"$work/plugins.d/it.yaml"
 printf 'apiVersion: v1\nkind: Node\nmetadata: {name: a}\nstatus: {allocatable: {cpu: "1", pods: "10"}}\n' >"$work/a.yaml"
-apart() {
-    BERTH_PLUGIN_CONFIG="$work/plugins.d" "$BERTH_BIN/berth" simulate --plugin-dir "$(realpath "$build")/plugins" \
-        --config "$root/config/plugins/preemptiontoleration.yaml" -f "$work/a.yaml" || true
-}
-expect "not in a process of its own" 'it cannot run in a process of its own: make its mode inProcess' apart
 
 # ---- in a scenario
 cat >"$work/scenario.yaml" <<EOT

@@ -239,8 +239,7 @@ struct berth_host_pods {
      * profile that the instance belongs to. */
     berth_sym (*scheduler_name)(struct berth_call *c, const struct berth_pod *pod);
     /* Since 1.1. The pods of the queue that have a node nominated, one by one, in no order, and that node
-     * (node may be NULL); *at is 0 at first. NULL: that was all. Needs BERTH_READS_OTHERS. NULL in a
-     * process of the plugin's own. */
+     * (node may be NULL); *at is 0 at first. NULL: that was all. Needs BERTH_READS_OTHERS. */
     const struct berth_pod *(*nominated)(struct berth_call *c, uint64_t *at, berth_sym *node);
     /* Since 1.1. What is kept with annotations, and needs the same. The
      * i-th annotation, p NULL: there are no more. spec.priorityClassName, p NULL: none. Since when its
@@ -506,7 +505,7 @@ struct berth_preemption {
                      struct berth_why *why);
 };
 
-/* Since 1.1. NULL in a process of the plugin's own. */
+/* Since 1.1. In a process of the plugin's own no plugin of its file may have Filter or AddPod. */
 struct berth_host_preemption {
     uint32_t size;
     uint32_t reserved;

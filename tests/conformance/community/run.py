@@ -54,8 +54,7 @@ import yaml
 
 FILES = {"GPUBestFit": "fgd", "NetworkOverhead": "networkaware", "TopologicalSort": "networkaware"}  # others: the plugin's name in small letters
 TRIMARAN = ("TargetLoadPacking", "LoadVariationRiskBalancing", "LowRiskOverCommitment", "Peaks")
-REFUSED = {"TopologicalSort": "sorts the queue (less)", "QOSSort": "sorts the queue (less)",
-           "CapacityScheduling": "mode: inProcess is needed", "PreemptionToleration": "make its mode inProcess"}
+REFUSED = {"TopologicalSort": "sorts the queue (less)", "QOSSort": "sorts the queue (less)"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 

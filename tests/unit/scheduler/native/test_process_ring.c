@@ -289,7 +289,12 @@ static void test_questions(void)
         {"a patch without texts", BH_PX_UP_PATCH, {1, 8, 0}, 3, -EBADMSG},
         {"a metric with more bounds than follow", BH_PX_UP_DEFINE, {2, 0, 0}, 3, -EBADMSG},
         {"a time without one", BH_PX_UP_WAKE_AT, {0}, 0, -EBADMSG},
-        {"a time before all times", BH_PX_UP_WAKE_AT, {UINT64_C(1) << 63}, 1, -EPIPE}};
+        {"a time before all times", BH_PX_UP_WAKE_AT, {UINT64_C(1) << 63}, 1, -EPIPE},
+        {"what is kept of a pod that is none", BH_PX_UP_FACTS, {0}, 1, -EPIPE},
+        {"... whose uid is longer", BH_PX_UP_FACTS, {9, 0}, 2, -EBADMSG},
+        {"nominations in no call", BH_PX_UP_NOMINATED, {UINT64_MAX}, 1, -EPIPE},
+        {"room in no call", BH_PX_UP_RUN, {0, 0, 0}, 3, -EBADMSG},
+        {"an answer to no question", BH_PX_UP_RULED, {1, 0}, 2, -EBADMSG}};
     struct bh_px_reply r;
     struct bh_px_in m;
     struct wire w;
@@ -389,10 +394,6 @@ static void test_descriptions(void)
          .error = "way of normalizing",
          .name = "Hostile",
          .normal = 99},
-        {.what = "sorts",
-         .error = "sorts the queue (less)",
-         .name = "Hostile",
-         .has = 1u << BH_PX_LESS},
         {.what = "one half of two",
          .error = "one of change_pod() and clone_state()",
          .name = "Hostile",
