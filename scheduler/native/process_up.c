@@ -360,15 +360,15 @@ static void answer_rule(struct berth_call *c, const struct berth_preemption *how
     const struct berth_node *node = bh_px_here_node(m, to);
     int32_t code = 0;
 
-    if (rule == BH_PX_RULE_WAITS && pod)
+    if (rule == BH_PX_RULE_WAITS && pod && how->waits_for)
         code = how->waits_for(how->arg, c, pod);
-    else if (rule == BH_PX_RULE_EVICTS && pod)
+    else if (rule == BH_PX_RULE_EVICTS && pod && how->evicts)
         code = how->evicts(how->arg, c, pod);
-    else if (rule == BH_PX_RULE_BEGIN && node)
+    else if (rule == BH_PX_RULE_BEGIN && node && how->begin)
         how->begin(how->arg, c, node);
-    else if (rule == BH_PX_RULE_MOVED && pod)
+    else if (rule == BH_PX_RULE_MOVED && pod && how->moved)
         how->moved(how->arg, c, pod, (int32_t)n);
-    else if (rule == BH_PX_RULE_CHECK && node)
+    else if (rule == BH_PX_RULE_CHECK && node && how->check)
         code = how->check(how->arg, c, node, (uint32_t)n, &why);
     struct bh_px_out o = question(BH_PX_UP_RULED);
     bh_px_put_u64(&o, (uint64_t)(int64_t)code);
