@@ -162,6 +162,31 @@ static void test_answers_are_remembered(void)
     end();
 }
 
+static void on_while(uv_timer_t *t)
+{
+    uv_close((uv_handle_t *)t, NULL);
+}
+
+/* A question that is out is not asked a second time, however long the answer takes. */
+static void test_a_slow_answer_is_waited_for(void)
+{
+    uv_timer_t some_while;
+
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews(); /* tries again after a millisecond */
+    fx.silent = true;
+    ask(r, "a");
+    while (!fx.asked)
+        uv_run(&fx.loop, UV_RUN_ONCE);
+    uv_timer_init(&fx.loop, &some_while);
+    uv_timer_start(&some_while, on_while, 20, 0);
+    while (!uv_is_closing((uv_handle_t *)&some_while))
+        uv_run(&fx.loop, UV_RUN_ONCE);
+    CU_ASSERT_EQUAL(fx.asked, 1);
+    bh_reviews_free(r);
+    end();
+}
+
 static void test_failures_are_repeated_and_not_remembered(void)
 {
     begin("{\"allowed\":true}");
@@ -813,7 +838,8 @@ static void test_tls_flags(void)
                "Cipher suite TLS_RSA_WITH_RC4_128_SHA is not available in GnuTLS");
 }
 
-BH_TESTS("front/access", {"answers are remembered", test_answers_are_remembered},
+BH_TESTS("front/access", {"a slow answer is waited for", test_a_slow_answer_is_waited_for},
+         {"answers are remembered", test_answers_are_remembered},
          {"failures are repeated", test_failures_are_repeated_and_not_remembered},
          {"the end answers everybody", test_the_end_answers_everybody},
          {"memory is bounded", test_memory_is_bounded},

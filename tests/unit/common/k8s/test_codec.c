@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "common/k8s/codec.h"
+#include "proto/kubernetes/apiextensions.pb-c.h"
 #include "tests/unit/common/k8s/fill.h"
 #include "tests/unit/harness.h"
 
@@ -590,7 +591,41 @@ static void test_custom_objects(void)
     }
 }
 
-BH_TESTS("common/k8s/codec", {"objects of any kind", test_custom_objects},
+/* A schema in a schema (field 28, `not`), as deep as that. */
+static const ProtobufCMessage *nested(struct bh_arena *a, unsigned depth)
+{
+    uint8_t bytes[512];
+    size_t n = 0;
+
+    for (unsigned i = 0; i < depth; i++) {
+        uint8_t head[4] = {0xe2, 0x01, (uint8_t)n, 0};
+        size_t n_head = 3;
+        if (n > 127) {
+            head[2] = (uint8_t)(n | 128);
+            head[3] = (uint8_t)(n >> 7);
+            n_head = 4;
+        }
+        CU_ASSERT_FATAL(n + n_head <= sizeof(bytes));
+        memmove(bytes + n_head, bytes, n);
+        memcpy(bytes, head, n_head);
+        n += n_head;
+    }
+    return bh_pb_unpack_fast(a, &k8s__jsonschema_props__descriptor, bytes, n);
+}
+
+static void test_as_deep_as_it_goes(void)
+{
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_PTR_NOT_NULL(nested(&a, 1));
+    CU_ASSERT_PTR_NOT_NULL(nested(&a, 64));
+    CU_ASSERT_PTR_NULL(nested(&a, 65));
+    bh_arena_fini(&a);
+}
+
+BH_TESTS("common/k8s/codec", {"as deep as it goes", test_as_deep_as_it_goes},
+         {"objects of any kind", test_custom_objects},
          {"protobuf and JSON give the same object", test_both_encodings_agree},
          {"the schema is not recursive", test_schema_is_not_recursive},
          {"every inlined member of the table exists", test_inlined_members_exist},
