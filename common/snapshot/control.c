@@ -25,10 +25,8 @@ static uint64_t bury(int fd)
     if (fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(struct bh_snap_control))
         return 0;
     struct bh_snap_map *m = bh_snap_map_new(fd, sizeof(struct bh_snap_control), true);
-    if (!m)
-        return 0;
-    struct bh_snap_control *c = m->base;
-    if (c->magic == BH_SNAP_MAGIC_CONTROL &&
+    struct bh_snap_control *c = m ? m->base : NULL;
+    if (c && c->magic == BH_SNAP_MAGIC_CONTROL &&
         __atomic_load_n(&c->version, __ATOMIC_ACQUIRE) == BH_SNAP_VERSION_WORD) {
         incarnation = c->incarnation;
         __atomic_store_n(&c->gone, true, __ATOMIC_RELEASE);
