@@ -42,7 +42,9 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     const struct berth_value *mode = v->get(args, BERTH_STR("mode"));
     const struct berth_value *list = v->get(args, BERTH_STR("resources"));
     char path[64], text[256];
+    int64_t sum = 0;
     unsigned n = 0;
+    int too_much = 0;
 
     for (const struct berth_value *m = v->first(args); m; m = v->next(m)) {
         snprintf(text, sizeof text, "unknown field \"%.*s\"", (int)v->key(m).n, v->key(m).p);
@@ -61,7 +63,10 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
                  (int)(name.n < 128 ? name.n : 128), name.p, (long long)weight);
         if (weight <= 0)
             complain(errors, path, text);
+        too_much |= __builtin_add_overflow(sum, weight, &sum);
     }
+    if (too_much)
+        complain(errors, "resources", "the sum of the weights has to be below 2^63");
     if (n > RESOURCES_MAX)
         complain(errors, "resources", "at most 16 are allowed");
 }

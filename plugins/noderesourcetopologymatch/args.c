@@ -66,6 +66,7 @@ static void check_known(const struct berth_value *v, const char *path, const cha
 static void check_one_of(const struct berth_value *v, const char *name, const char *path,
                          const char *names, const char *what, struct berth_errors *errors)
 {
+    char with_value[256];
     struct berth_str s = text(v, name);
     const char *at = NULL;
 
@@ -74,8 +75,10 @@ static void check_one_of(const struct berth_value *v, const char *name, const ch
         at = n == s.n && memcmp(p, s.p, n) == 0 ? p : NULL;
         p += n;
     }
+    snprintf(with_value, sizeof with_value, "Invalid value: \"%.*s\": %s",
+             (int)(s.n < 100 ? s.n : 100), s.n ? s.p : "", what);
     if (get(v, name) && !at)
-        complain(errors, path, what);
+        complain(errors, path, with_value);
 }
 
 static void check_weights(const struct berth_value *list, struct berth_errors *errors)
@@ -109,7 +112,8 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
         errors);
     check_known(strategy, "scoringStrategy", "type resources", errors);
     if (strategy && !get(strategy, "type"))
-        complain(errors, "scoringStrategy.type", "invalid ScoringStrategyType");
+        complain(errors, "scoringStrategy.type",
+                 "Invalid value: \"\": invalid ScoringStrategyType");
     check_one_of(strategy, "type", "scoringStrategy.type",
                  "LeastAllocated MostAllocated BalancedAllocation LeastNUMANodes",
                  "invalid ScoringStrategyType", errors);
