@@ -248,7 +248,8 @@ enum bh_snap_outcome bh_snap_follow(struct bh_snap_reader *r, unsigned max_event
     } else if (r->control && r->seg.map && r->phase != BH_SNAP_PHASE_NEW) {
         if (r->pos != r->published_pos)
             bh_snap_register(r, r->pos);
-        if (o == BH_SNAP_OK)
+        /* Not ready: the log goes on in a segment that is gone already. So may the writer be. */
+        if (o == BH_SNAP_OK || o == BH_SNAP_NOT_READY)
             bh_snap_look_around(r);
     }
     return (o == BH_SNAP_OK || o == BH_SNAP_MORE) && has_no_end(r) ? bh_snap_not_synced(r) : o;

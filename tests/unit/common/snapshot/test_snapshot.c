@@ -405,6 +405,34 @@ static void test_clean_stop_and_successor(void)
     bh_snap_writer_free(w);
 }
 
+/* A reader that slept: its segment has a successor, which went with the writer. */
+static void test_successor_of_a_segment_that_is_gone(void)
+{
+    const char *name = fx_name();
+    struct bh_snap_writer *w = fx_writer(name, 4096, 0);
+    struct bh_snap_stats st;
+    struct fx_reader x;
+    fx_reader_init(&x, name, NULL);
+    CU_ASSERT_EQUAL(fx_write_node(w, 0, 1), 0);
+    bh_snap_set_synced(w, true);
+    CU_ASSERT_EQUAL(fx_once(&x), BH_SNAP_OK);
+    for (uint64_t i = 1; i <= 1000; i++)
+        CU_ASSERT_EQUAL(fx_write_node(w, i, i + 1), 0);
+    bh_snap_writer_stats(w, &st);
+    CU_ASSERT(st.moves > 0);
+    bh_snap_writer_free(w);
+    w = fx_writer(name, 4096, 0);
+    CU_ASSERT_EQUAL(fx_write_node(w, 9, 2000), 0);
+    bh_snap_set_synced(w, true);
+    enum bh_snap_outcome o = BH_SNAP_NOT_READY;
+    for (int turn = 0; turn < 10 && o != BH_SNAP_OK; turn++)
+        o = fx_once(&x);
+    CU_ASSERT_EQUAL(o, BH_SNAP_OK);
+    CU_ASSERT(x.state.count[FX_NODES] == 1 && x.state.op[FX_NODES][9] == 2000);
+    fx_reader_fini(&x);
+    bh_snap_writer_free(w);
+}
+
 static void count_nodes(void *arg, const struct bh_snap_event *ev)
 {
     *(unsigned *)arg += ev->op == BH_SNAP_NODE_PUT && ev->node->uid != BH_SYM_NONE;
@@ -522,6 +550,8 @@ BH_TESTS("common/snapshot/snapshot",
          {"more readers than slots", test_more_readers_than_slots},
          {"a second live writer is refused", test_second_writer_is_refused},
          {"clean stop, then a successor", test_clean_stop_and_successor},
+         {"a segment that went with its writer, then a successor",
+          test_successor_of_a_segment_that_is_gone},
          {"symbols: many, long, none", test_symbols_many_and_long},
          {"an oversized record is refused", test_oversized_record_is_refused},
          {"options are checked", test_options_are_checked},
