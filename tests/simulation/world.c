@@ -387,6 +387,14 @@ static void see_lease(const char *msg)
     }
 }
 
+static uint64_t number_of(const struct bh_log_kv *kv, const char *key)
+{
+    for (; kv && kv->key; kv++)
+        if (strcmp(kv->key, key) == 0)
+            return kv->u;
+    return 0;
+}
+
 void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
                          const struct bh_log_kv *kv)
 {
@@ -405,7 +413,8 @@ void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, co
         if (strcmp(known[i].text, msg) != 0)
             continue;
         world.reached[known[i].what]++;
-        if (known[i].what == R_former_binder_silent || known[i].what == R_bind_adopted)
+        if (known[i].what == R_former_binder_silent || known[i].what == R_bind_adopted ||
+            (known[i].what == R_binders_heard_first && number_of(kv, "binds")))
             world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + DOUBT_NS);
     }
     if (strncmp(msg, "A pending pod was lost", 22) == 0)
