@@ -141,17 +141,19 @@ placed() { # containers: in zone 0, which has most of them and so no list of the
 }
 node d | sed 's/metadata: {/&labels: {pool: preempt}, /' >"$work/d.yaml"
 pod_preempting() { pod_of "$1" 4 | sed "s/^spec: {/&schedulerName: preempting, terminationGracePeriodSeconds: 0, nodeSelector: {pool: preempt}, $2/" | k apply -f -; }
-knows_placed() { topology "$1" "$2" "$3" | sed "s/^attributes: \[/&{name: nodeTopologyPodsFingerprint, value: $(fingerprint "${@:5}")}, /" | placed "$4" | k apply -f -; }
+knows_placed() { topology "$1" "$2" "$3" | sed "s/^attributes: \[/&{name: nodeTopologyPodsFingerprint, value: $(fingerprint "${@:5}")}, /; s/available: 8Gi/available: 7Gi/" | placed "$4" | k apply -f -; }
 check "a node for pods that preempt" k apply -f "$work/d.yaml"
 check "with nobody there" knows d 4 2
+watched() { curl -fsS --noproxy '*' "http://127.0.0.1:$(metrics_port watcher)/metrics" | grep -qxF 'berth_watcher_objects{kind="noderesourcetopologies.topology.node.k8s.io"} 4'; }
+eventually "which the watcher has" 20 watched
 check "a pod that fills a zone" pod_preempting low ""
 eventually "is there" 20 on low d
 check "one that is more important" pod_preempting high "priorityClassName: urgent, "
-eventually "does not know what the zone would have without it" 20 says high 'preemption: 0/1 nodes are available: 1 cannot align pod'
+eventually "does not know what the zone would have without it" 20 says high 'preemption: 0/4 nodes are available: 1 cannot align pod'
 check "the agent says where it is" knows_placed d 0 2 1 low
 gone() { ! k get pod "$1"; }
 eventually "so it is evicted" 30 gone low
-nominated() { [ "$(k get pod high -o 'jsonpath={.status.nominatedNodeName}')" = d ]; }
-check "for the other one" nominated
+evicted() { [ "$(k get events -o json | jq -r '.items[] | select(.reason == "Preempted").involvedObject.name')" = low ]; }
+eventually "to make room" 20 evicted
 check "the agent has seen that it is gone" knows d 4 2
 eventually "and the other one is there" 30 on high d
