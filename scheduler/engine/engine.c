@@ -545,7 +545,8 @@ void bh_engine_tend(struct bh_engine *e, int64_t now_ns)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    if (bh_ext_busy(e->ext) || !e->cache.n_nodes) /* as decisions: without nodes there are no rows */
+    if (bh_ext_busy(e->ext) ||
+        !e->cache.n_nodes) /* as decisions: without nodes there are no rows */
         return;
     bh_cache_sync(&e->cache);
     e->asks.writes_taken = true;
