@@ -164,8 +164,10 @@ void bh_sched_see_victims_off(struct bh_sched_daemon *d)
 
 void bh_sched_drop_leaving(struct bh_sched_daemon *d)
 {
-    while (!LIST_EMPTY(&d->leaving))
-        leaving_free(LIST_FIRST(&d->leaving));
+    for (struct bh_leaving *l = LIST_FIRST(&d->leaving), *next; l; l = next) {
+        next = LIST_NEXT(l, link);
+        leaving_free(l);
+    }
 }
 
 /* One answer less to wait for. When something went wrong the preemptor tries again at once, as

@@ -307,8 +307,10 @@ static void drop(struct bh_engine *e, struct bh_shape_cache *sc)
 
 void bh_fast_drop_all(struct bh_engine *e)
 {
-    while (e->newest)
-        drop(e, e->newest);
+    for (struct bh_shape_cache *sc = e->newest, *older; sc; sc = older) {
+        older = sc->older;
+        drop(e, sc);
+    }
 }
 
 static void read_epochs(const struct bh_engine *e, struct bh_cycle *cy, uint64_t *epoch)
@@ -499,8 +501,11 @@ void bh_fast_keep_within_budget(struct bh_engine *e)
 {
     size_t max = budget(e);
 
-    while (e->cache_bytes > max && e->oldest != e->newest)
-        drop(e, e->oldest);
+    for (struct bh_shape_cache *sc = e->oldest, *newer; e->cache_bytes > max && sc != e->newest;
+         sc = newer) {
+        newer = sc->newer;
+        drop(e, sc);
+    }
 }
 
 struct changes {    /* the first so many of e->rows */
@@ -600,7 +605,7 @@ static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
         return NULL;
     }
     if (s->cache) {
-        s->cache->pod = *pod;
+        s->cache->pod = *pod; /* NOLINT(clang-analyzer-unix.Malloc): drop() has emptied the slot */
         s->cache->cy.samples = e->watch.samples;
         if (is_current(e, s->cache)) {
             e->stats.shape_hits++;
