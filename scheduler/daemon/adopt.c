@@ -271,7 +271,7 @@ void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult 
     if (c) {
         if (r->has_object)
             (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
-                                  c->creates, NULL);
+                                  c->creates, NULL, NULL);
         end_claim(d, key, strlen(key));
     }
     /* One that is done, or not known, is asked for again: the API server knows. */

@@ -493,6 +493,7 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
                                const Berth__WorkResult *r)
 {
     struct bh_prebind *b = w->pod->prebind;
+    struct bh_cluster_event ev = {.object_changes = 0};
 
     if (!b || b->work_id != w->item.id) { /* bound by another hand meanwhile */
         if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
@@ -509,8 +510,10 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
     else if (r->has_object && w->item.kind != BERTH__WORK_KIND__WORK_DELETE_CLAIM &&
              w->item.kind != BERTH__WORK_KIND__WORK_PATCH)
         (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
-                              false, NULL);
+                              false, &ev, NULL);
     undo_next(d, b);
+    if (ev.object_changes)
+        bh_queue_event(d->queue, &ev, bh_sched_now(d));
 }
 
 /* ---- the lease ------------------------------------------------------------------------------- */

@@ -329,9 +329,11 @@ int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i
                               const void *object, size_t n, struct bh_err *err);
 /* The API server has this version of an object that a former scheduler's write, or an undoing,
  * was about: ResourceClaims count as such from now on, unless a newer one is known, or none is and it
- * was not created by that write. -EINVAL. */
+ * was not created by that write. ev (NULL allowed) becomes the event of it where it counts from now on and is
+ * another than what counted before, as upstream's assume cache tells it: the watch, when it is behind, may show
+ * the same before and after. -EINVAL. */
 int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, size_t n,
-                    bool created, struct bh_err *err);
+                    bool created, struct bh_cluster_event *ev, struct bh_err *err);
 /* Changes when a volume or a claim does: then bh_engine_prebind_check may say something else. */
 uint64_t bh_engine_claims_version(const struct bh_engine *e);
 enum bh_prebind_state {

@@ -90,7 +90,7 @@ static bool is_allocated(const K8s__ResourceClaim *c)
     return c->status && c->status->allocation;
 }
 
-static uint32_t claim_changes(const K8s__ResourceClaim *old, const K8s__ResourceClaim *neu)
+uint32_t bh_claim_changes(const K8s__ResourceClaim *old, const K8s__ResourceClaim *neu)
 {
     static const K8s__ResourceClaimStatus none = K8S__RESOURCE_CLAIM_STATUS__INIT;
     const K8s__ResourceClaimStatus *a = old && old->status ? old->status : &none;
@@ -142,7 +142,7 @@ static uint32_t changes(enum bh_kind kind, const void *old, const void *neu)
     case BH_KIND_PERSISTENTVOLUME:
         return volume_changes(old, neu);
     case BH_KIND_RESOURCECLAIM:
-        return claim_changes(old, neu);
+        return bh_claim_changes(old, neu);
     default:
         return 0;
     }
@@ -197,6 +197,11 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
     if (rc >= 0 && object)
         ev->object_changes = changes(ev->kind, old ? old->told : NULL,
                                      bh_objects_told(&e->objects, ev->kind, ns, name));
+    /* As upstream's assume cache tells it: a watch that is behind may not have shown what counted meanwhile. */
+    if (rc >= 0 && object && ev->kind == BH_KIND_RESOURCECLAIM && old && old->assumed)
+        ev->object_changes |=
+            bh_claim_changes((const void *)old->assumed->msg,
+                             (const void *)bh_objects_told(&e->objects, ev->kind, ns, name));
     if (rc >= 0 && object && ev->kind == BH_KIND_DEVICECLASS)
         ev->object_resource = bh_sym_internc(
             e->tab, resource_of((const void *)bh_objects_told(&e->objects, ev->kind, ns, name)));

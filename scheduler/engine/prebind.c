@@ -49,7 +49,7 @@ int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i
 }
 
 int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, size_t n,
-                    bool created, struct bh_err *err)
+                    bool created, struct bh_cluster_event *ev, struct bh_err *err)
 {
     ProtobufCMessage *m;
 
@@ -57,9 +57,21 @@ int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, 
         return 0;
     bh_arena_reset(&e->aside);
     int rc = bh_pb_unpack(&e->aside, bh_kinds[kind].desc, object, n, &m, err);
-    if (rc == 0)
-        (void)bh_objects_assume(&e->objects, kind, m, created, NULL);
-    return rc;
+    if (rc < 0)
+        return rc;
+    const K8s__ObjectMeta *meta = bh_object_meta(m);
+    const ProtobufCMessage *old =
+        meta ? bh_objects_get(&e->objects, kind, meta->namespace_, meta->name) : NULL;
+    const uint32_t changes = old ? bh_claim_changes((const void *)old, (const void *)m) : 0;
+    if (bh_objects_assume(&e->objects, kind, m, created, NULL) == 0 && changes && ev)
+        *ev =
+            (struct bh_cluster_event){.resource = BH_EV_OBJECT,
+                                      .kind = kind,
+                                      .action = BH_EV_UPDATE,
+                                      .object_namespace = bh_sym_internc(e->tab, meta->namespace_),
+                                      .object_name = bh_sym_internc(e->tab, meta->name),
+                                      .object_changes = changes};
+    return 0;
 }
 
 uint64_t bh_engine_claims_version(const struct bh_engine *e)

@@ -206,6 +206,8 @@ void bh_group_run(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsig
 void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n, bool all);
 /* Assume, Reserve and Permit on m->node. */
 void bh_group_lay(struct bh_engine *e, struct bh_group_try *m);
+/* objects.c: bits of what another status of the claim means; old NULL: 0. */
+uint32_t bh_claim_changes(const K8s__ResourceClaim *old, const K8s__ResourceClaim *neu);
 /* ---- observer (observe.c) -------------------------------------------------------------------- */
 /* Of a fast cycle: n nodes have changed and are looked at. See observe.h. */
 static inline void bh_watch_rows(struct bh_engine *e, uint32_t n)

@@ -515,7 +515,55 @@ static void test_commit(void)
     end();
 }
 
+/* ---- what is told of claims ------------------------------------------------------------------ */
+
+#define ALLOCATED "'allocation':{'devices':{}}"
+
+static uint32_t watched(const char *version, const char *status)
+{
+    struct bh_cluster_event ev = {.action = BH_EV_UPDATE};
+
+    put_event(&ev, BH_KIND_RESOURCECLAIM, "one",
+              bh_arena_printf(&arena, ",'resourceVersion':'%s'},'spec':{},'status':{%s}}", version,
+                              status));
+    return ev.object_changes;
+}
+
+static uint32_t learned(const char *version, const char *status)
+{
+    struct bh_cluster_event ev = {.object_changes = 0};
+    struct bh_buf b = {0};
+
+    bh_pb_pack(&b,
+               read_json(&bh_kinds[BH_KIND_RESOURCECLAIM],
+                         bh_arena_printf(&arena,
+                                         "{'metadata':{'name':'one','namespace':'ns','uid':'uid-"
+                                         "one','resourceVersion':'%s'},'spec':{},'status':{%s}}",
+                                         version, status)));
+    CU_ASSERT_EQUAL(
+        bh_engine_learn(e, BH_KIND_RESOURCECLAIM, bh_buf_str(&b), b.n, false, &ev, NULL), 0);
+    bh_buf_fini(&b);
+    CU_ASSERT(!ev.object_changes || (ev.resource == BH_EV_OBJECT && ev.object_name == sym("one") &&
+                                     ev.object_namespace == sym("ns")));
+    return ev.object_changes;
+}
+
+/* The watch is behind: it shows the claim before it was allocated, and after it was freed. */
+static void test_events(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(watched("5", ""), 0);
+    CU_ASSERT_EQUAL(learned("7", ALLOCATED), BH_CLAIM_STATUS);
+    CU_ASSERT_EQUAL(watched("9", ""), BH_CLAIM_DEALLOCATED | BH_CLAIM_STATUS);
+    CU_ASSERT_EQUAL(learned("11", ALLOCATED), BH_CLAIM_STATUS);
+    CU_ASSERT_EQUAL(learned("12", ""), BH_CLAIM_DEALLOCATED | BH_CLAIM_STATUS);
+    CU_ASSERT_EQUAL(learned("10", ALLOCATED), 0); /* older than what is known */
+    CU_ASSERT_EQUAL(watched("13", ""), 0);
+    end();
+}
+
 BH_TESTS("scheduler/plugins/dynamicresources/assume",
+         {"what is told of a claim that the watch shows late", test_events},
          {"an allocation is in flight until it is given back", test_allocation},
          {"profiles see what others took", test_profiles_share},
          {"configuration and alternatives in the result", test_config_and_alternatives},
