@@ -147,7 +147,7 @@ tsan-build:
 $(BUILD)/checks-asan: asan-build
 	@grep -P '^(unit/|fuzz/|property/)' $(BUILD)-asan/checks | sed 's|^|asan/|' > $@
 $(BUILD)/checks-tsan: tsan-build
-	@grep -P '^$(THREADED)' $(BUILD)-tsan/checks | sed 's|^|tsan/|' > $@
+	@grep -P '^$(THREADED)' $(BUILD)-tsan/checks | sed 's|\t\([^\t]*\)$$|\tTSAN_OPTIONS=ignore_noninstrumented_modules=1 \1|; s|^|tsan/|' > $@
 DEEP_RUN = BERTH_TEST_LONG=1 BERTH_TEST_LIMIT=1800 BH_TEST_TIMEOUT=900 bash tools/run-checks.sh
 asan: deps-dev $(BUILD)/checks-asan ## clang: unit tests, property test and fuzz corpora under AddressSanitizer and UBSan
 	@$(DEEP_RUN) $(BUILD)-asan/check-logs < $(BUILD)/checks-asan
