@@ -37,7 +37,7 @@ struct crash {
     char sha256[65], name[65], hook[32];
 };
 static struct {
-    const char *dir; /* NULL: not guarded */
+    char *dir; /* NULL: not guarded */
     struct crash crash[LINES_MAX];
     uint32_t n;
     int64_t limit_ns;
@@ -162,6 +162,7 @@ int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err 
         rc = write_crashes(crashes);
     memset((void *)bh_native_mark, 0, sizeof *bh_native_mark);
     bh_native_mark->magic = MAGIC;
+    free(guard.dir);
     guard.dir = bh_strdup(runtime_dir);
     BH_CLEANUP(bh_freep) char *inventory = bh_asprintf("%s/" BH_NATIVE_INVENTORY, runtime_dir);
     (void)unlink(inventory); /* of the one before */
