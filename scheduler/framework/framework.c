@@ -106,6 +106,8 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
     }
     fw->evaluations =
         bh_arena_new_array(&fw->arena, struct bh_evaluations, fw->n_plugins ? fw->n_plugins : 1);
+    if (fw->soon)
+        fw->soon_ns = bh_arena_new_array(&fw->arena, uint64_t, fw->n_plugins);
     *ret = fw;
     return 0;
 }

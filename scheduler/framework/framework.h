@@ -55,6 +55,7 @@ struct bh_framework {
     const struct bh_engine_observer *observer; /* NULL: nothing is timed */
     uint64_t kinds;                            /* that its plugins read, see struct bh_plugin */
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
+    uint64_t *soon_ns;                  /* by plugin: what score_soon took; NULL: soon is 0 */
     uint64_t soon;                      /* plugins at Score with score_soon; bit i: plugin i */
 };
 /* Each plugin that the profile runs at a point, in order: i is its index. */

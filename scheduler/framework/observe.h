@@ -84,7 +84,6 @@ struct bh_engine_observer {
 };
 struct bh_evaluations { /* of one plugin in one profile */
     uint64_t pre_filter, filter, pre_score, score;
-    uint64_t soon_ns; /* that score_soon took, part of what the Score that follows it takes */
 };
 const char *bh_seen_point_name(enum bh_seen_point at);
 #endif

@@ -152,8 +152,10 @@ bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint3
     uint64_t t = bh_sample_begin(cy);
 
     cy->fw->evaluations[i].score += n;
-    t -= t ? cy->fw->evaluations[i].soon_ns : 0;
-    cy->fw->evaluations[i].soon_ns = 0;
+    if (bh_unlikely(cy->fw->soon >> i & 1)) {
+        t -= t ? cy->fw->soon_ns[i] : 0;
+        cy->fw->soon_ns[i] = 0;
+    }
     if (p->score_rows) {
         p->score_rows(call, rows, n, ret);
         if (cy->score_failed) {
@@ -176,7 +178,8 @@ bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint3
 
 /* Of these plugins those that have others work for them are told first, so that it is done beside what the
  * others do here. */
-static void score_soon(struct bh_cycle *cy, uint64_t plugins, const uint32_t *rows, uint32_t n)
+static __attribute__((noinline, cold)) void score_soon(struct bh_cycle *cy, uint64_t plugins,
+                                                       const uint32_t *rows, uint32_t n)
 {
     const struct bh_framework *fw = cy->fw;
 
@@ -184,7 +187,7 @@ static void score_soon(struct bh_cycle *cy, uint64_t plugins, const uint32_t *ro
         unsigned i = (unsigned)__builtin_ctzll(left);
         uint64_t t = bh_sample_begin(cy);
         fw->plugins[i].plugin->score_soon(&cy->calls[i], rows, n);
-        fw->evaluations[i].soon_ns = t ? fw->observer->now_ns() - t : 0;
+        fw->soon_ns[i] = t ? fw->observer->now_ns() - t : 0;
     }
 }
 
@@ -215,7 +218,8 @@ static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t 
         total[r] = 0;
     if (fw->n_point[BH_POINT_SCORE] && bh_run_pre_score(cy, rows, n))
         return false;
-    score_soon(cy, UINT64_MAX, rows, n);
+    if (fw->soon)
+        score_soon(cy, UINT64_MAX, rows, n);
     bh_each_plugin(i, fw, BH_POINT_SCORE) {
         if (cy->skip_score >> i & 1)
             continue;
@@ -333,7 +337,8 @@ static bool score_by(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
     const struct bh_framework *fw = sc->cy.fw;
     uint32_t norm = 0;
 
-    score_soon(&sc->cy, plugins, rows, n);
+    if (fw->soon)
+        score_soon(&sc->cy, plugins, rows, n);
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE] && n; k++) {
         unsigned i = fw->point[BH_POINT_SCORE][k];
         bool none = fw->plugins[i].plugin->normal == BH_NORMAL_NONE;
