@@ -121,6 +121,11 @@ bool bh_wasm_has_start(const struct bh_wasm_module *m)
     return m->start != NONE;
 }
 
+bool bh_wasm_is_stub(const struct bh_wasm_module *m, uint32_t func)
+{
+    return m->funcs[func].stub;
+}
+
 int bh_wasm_find(const struct bh_wasm_module *m, const char *name, const char *type,
                  uint32_t *ret_func, const char **ret_type)
 {

@@ -545,6 +545,16 @@ static void read_datas(struct loader *l)
 }
 
 /* ---- code -------------------------------------------------------------------------------------- */
+/* No locals, maybe i32.const 0 or i64.const 0, and the end. */
+static bool is_stub(const struct reader *body)
+{
+    const size_t n = (size_t)(body->end - body->p);
+
+    return (n == 2 && memcmp(body->p, "\x00\x0b", 2) == 0) ||
+           (n == 4 && (memcmp(body->p, "\x00\x41\x00\x0b", 4) == 0 ||
+                       memcmp(body->p, "\x00\x42\x00\x0b", 4) == 0));
+}
+
 static void read_code(struct loader *l)
 {
     struct bh_wasm_module *m = l->m;
@@ -563,6 +573,7 @@ static void read_code(struct loader *l)
         body.p = l->r.p;
         body.end = l->r.p += size;
         body.func = m->n_imported_funcs + l->n_bodies;
+        m->funcs[body.func].stub = is_stub(&body);
         bh_wasm_compile(c, &body, body.func);
         if (body.rc) {
             l->r.rc = body.rc;

@@ -73,6 +73,9 @@ int bh_wasm_use_compiled(struct bh_wasm_module *m, const char *sha256, struct bh
 bool bh_wasm_is_compiled(const struct bh_wasm_module *m);
 /* Does instantiating run a function of it (its start section)? */
 bool bh_wasm_has_start(const struct bh_wasm_module *m);
+/* Is there nothing in the function's body but the constant 0, or nothing at all? It need not be called then.
+ * Of a function without parameters. */
+bool bh_wasm_is_stub(const struct bh_wasm_module *m, uint32_t func);
 
 /* Types of functions are a word here: a letter a value (i i32, I i64, f f32, F f64, r funcref,
  * x externref), parameters, ':', results: "iI:i".

@@ -87,6 +87,7 @@ struct func {
     uint32_t
         cost; /* steps that a call is charged at once: at least what runs without a jump back */
     bool declared; /* may be named by ref.func */
+    bool stub;     /* its body is the constant 0, or nothing */
     struct bh_str name;
 };
 struct limits {

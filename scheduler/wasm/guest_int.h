@@ -25,6 +25,7 @@ struct bh_guest_plugin {
     size_t n_bytes;
     uint32_t func[BH_GUEST_HOOKS];
     uint32_t hooks;             /* bits of those it exports */
+    uint32_t runs;              /* those of them that have to be called: can_skip in load.c */
     unsigned needs;             /* of whole objects, enum bh_ext_need */
     bool node_local, first_abi; /* first_abi: imports as of v0.1.0 */
     bool may_forget;            /* nodes that it was asked about: bh_guest_renew() */

@@ -195,7 +195,7 @@ struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_
         return r;
     if (g->cycle && bh_str_eq((struct bh_str){bh_buf_str(&g->cycle->uid), g->cycle->uid.n}, uid))
         return g->cycle;
-    if (!(r = take(c, ret_why)) || !(g->of->hooks & BH_GUEST_BIT(BH_GUEST_PREFILTER)))
+    if (!(r = take(c, ret_why)) || !(g->of->runs & BH_GUEST_BIT(BH_GUEST_PREFILTER)))
         return r;
     r->c = c;
     const char *trap = bh_guest_call(r, BH_GUEST_PREFILTER, c->arena);
@@ -295,7 +295,7 @@ const char *bh_guest_renew(struct bh_guest_run *r, struct bh_call *c, enum bh_gu
         return NULL;
     r->asked = n;
     for (unsigned i = 0; i < (hook == BH_GUEST_SCORE ? 2u : 1u); i++) {
-        if (!(p->hooks & BH_GUEST_BIT(again[i])))
+        if (!(p->runs & BH_GUEST_BIT(again[i])))
             continue;
         r->c = c;
         const char *trap = bh_guest_call(r, again[i], c->arena);

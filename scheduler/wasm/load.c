@@ -284,7 +284,7 @@ static bool may_forget(const struct bh_guest_plugin *p)
 {
     uint32_t start;
 
-    return p->node_local && p->hooks & BH_GUEST_BIT(BH_GUEST_PREFILTER) &&
+    return p->node_local && p->runs & BH_GUEST_BIT(BH_GUEST_PREFILTER) &&
            bh_wasm_find(p->m, "_start", ":", &start, NULL) == 0;
 }
 
@@ -300,6 +300,18 @@ static bool is_first_abi(const struct bh_wasm_module *m)
             if (bh_str_eqc(v[i].module, "k8s.io/api") && bh_str_eqc(v[i].name, names[k]))
                 return true;
     return false;
+}
+
+/* Hooks that a guest may have only because its SDK exports all of them: with nothing in them they need no call. Not
+ * enqueue, which is asked once, and postfilter, whose Success ends the chain. */
+static uint32_t can_skip(const struct bh_guest_plugin *p)
+{
+    uint32_t stubs = 0;
+
+    for (unsigned h = 0; h < BH_GUEST_HOOKS; h++)
+        if (p->hooks & BH_GUEST_BIT(h) && bh_wasm_is_stub(p->m, p->func[h]))
+            stubs |= BH_GUEST_BIT(h);
+    return stubs & ~(BH_GUEST_BIT(BH_GUEST_ENQUEUE) | BH_GUEST_BIT(BH_GUEST_POSTFILTER));
 }
 
 static int find_hooks(struct bh_guest_plugin *p, struct bh_err *err)
@@ -322,6 +334,7 @@ static int find_hooks(struct bh_guest_plugin *p, struct bh_err *err)
         if (rc == 0)
             p->hooks |= BH_GUEST_BIT(h);
     }
+    p->runs = p->hooks & ~can_skip(p);
     if (!p->hooks)
         return bh_err_set(err, -EINVAL, "wasm: guest does not export any plugin functions");
     if (!(p->hooks & MAIN_HOOKS) && p->hooks != BH_GUEST_BIT(BH_GUEST_PREFILTER))

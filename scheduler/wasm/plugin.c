@@ -3,8 +3,8 @@
  * scheduler/wasm/plugin.c - a guest's hooks as the framework's callbacks
  *
  * One set of functions for all guests: the guest is the call's args. A hook that the guest does not
- * export is not called; PreFilter is there always, as in the original, because a pod's first hook
- * decides which instance runs the others.
+ * export, or that has nothing in it, is not called; PreFilter is there always, as in the original,
+ * because a pod's first hook decides which instance runs the others.
  *
  * Runs in:  the engine's thread.
  * Upstream: kube-scheduler-wasm-extension, scheduler/plugin/plugin.go, guest.go; differences:
@@ -26,7 +26,7 @@ static struct bh_guest *guest(const struct bh_call *c)
 
 static bool has(const struct bh_call *c, enum bh_guest_hook hook)
 {
-    return guest(c)->of->hooks & BH_GUEST_BIT(hook);
+    return guest(c)->of->runs & BH_GUEST_BIT(hook);
 }
 
 static const struct bh_status *fails(const struct bh_call *c, const char *text)
@@ -210,11 +210,13 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     *ret = 0;
     if (bh_unlikely(g->failed != NULL)) /* it was asked about all; what it said counts */
         return node->row == g->failed_row ? take_failed(g) : NULL;
+    if (has(c, BH_GUEST_NORMALIZESCORE))
+        note_scored(g, node->name);
+    if (!has(c, BH_GUEST_SCORE))
+        return NULL;
     const struct bh_guest_run *r = run(c, BH_GUEST_SCORE, node->name, &s);
     if (!r)
         return s;
-    if (has(c, BH_GUEST_NORMALIZESCORE))
-        note_scored(g, node->name);
     *ret = (int32_t)(r->value >> 32);
     return verdict(c, r, (int32_t)r->value);
 }
@@ -224,10 +226,14 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
     struct bh_guest *g = guest(c);
     const struct bh_status *s = NULL;
     const char *trap = NULL;
-    struct bh_guest_run *r = ready(c, false, BH_SYM_NONE, &s);
-    const uint32_t scored = r ? bh_guest_score_rows(r, rows, n, ret, &trap) : 0;
 
     g->failed = NULL;
+    if (!has(c, BH_GUEST_SCORE)) {
+        memset(ret, 0, n * sizeof *ret);
+        return;
+    }
+    struct bh_guest_run *r = ready(c, false, BH_SYM_NONE, &s);
+    const uint32_t scored = r ? bh_guest_score_rows(r, rows, n, ret, &trap) : 0;
     if (scored == n)
         return;
     c->cycle->score_failed = true; /* score() is asked, and says it */
@@ -372,11 +378,15 @@ void bh_guest_describe(struct bh_guest_plugin *p, bool node_local,
 {
     /* Of the node it sees the object, which the engine says has changed. */
     const uint32_t kept = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_SUMS | BH_PLUGIN_READS_NODE;
-    const uint32_t h = p->hooks;
-#define HAS(hook) (h & BH_GUEST_BIT(BH_GUEST_##hook))
+    /* Filter, Score and Bind are there even where the guest's is a stub: who is told which plugins passed a
+     * node, scored or bound sees them. They answer without the guest. */
+#define HAS(hook)     (p->runs & BH_GUEST_BIT(BH_GUEST_##hook))
+#define EXPORTS(hook) (p->hooks & BH_GUEST_BIT(BH_GUEST_##hook))
     /* A pod's instance is kept from Reserve on for what comes after the cycle. */
     bool late = HAS(RESERVE) || HAS(UNRESERVE) || HAS(PREBIND) || HAS(BIND) || HAS(POSTBIND);
-    bool decides = HAS(PREFILTER) || HAS(FILTER) || HAS(SCORE);
+    bool filters = EXPORTS(FILTER) && (HAS(FILTER) || HAS(ADDPOD) || HAS(REMOVEPOD));
+    bool scores = EXPORTS(SCORE) && (HAS(SCORE) || HAS(PRESCORE) || HAS(NORMALIZESCORE));
+    bool decides = HAS(PREFILTER) || filters || scores;
 
     p->d = (struct bh_plugin){
         BH_PLUGIN_HEAD(p->name),
@@ -389,21 +399,22 @@ void bh_guest_describe(struct bh_guest_plugin *p, bool node_local,
         .events = events,
         .pre_filter = pre_filter,
         .change_pod = HAS(ADDPOD) || HAS(REMOVEPOD) ? change_pod : NULL,
-        .filter = HAS(FILTER) ? filter : NULL,
-        .post_filter = HAS(POSTFILTER) ? post_filter : NULL,
-        .pre_score = HAS(SCORE) && (HAS(PRESCORE) || HAS(NORMALIZESCORE)) ? pre_score : NULL,
-        .score = HAS(SCORE) ? score : NULL,
-        .score_rows = HAS(SCORE) && !HAS(NORMALIZESCORE) ? score_rows : NULL,
+        .filter = EXPORTS(FILTER) ? filter : NULL,
+        .post_filter = EXPORTS(POSTFILTER) ? post_filter : NULL,
+        .pre_score = EXPORTS(SCORE) && (HAS(PRESCORE) || HAS(NORMALIZESCORE)) ? pre_score : NULL,
+        .score = EXPORTS(SCORE) ? score : NULL,
+        .score_rows = EXPORTS(SCORE) && !HAS(NORMALIZESCORE) ? score_rows : NULL,
         .scores_alone = true,
-        .normalize = HAS(SCORE) && HAS(NORMALIZESCORE) ? normalize : NULL,
+        .normalize = EXPORTS(SCORE) && HAS(NORMALIZESCORE) ? normalize : NULL,
         .reserve = late ? reserve : NULL,
         .unreserve = late ? unreserve : NULL,
         .permit = HAS(PERMIT) ? permit : NULL,
         .pre_bind = HAS(PREBIND) ? pre_bind : NULL,
-        .bind = HAS(BIND) ? bind_pod : NULL,
+        .bind = EXPORTS(BIND) ? bind_pod : NULL,
         .post_bind = late ? post_bind : NULL,
     };
 #undef HAS
+#undef EXPORTS
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

@@ -115,6 +115,24 @@ static void test_a_function_is_found_and_called(void)
     bh_wasm_unload(NULL);
 }
 
+/* What has nothing in it need not be called. */
+static void test_a_stub_is_known(void)
+{
+    static const struct {
+        const char *sections;
+        bool is;
+    } t[] = {{ONE("00 00", "00 0b"), true},           {ONE("00 01 7f", "00 4100 0b"), true},
+             {ONE("00 01 7e", "00 4200 0b"), true},   {ONE("00 01 7f", "00 4101 0b"), false},
+             {ONE("00 01 7f", "00 0041000b"), false}, /* it traps */
+             {ONE("00 00", "00 01 0b"), false},       {ONE("00 01 7f", "01 01 7f 4100 0b"), false}};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(t); i++) {
+        struct bh_wasm_module *m = module_of(t[i].sections);
+        CU_ASSERT(bh_wasm_is_stub(m, 0) == t[i].is);
+        bh_wasm_unload(m);
+    }
+}
+
 static void test_what_is_refused_says_what_and_where(void)
 {
     static const struct {
@@ -768,6 +786,7 @@ static void test_a_small_stack_is_no_difference(void)
 
 BH_TESTS("common/wasm/wasm",
          {"a function is found and called", test_a_function_is_found_and_called},
+         {"a stub is known", test_a_stub_is_known},
          {"what is refused says what and where", test_what_is_refused_says_what_and_where},
          {"what is no module", test_what_is_no_module},
          {"limits of an instance", test_limits_of_an_instance},

@@ -408,6 +408,47 @@ static void test_many_nodes(void)
     }
 }
 
+static const struct bh_json *hooks_of_other(struct fx *f)
+{
+    bh_json_each(p, bh_guests_json(&f->arena))
+        if (bh_streq(bh_json_get_text(p, "name"), other))
+            return bh_json_get(p, "hooks");
+    return NULL;
+}
+
+/* What is exported with nothing in it says yes without being called, and closes no path. */
+static void test_stubs(void)
+{
+    struct bh_engine_stats before, after;
+    struct fx f;
+
+    if (absent())
+        return;
+    for (unsigned i = 0; i < 3; i++) {
+        const bool local = i > 0, verify = i > 1;
+        int64_t timeout = 0;
+        unsigned n = 0;
+        begin_other(&f, "stubs.wasm", "", local, verify);
+        (void)decide(&f, "p");
+        bh_engine_stats(f.e, &before);
+        const struct bh_pending p = pending(&f, "q");
+        const struct bh_decision *d = bh_engine_schedule(f.e, &p, 0, TIME);
+        FX_STR(fx_text(&f, d->node), "b");
+        bh_engine_stats(f.e, &after);
+        FX_INT((int64_t)(after.fast_cycles - before.fast_cycles), local && !verify);
+        CU_ASSERT(bh_engine_assume(f.e, &p, d->node) == 0);
+        CU_ASSERT(!bh_engine_reserve(f.e, &p, d->node));
+        CU_ASSERT(!bh_engine_permit(f.e, &p, d->node, &timeout) && timeout == 0);
+        bh_json_each(hook, hooks_of_other(&f)) {
+            const bool scores = bh_streq(bh_json_get_text(hook, "name"), "score");
+            CU_ASSERT((bh_json_get_i64(hook, "calls", -1) > 0) == scores);
+            n++;
+        }
+        CU_ASSERT(n == 13);
+        fx_fini(&f);
+    }
+}
+
 /* A guest with the imports of v0.1.0 is told what they told. */
 static void test_first_abi(void)
 {
@@ -697,7 +738,7 @@ BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_ans
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
          {"answers that are kept", test_kept}, {"asked once about each node", test_asked_once},
-         {"many nodes", test_many_nodes}, {"imports of v0.1.0", test_first_abi},
-         {"a liar is found", test_liar}, {"bound already", test_bound_already},
-         {"Events", test_events}, {"told to people", test_told},
-         {"all of it, compiled", test_all_compiled})
+         {"many nodes", test_many_nodes}, {"stubs", test_stubs},
+         {"imports of v0.1.0", test_first_abi}, {"a liar is found", test_liar},
+         {"bound already", test_bound_already}, {"Events", test_events},
+         {"told to people", test_told}, {"all of it, compiled", test_all_compiled})
