@@ -146,8 +146,6 @@ static void read_order(struct nw_instance *in, struct nw_group *g, const struct 
         g->ranks[g->n_ranks++] =
             (struct nw_rank){nw_host->base->intern(in->home, a[i].name), (int32_t)index};
     }
-    if (g->ranks)
-        qsort(g->ranks, g->n_ranks, sizeof *g->ranks, by_rank_workload);
     free(a);
 }
 
@@ -239,5 +237,7 @@ struct nw_group *nw_group(struct nw_instance *in, struct berth_call *c, berth_sy
     read_order(in, g, nw_get(nw_get(v, "status"), "topologyOrder"));
     if (!g->n_ranks)
         nw_make_order(in, g, nw_get(v, "spec"));
+    if (g->n_ranks)
+        qsort(g->ranks, g->n_ranks, sizeof *g->ranks, by_rank_workload);
     return g;
 }

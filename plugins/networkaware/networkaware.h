@@ -98,7 +98,8 @@ berth_sym nw_selector(const struct nw_instance *in, const struct berth_value *v)
 int32_t nw_rank(const struct nw_group *g, berth_sym workload);
 
 /* ---- order.c ---- */
-/* Sets the ranks of a group whose dependencies are read; none without dependencies, or memory. */
+/* Sets the ranks of a group whose dependencies are read, not by workload yet; none without dependencies,
+ * or memory. */
 void nw_make_order(struct nw_instance *in, struct nw_group *g, const struct berth_value *spec);
 
 /* ---- topology.c ---- */

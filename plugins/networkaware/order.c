@@ -42,19 +42,17 @@ static int by_selector(const void *x, const void *y)
     return d ? d : (a->at > b->at) - (a->at < b->at);
 }
 
-/* UINT64_MAX: it is not in the list. */
-static uint64_t find(const struct sorting *s, berth_sym selector)
+static int is_selector(const void *key, const void *x)
 {
-    uint64_t low = 0, high = s->n;
+    const berth_sym a = *(const berth_sym *)key, b = ((const struct workload *)x)->selector;
 
-    while (low < high) {
-        uint64_t mid = low + (high - low) / 2;
-        if (s->w[mid].selector < selector)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < s->n && s->w[low].selector == selector ? low : UINT64_MAX;
+    return (a > b) - (a < b);
+}
+
+/* NULL: it is not in the list. */
+static struct workload *find(const struct sorting *s, berth_sym selector)
+{
+    return bsearch(&selector, s->w, s->n, sizeof *s->w, is_selector);
 }
 
 /* ---- the two algorithms ---------------------------------------------------------------------- */
@@ -130,22 +128,17 @@ static void alternate(struct sorting *s)
         s->out[i] = s->tmp[i % 2 ? s->n_placed - (i + 1) / 2 : i / 2];
 }
 
-static int is(struct berth_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 /* 0: there is no such order. Another name means KahnSort. */
 static int sort_by(struct sorting *s, struct berth_str name)
 {
-    int by_tarjan =
-        is(name, "TarjanSort") || is(name, "ReverseTarjan") || is(name, "AlternateTarjan");
+    int by_tarjan = berth_str_is(name, "TarjanSort") || berth_str_is(name, "ReverseTarjan") ||
+                    berth_str_is(name, "AlternateTarjan");
 
     if ((by_tarjan ? tarjan(s) : kahn(s)) != s->n_placed)
         return 0;
-    if (is(name, "ReverseKahn") || is(name, "ReverseTarjan"))
+    if (berth_str_is(name, "ReverseKahn") || berth_str_is(name, "ReverseTarjan"))
         reverse(s->out, s->n_placed);
-    else if (is(name, "AlternateKahn") || is(name, "AlternateTarjan"))
+    else if (berth_str_is(name, "AlternateKahn") || berth_str_is(name, "AlternateTarjan"))
         alternate(s);
     return 1;
 }
@@ -182,29 +175,20 @@ static int link_dependencies(struct sorting *s)
     const struct nw_group *g = s->g;
 
     for (uint64_t i = 0; i < g->n_dependencies; i++) {
-        uint64_t from = find(s, g->dependencies[i].workload), to = find(s, g->dependencies[i].on);
-        if (to == UINT64_MAX)
+        struct workload *w = find(s, g->dependencies[i].workload);
+        struct workload *to = find(s, g->dependencies[i].on);
+        if (!to)
             return 0;
-        struct workload *w = &s->w[from];
-        if (w->last != i) {
-            w->first = w->next = i;
-            w->last = i;
-        }
+        if (w->last != i)
+            w->first = w->next = w->last = i;
         w->last++;
-        w->placed = s->w[to].placed = 1;
-        s->w[to].n_dependents++;
-        s->to[i] = to;
+        w->placed = to->placed = 1;
+        to->n_dependents++;
+        s->to[i] = (uint64_t)(to - s->w);
     }
     for (uint64_t i = 0; i < s->n; i++)
         s->n_placed += (uint64_t)s->w[i].placed;
     return 1;
-}
-
-static int by_rank_workload(const void *x, const void *y)
-{
-    const struct nw_rank *a = x, *b = y;
-
-    return (a->workload > b->workload) - (a->workload < b->workload);
 }
 
 /* n: of out, or of listed where there is no order but the list's. */
@@ -213,7 +197,6 @@ static void rank(const struct sorting *s, struct nw_group *g, const uint64_t *or
     for (uint64_t i = 0; i < n; i++)
         g->ranks[i] = (struct nw_rank){s->w[order[i]].selector, (int32_t)(i + 1)};
     g->n_ranks = n;
-    qsort(g->ranks, n, sizeof *g->ranks, by_rank_workload);
 }
 
 void nw_make_order(struct nw_instance *in, struct nw_group *g, const struct berth_value *spec)
