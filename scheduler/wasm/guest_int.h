@@ -89,6 +89,7 @@ struct bh_guest_run {
         pod; /* its object as it was at Reserve: who is bound is no pending pod any more */
     struct bh_buf out; /* what the hook wrote to stdout and stderr */
     uint32_t asked;    /* about so many nodes since the pod's prefilter */
+    uint64_t anew_ns;  /* what the last bh_guest_renew() took, where it told of the pod */
     bool exited;       /* proc_exit() */
     uint32_t exit_code;
     /* ---- of the hook that is running: what it may ask for ---- */

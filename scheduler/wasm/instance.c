@@ -291,9 +291,11 @@ const char *bh_guest_renew(struct bh_guest_run *r, struct bh_call *c, enum bh_gu
     const struct bh_guest_plugin *p = r->g->of;
 
     r->asked += n;
+    r->anew_ns = 0;
     if (r->asked <= NODES_A_LIST || !p->may_forget)
         return NULL;
     r->asked = n;
+    const uint64_t began = bh_mono_ns();
     for (unsigned i = 0; i < (hook == BH_GUEST_SCORE ? 2u : 1u); i++) {
         if (!(p->runs & BH_GUEST_BIT(again[i])))
             continue;
@@ -307,6 +309,7 @@ const char *bh_guest_renew(struct bh_guest_run *r, struct bh_call *c, enum bh_gu
                                    "guest is not nodeLocal",
                                    bh_guest_exports[again[i]].name, (int32_t)r->value);
     }
+    r->anew_ns = bh_mono_ns() - began;
     return NULL;
 }
 
@@ -340,7 +343,7 @@ uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint3
                                   .reader = bh_guest_current_node_name,
                                   .between = between};
     enum bh_wasm_trap trap = BH_WASM_DONE;
-    const uint64_t began = bh_mono_ns();
+    uint64_t began = bh_mono_ns();
     uint32_t scored = 0, done_now = 0;
 
     do {
@@ -348,6 +351,7 @@ uint32_t bh_guest_score_rows(struct bh_guest_run *r, const uint32_t *rows, uint3
         q.ret = ret + scored;
         if ((*ret_trap = bh_guest_renew(r, c, BH_GUEST_SCORE, q.n)))
             return scored;
+        began += r->anew_ns; /* which is told of prefilter and prescore */
         r->c = c;
         name_nodes(c->cache->rows, rows + scored, q.n, names);
         q.texts = bh_symtab_texts(c->tab)->of;
