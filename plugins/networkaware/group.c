@@ -237,7 +237,7 @@ struct nw_group *nw_group(struct nw_instance *in, struct berth_call *c, berth_sy
     read_order(in, g, nw_get(nw_get(v, "status"), "topologyOrder"));
     if (!g->n_ranks)
         nw_make_order(in, g, nw_get(v, "spec"));
-    if (g->n_ranks)
+    if (g->ranks)
         qsort(g->ranks, g->n_ranks, sizeof *g->ranks, by_rank_workload);
     return g;
 }
