@@ -31,9 +31,12 @@ struct builder {
 
 static _Noreturn void become(const char *const *words, uint32_t cpu_s)
 {
-    const struct rlimit limit = {cpu_s, cpu_s + 5};
+    struct rlimit limit;
 
-    /* What the compiler starts has the same limit. */
+    /* What the compiler starts has the same limit; who may have less already keeps that. */
+    (void)getrlimit(RLIMIT_CPU, &limit);
+    limit.rlim_max = BH_MIN(limit.rlim_max, cpu_s + UINT64_C(5));
+    limit.rlim_cur = BH_MIN(limit.rlim_max, cpu_s);
     if (setrlimit(RLIMIT_CPU, &limit) == 0)
         (void)execvp(words[0], (char *const *)(uintptr_t)words);
     _exit(errno == ENOENT ? 127 : 126);

@@ -6,7 +6,12 @@
  * beside this file (test_wast.c).
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/wasm/wasm.h"
 #include "tests/unit/harness.h"
@@ -713,6 +718,36 @@ static void test_a_compiler_has_an_end(void)
     }
 }
 
+/* Whose processes may have less time anyway may compile in that. */
+static void test_a_lower_limit_of_time(void)
+{
+    BH_CLEANUP(bh_freep) char *dir = bh_asprintf("%s/limited", bh_test_tmpdir());
+    struct bh_wasm_module *m;
+    int status = -1;
+
+    if (no_compiler())
+        return;
+    m = module_of(ONE("02 7f7f 01 7f", "00 2000 2001 6a 0b"));
+    fflush(NULL);
+    pid_t pid = fork();
+    CU_ASSERT_FATAL(pid >= 0);
+    if (pid == 0) {
+        struct __user_cap_header_struct who = {_LINUX_CAPABILITY_VERSION_3, 0};
+        const struct __user_cap_data_struct none[2] = {{0}};
+        struct bh_wasm_build how = {.cc = "cc"};
+        struct bh_err err = {""};
+        char *path = NULL;
+        bh_assert(setrlimit(RLIMIT_CPU, &(struct rlimit){30, 30}) == 0);
+        bh_assert(syscall(SYS_capset, &who, none) == 0);
+        int rc = bh_wasm_build(m, "limited", dir, &how, &path, &err);
+        if (rc < 0)
+            fprintf(stderr, "# %s\n", err.msg);
+        _exit(rc < 0);
+    }
+    CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+    bh_wasm_unload(m);
+}
+
 static void test_a_difference_is_found(void)
 {
     static const struct {
@@ -798,5 +833,6 @@ BH_TESTS("common/wasm/wasm",
          {"compiled does what interpreted does", test_compiled_does_what_interpreted_does},
          {"a row of questions", test_a_row_of_questions},
          {"a compiler has an end", test_a_compiler_has_an_end},
+         {"a lower limit of time", test_a_lower_limit_of_time},
          {"a difference is found", test_a_difference_is_found},
          {"a small stack is no difference", test_a_small_stack_is_no_difference})
