@@ -27,16 +27,40 @@ struct builder {
     struct bh_wasm_build *how;
     struct job jobs[AT_ONCE]; /* the oldest is first */
     uint32_t n_jobs, at_once;
+    sigset_t signals; /* that were held before */
 };
 
-static _Noreturn void become(const char *const *words, uint32_t cpu_s)
+/* Who is told to end does so when the files are taken away; compilers at once. */
+static void hold_signals(sigset_t *ret_was)
 {
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ends, ret_was);
+}
+
+static bool is_to_end(void)
+{
+    sigset_t pending;
+
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+           sigismember(&pending, SIGHUP);
+}
+
+static _Noreturn void become(const struct builder *k, const char *const *words)
+{
+    const uint32_t cpu_s = k->how->cpu_s;
     struct rlimit limit;
 
     /* What the compiler starts has the same limit; who may have less already keeps that. */
     (void)getrlimit(RLIMIT_CPU, &limit);
     limit.rlim_max = BH_MIN(limit.rlim_max, cpu_s + UINT64_C(5));
     limit.rlim_cur = BH_MIN(limit.rlim_max, cpu_s);
+    pthread_sigmask(SIG_SETMASK, &k->signals, NULL);
     if (setrlimit(RLIMIT_CPU, &limit) == 0)
         (void)execvp(words[0], (char *const *)(uintptr_t)words);
     _exit(errno == ENOENT ? 127 : 126);
@@ -47,11 +71,11 @@ static double seconds(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-static int begin(const char *const *words, uint32_t cpu_s, pid_t *ret, struct bh_err *err)
+static int begin(const struct builder *k, const char *const *words, pid_t *ret, struct bh_err *err)
 {
     *ret = fork();
     if (*ret == 0)
-        become(words, cpu_s);
+        become(k, words);
     return *ret < 0 ? bh_err_set(err, -errno, "the C compiler %s: %s", words[0], strerror(errno))
                     : 0;
 }
@@ -103,7 +127,7 @@ static int compile(const struct builder *k, struct job *j, const char *level, st
                                  from,
                                  NULL};
 
-    return begin(words, k->how->cpu_s, &j->pid, err);
+    return begin(k, words, &j->pid, err);
 }
 
 /* Waits for the oldest. */
@@ -143,7 +167,7 @@ static int link_parts(const struct builder *k, const char *to, struct bh_err *er
         words[n++] = file_of(k, i, "o");
     words[n] = "-lm";
     pid_t pid = 0;
-    int rc = begin(words, k->how->cpu_s, &pid, err);
+    int rc = begin(k, words, &pid, err);
     if (rc == 0)
         rc = end(pid, k->how->cc, k->how->cpu_s, err);
     while (n > 5)
@@ -190,6 +214,8 @@ static int build_parts(struct builder *k, struct bh_err *err)
     do {
         if (k->n_jobs == k->at_once && (rc = finish_one(k, err)) < 0)
             return rc;
+        if (is_to_end())
+            return bh_err_set(err, -EINTR, "it was told to end");
         to = bh_wasm_part(k->m, at, k->how->part);
         rc = build_part(k, at, to, err);
         at = to;
@@ -231,10 +257,12 @@ int bh_wasm_build(const struct bh_wasm_module *m, const char *sha256, const char
     how->part = how->part ? how->part : PART_INS;
     how->cpu_s = how->cpu_s ? how->cpu_s : PART_CPU;
     how->files = how->hasty = 0;
-    if (make_folder(dir) < 0 || !mkdtemp(work))
-        return bh_err_set(err, -errno, "%s: %s", dir, strerror(errno));
-    int rc = build_in(&k, path, err);
+    hold_signals(&k.signals);
+    int rc = make_folder(dir) < 0 || !mkdtemp(work)
+                 ? bh_err_set(err, -errno, "%s: %s", dir, strerror(errno))
+                 : build_in(&k, path, err);
     (void)rmdir(work);
+    pthread_sigmask(SIG_SETMASK, &k.signals, NULL);
     if (rc == 0)
         *ret_path = bh_take_ptr(path);
     return rc;

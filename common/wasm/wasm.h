@@ -63,7 +63,8 @@ struct bh_wasm_build {
     uint32_t cpu_s;        /* of CPU time; 0: 60 */
     uint32_t files, hasty; /* that were made, and those of them with less optimisation: returned */
 };
-/* Made with the compiler, which writes to our standard error; *ret_path is the caller's. -ETIMEDOUT. */
+/* Made with the compiler, which writes to our standard error; *ret_path is the caller's. -ETIMEDOUT. SIGINT, SIGTERM
+ * and SIGHUP come once its files are gone; between two parts they end it (-EINTR). */
 int bh_wasm_build(const struct bh_wasm_module *m, const char *sha256, const char *dir,
                   struct bh_wasm_build *how, char **ret_path, struct bh_err *err);
 /* Instances that are made from now on run what lies in the cache's folder for it. 1: so it is; 0:

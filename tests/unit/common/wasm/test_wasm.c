@@ -5,9 +5,11 @@
  * Modules are put together from their sections here; the specification's cases are in *.wast
  * beside this file (test_wast.c).
  */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -748,6 +750,47 @@ static void test_a_lower_limit_of_time(void)
     bh_wasm_unload(m);
 }
 
+/* Folders that something is compiled in. */
+static unsigned n_at_work(const char *dir)
+{
+    DIR *d = opendir(dir);
+    unsigned n = 0;
+
+    CU_ASSERT_FATAL(d != NULL);
+    for (const struct dirent *e; (e = readdir(d));)
+        n += strncmp(e->d_name, ".wasmc-", 7) == 0;
+    closedir(d);
+    return n;
+}
+
+/* Told to end while it compiles it ends by that, and leaves nothing. */
+static void test_an_end_leaves_nothing(void)
+{
+    BH_CLEANUP(bh_freep) char *dir = bh_asprintf("%s/ended", bh_test_tmpdir());
+    BH_CLEANUP(bh_freep) char *cc = bh_asprintf("%s/ending-cc", bh_test_tmpdir());
+    static const char script[] = "#!/bin/sh\nkill -INT $PPID\nexec cc \"$@\"\n";
+    struct bh_wasm_module *m;
+    int status = 0;
+
+    if (no_compiler())
+        return;
+    m = module_of(ONE("02 7f7f 01 7f", "00 2000 2001 6a 0b"));
+    CU_ASSERT_FATAL(bh_write_file(cc, script, strlen(script), 0700) == 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    CU_ASSERT_FATAL(pid >= 0);
+    if (pid == 0) {
+        struct bh_wasm_build how = {.cc = cc};
+        struct bh_err err = {""};
+        char *path = NULL;
+        _exit(bh_wasm_build(m, "ended", dir, &how, &path, &err) < 0);
+    }
+    CU_ASSERT(waitpid(pid, &status, 0) == pid);
+    CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    CU_ASSERT(n_at_work(dir) == 0);
+    bh_wasm_unload(m);
+}
+
 static void test_a_difference_is_found(void)
 {
     static const struct {
@@ -834,5 +877,6 @@ BH_TESTS("common/wasm/wasm",
          {"a row of questions", test_a_row_of_questions},
          {"a compiler has an end", test_a_compiler_has_an_end},
          {"a lower limit of time", test_a_lower_limit_of_time},
+         {"an end leaves nothing", test_an_end_leaves_nothing},
          {"a difference is found", test_a_difference_is_found},
          {"a small stack is no difference", test_a_small_stack_is_no_difference})
