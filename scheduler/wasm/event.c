@@ -134,7 +134,7 @@ bool bh_guest_eventf(struct bh_guest_run *r, struct bh_str json)
 
     bh_arena_init(&a, (size_t)1 << 20);
     bool good = bh_json_parse(&a, json.p, json.n, 0, &v, &err) == 0 && v->type == BH_JSON_OBJECT;
-    if (good && may_record(r->g->of))
+    if (good && !r->again && may_record(r->g->of))
         record(r, &a, v);
     bh_arena_fini(&a);
     return good || bh_wasm_fail(r->w, "event: %s", *err.msg ? err.msg : "an object is needed");

@@ -90,6 +90,7 @@ struct bh_guest_run {
     struct bh_buf out; /* what the hook wrote to stdout and stderr */
     uint32_t asked;    /* about so many nodes since the pod's prefilter */
     uint64_t anew_ns;  /* what the last bh_guest_renew() took, where it told of the pod */
+    bool again;        /* it is told of the pod anew: what it records was recorded */
     bool exited;       /* proc_exit() */
     uint32_t exit_code;
     /* ---- of the hook that is running: what it may ask for ---- */

@@ -300,9 +300,11 @@ const char *bh_guest_renew(struct bh_guest_run *r, struct bh_call *c, enum bh_gu
         if (!(p->runs & BH_GUEST_BIT(again[i])))
             continue;
         r->c = c;
+        r->again = true;
         const char *trap = bh_guest_call(r, again[i], c->arena);
         if (trap)
             return trap;
+        r->again = false;
         if ((int32_t)r->value != 0 && (int32_t)r->value != BH_SKIP)
             return bh_arena_printf(c->arena,
                                    "wasm: %s: it has status code %d when it is asked again: the "

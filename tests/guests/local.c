@@ -2,7 +2,8 @@
  *
  * A guest whose answers may be kept (nodeLocal), or not: config "size": the score is of the node's
  * object; "turns": another one each time; "trap": it traps; "tenth": a node whose object has less than
- * 10 bytes is none; "few": it traps when it is asked about more than 128 nodes after one prefilter.
+ * 10 bytes is none; "few": it traps when it is asked about more than 128 nodes after one prefilter;
+ * "event": prefilter and prescore record an Event each.
  */
 #include "plugins/wasm/guest.h"
 
@@ -27,10 +28,26 @@ static uint32_t size_of_node(void)
     return guest_node(name, guest_current_node_name(name, sizeof name), node, sizeof node);
 }
 
+static int32_t about_pod(void)
+{
+    static const char event[] =
+        "{\"RegardingReference\":{\"Kind\":\"Pod\",\"Name\":\"p\"},\"Eventtype\":\"Normal\","
+        "\"Reason\":\"R\",\"Action\":\"A\",\"Note\":\"\"}";
+
+    if (wished("event"))
+        guest_event_json(event, sizeof event - 1);
+    return GUEST_SUCCESS;
+}
+
 GUEST_HOOK(prefilter, int32_t)
 {
     n_asked = 0;
-    return GUEST_SUCCESS;
+    return about_pod();
+}
+
+GUEST_HOOK(prescore, int32_t)
+{
+    return about_pod();
 }
 
 static void one_more(void)

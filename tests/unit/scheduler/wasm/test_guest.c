@@ -387,6 +387,15 @@ static void test_asked_once(void)
     fx_fini(&f);
 }
 
+static void put_many_nodes(struct fx *f)
+{
+    for (unsigned n = 0; n < 600; n++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%03u", n);
+        fx_node(f, name, "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
+    }
+}
+
 /* One that keeps what it is asked about is told of the pod anew, if what it says is of the node alone. */
 static void test_many_nodes(void)
 {
@@ -396,11 +405,7 @@ static void test_many_nodes(void)
         return;
     for (unsigned i = 0; i < 3; i++) {
         begin_local(&f, "few", i > 0, i > 1);
-        for (unsigned n = 0; n < 600; n++) {
-            char name[16];
-            snprintf(name, sizeof name, "n%03u", n);
-            fx_node(&f, name, "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
-        }
+        put_many_nodes(&f);
         const struct bh_decision *d = decide(&f, "p");
         CU_ASSERT((d->node != BH_SYM_NONE) == (i > 0));
         HAS(i ? "" : d->message, i ? "" : "wasm: filter error: wasm error: unreachable");
@@ -576,8 +581,17 @@ static void test_events(void)
     CU_ASSERT(decide(&f, "p")->node != BH_SYM_NONE);
     CU_ASSERT(h.n > 0 && h.n < 1000);
     CU_ASSERT(bh_json_get_i64(of_wish(&f), "eventsDropped", 0) > 0);
-    bh_guest_set_events(NULL, NULL);
     fx_fini(&f);
+    for (unsigned many = 0; many < 2; many++) { /* told anew of the pod: it was recorded */
+        h.n = 0;
+        begin_local(&f, "event", true, false);
+        if (many)
+            put_many_nodes(&f);
+        CU_ASSERT(decide(&f, "p")->node != BH_SYM_NONE);
+        FX_INT(h.n, 2);
+        fx_fini(&f);
+    }
+    bh_guest_set_events(NULL, NULL);
 }
 
 static void test_told(void)
