@@ -20,6 +20,7 @@
 struct frame {
     TAILQ_ENTRY(frame) link;
     struct bh_peer from; /* at a listener */
+    bool has_work;       /* items for a binder, or its answers */
     size_t n;
     uint8_t p[];
 };
@@ -90,6 +91,8 @@ static void on_arrival(void *arg)
     a.line->on_the_way--;
     if (!to || !is_open(of(to)) || (a.line->end_ns && world.now_ns > a.line->end_ns) ||
         of(to)->n_in >= BH_BUS_QUEUE_FRAMES) {
+        if (a.f->has_work) /* asked for again when no answer has come for so long */
+            world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + DOUBT_NS);
         free(a.f);
         return;
     }
@@ -356,6 +359,7 @@ static struct frame *frame_of(const Berth__Envelope *e, struct bh_bus *b)
     f = bh_malloc(sizeof(*f) + n);
     f->n = n;
     f->from.n = 0;
+    f->has_work = e->work || e->results;
     protobuf_c_message_pack(&copy.base, f->p);
     note(f->p, n);
     return f;
