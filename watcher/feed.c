@@ -299,7 +299,8 @@ static void on_ack(struct bh_feed *f, const struct bh_peer *id, const Berth__Fee
             f->binder_turns++;
             p->binder_progress = a->binder_progress;
         }
-        f->quiet_term = a->quiet_term;
+        if (!f->leads || a->leaving)
+            f->quiet_term = a->quiet_term;
         if (a->leaving)
             drop(f, p, "Scheduler left");
     }

@@ -66,8 +66,11 @@ struct bh_feed {
     bool synced;
     /* What schedulers say with their acknowledgements. turns: rises while one advances that would
      * decide if it led; binder_turns: ... while a binder does too. quiet_term: nothing decided
-     * under this term or an older one is written any more; 0 again when a scheduler says hello. */
+     * under this term or an older one is written any more; 0 again when a scheduler says hello.
+     * leads (the owner's): the host may write. Until it may no more only a scheduler that leaves is
+     * quiet: any other word of it was said before the lease was seen. */
     uint64_t turns, binder_turns, quiet_term;
+    bool leads;
     /* Nodes and assigned pods as whole objects, for the schedulers that want them; each of them
      * gets all that any of them wants. wanted: what is to be kept; missing: what of it has not been
      * listed yet, without that no feed is synced that wants it. on_raw: wanted has changed. */

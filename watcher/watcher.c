@@ -321,9 +321,9 @@ static void on_lease(void *arg, uint64_t term, uint64_t until_boot_ns)
 
     /* A host may take the lease back under the term that it had: that nothing of it was on the wire was
      * said of the time before. */
-    if (until_boot_ns && !w->leads)
+    if (until_boot_ns && !w->feed.leads)
         w->feed.quiet_term = 0;
-    w->leads = until_boot_ns != 0;
+    w->feed.leads = until_boot_ns != 0;
     bh_snap_set_lease(w->snapshot, term, until_boot_ns);
 }
 

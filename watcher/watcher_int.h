@@ -38,7 +38,6 @@ struct bh_watcher {
     struct bh_feed feed;
     struct bh_leader *leader;               /* NULL = no election */
     uint64_t turns_used, binder_turns_used; /* of feed, at the last look of the leader's */
-    bool leads;                             /* as far as the snapshot says */
     struct bh_bus_poll *bus_poll;
     struct bh_metrics *metrics;
     struct bh_probes *probes;

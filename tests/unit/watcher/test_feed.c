@@ -84,14 +84,21 @@ static void say_hello(struct env *e, uint32_t credit)
     say_hello_as(e, credit, false);
 }
 
-static void say_ack(struct env *e, uint64_t seq)
+static void say_quiet(struct env *e, uint64_t seq, uint64_t term, bool leaving)
 {
     Berth__FeedAck a = BERTH__FEED_ACK__INIT;
     Berth__Envelope m = BERTH__ENVELOPE__INIT;
-    a.has_seq = 1;
+    a.has_seq = a.has_quiet_term = a.has_leaving = 1;
     a.seq = seq;
+    a.quiet_term = term;
+    a.leaving = leaving;
     m.feed_ack = &a;
     CU_ASSERT_EQUAL(bh_bus_send(e->dealer, NULL, &m), BH_BUS_OK);
+}
+
+static void say_ack(struct env *e, uint64_t seq)
+{
+    say_quiet(e, seq, 0, false);
 }
 
 /* The next message for the scheduler while the watcher's side turns; NULL after `quiet_ns`. */
@@ -602,6 +609,32 @@ static void test_bound_pods_wait_for_company(void)
     teardown(&e);
 }
 
+/* That nothing of a term is on the wire may have been said before the host took the lease back under it. */
+static void test_quiet_while_leading(void)
+{
+    static const struct {
+        bool leads, leaving;
+        uint64_t quiet_term;
+    } rows[] = {{false, false, 7}, {true, false, 0}, {true, true, 7}};
+    struct env e;
+
+    setup(&e);
+    e.feed.synced = true;
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        say_hello(&e, 8);
+        expect_begin(&e);
+        next_batch(&e);
+        struct bh_feed_peer *p = &e.feed.peers[0];
+        CU_ASSERT(p->used && e.feed.quiet_term == 0);
+        e.feed.leads = rows[i].leads;
+        say_quiet(&e, 1, 7, rows[i].leaving);
+        while (p->used && !p->acked)
+            bh_feed_receive(&e.feed);
+        CU_ASSERT_EQUAL(e.feed.quiet_term, rows[i].quiet_term);
+    }
+    teardown(&e);
+}
+
 BH_TESTS("watcher/feed", {"bound pods wait for company", test_bound_pods_wait_for_company},
          {"whole objects for those who want them", test_whole_objects},
          {"the whole state, then each change", test_state_and_changes},
@@ -614,4 +647,5 @@ BH_TESTS("watcher/feed", {"bound pods wait for company", test_bound_pods_wait_fo
          {"kinds that plugins read", test_watched_kinds},
          {"more schedulers than places are refused", test_too_many},
          {"observers are fed and count for nothing", test_observers_count_for_nothing},
-         {"observers leave places for schedulers", test_observers_leave_places_for_schedulers})
+         {"observers leave places for schedulers", test_observers_leave_places_for_schedulers},
+         {"quiet is who leaves, while the host leads", test_quiet_while_leading})
