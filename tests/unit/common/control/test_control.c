@@ -6,90 +6,18 @@
  * The scheduler is a thread that answers as the test says.
  */
 #include "common/control/asker.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/common/control/played.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/stat.h>
 
 #define MS UINT64_C(1000000)
 
-struct scheduler {
-    struct bh_bus *bus;
-    pthread_t thread;
-    _Atomic bool stop;
-    /* Fills in the answer; false: there is none. */
-    bool (*answers)(struct scheduler *s, const Berth__ControlRequest *q, Berth__ControlReply *r);
-    _Atomic unsigned asked;
-    Berth__QueuePod pods[4];
-    Berth__QueuePod *list[4];
-    struct bh_peer last; /* who asked last, and what */
-    uint64_t last_id;
-};
+static Berth__QueuePod pods[4], *list[4];
 static char dir[108];
-
-static void *serve(void *arg)
-{
-    struct scheduler *s = arg;
-    struct bh_arena a;
-
-    bh_arena_init(&a, 0);
-    while (!s->stop) {
-        Berth__Envelope *e = NULL, out = BERTH__ENVELOPE__INIT;
-        Berth__ControlReply r = BERTH__CONTROL_REPLY__INIT;
-        struct bh_peer peer;
-        (void)bh_bus_wait(s->bus, 10);
-        bh_arena_reset(&a);
-        if (bh_bus_recv(s->bus, &a, &peer, &e) != BH_BUS_OK || !e->control)
-            continue;
-        r.has_id = true;
-        r.id = e->control->id;
-        if (s->answers(s, e->control, &r)) {
-            out.control_reply = &r;
-            (void)bh_bus_send(s->bus, &peer, &out);
-        }
-        s->last = peer;
-        s->last_id = e->control->id;
-        s->asked++;
-    }
-    bh_arena_fini(&a);
-    return NULL;
-}
-
-static void scheduler_start(struct scheduler *s,
-                            bool (*answers)(struct scheduler *, const Berth__ControlRequest *,
-                                            Berth__ControlReply *))
-{
-    struct bh_err err = {""};
-    char endpoint[128];
-
-    memset(s, 0, sizeof(*s));
-    s->answers = answers;
-    CU_ASSERT_FATAL(bh_bus_endpoint(dir, "control", endpoint, &err) == 0);
-    CU_ASSERT_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &s->bus, &err) == 0);
-    CU_ASSERT_FATAL(pthread_create(&s->thread, NULL, serve, s) == 0);
-}
-
-static void scheduler_stop(struct scheduler *s)
-{
-    s->stop = true;
-    CU_ASSERT(pthread_join(s->thread, NULL) == 0);
-    bh_bus_close(s->bus);
-}
-
-static void new_dir(void)
-{
-    static unsigned n;
-
-    snprintf(dir, sizeof(dir), "%s/c%u", bh_test_tmpdir(), n++);
-    CU_ASSERT_FATAL(mkdir(dir, 0750) == 0);
-}
 
 /* ---- answers ----------------------------------------------------------------------------------- */
 
-static bool tells_status(struct scheduler *s, const Berth__ControlRequest *q,
-                         Berth__ControlReply *r)
+static bool tells_status(struct played *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     static Berth__ControlStatus status;
 
@@ -101,7 +29,7 @@ static bool tells_status(struct scheduler *s, const Berth__ControlRequest *q,
     return true;
 }
 
-static bool refuses(struct scheduler *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
+static bool refuses(struct played *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     static char why[] = "no such question";
 
@@ -110,14 +38,14 @@ static bool refuses(struct scheduler *s, const Berth__ControlRequest *q, Berth__
     return true;
 }
 
-static bool is_silent(struct scheduler *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
+static bool is_silent(struct played *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     (void)s, (void)q, (void)r;
     return false;
 }
 
 /* Sends an answer to somebody else's question first. */
-static bool mixes_up(struct scheduler *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
+static bool mixes_up(struct played *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     Berth__Envelope out = BERTH__ENVELOPE__INIT;
     Berth__ControlReply other = BERTH__CONTROL_REPLY__INIT;
@@ -132,21 +60,21 @@ static bool mixes_up(struct scheduler *s, const Berth__ControlRequest *q, Berth_
     return tells_status(s, q, r);
 }
 
-static void put_pod(struct scheduler *s, Berth__ControlReply *r, const char *uid)
+static void put_pod(Berth__ControlReply *r, const char *uid)
 {
-    Berth__QueuePod *p = &s->pods[r->n_pod];
+    Berth__QueuePod *p = &pods[r->n_pod];
 
     berth__queue_pod__init(p);
     p->namespace_ = (char *)(uintptr_t) "ns";
     p->name = p->uid = (char *)(uintptr_t)uid;
     p->has_place = true;
     p->place = BERTH__QUEUE_PLACE__QUEUE_ACTIVE;
-    s->list[r->n_pod++] = p;
-    r->pod = s->list;
+    list[r->n_pod++] = p;
+    r->pod = list;
 }
 
 /* Three pages; after the second the table was made anew, and it begins again. */
-static bool pages(struct scheduler *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
+static bool pages(struct played *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     static const char *const uids[][2] = {{"a", "b"}, {"c", "b"}, {"b", "a"}, {"d", "c"}};
     static const uint64_t cursors[] = {7, 0, 9, 0};
@@ -156,19 +84,19 @@ static bool pages(struct scheduler *s, const Berth__ControlRequest *q, Berth__Co
     CU_ASSERT(q->what == BERTH__CONTROL_WHAT__CONTROL_QUEUE && q->limit == BH_BUS_CONTROL_PODS);
     CU_ASSERT(bh_streq(q->namespace_, "ns") && q->places == 6);
     CU_ASSERT(q->cursor == (i ? cursors[i - 1] : 0));
-    put_pod(s, r, uids[i][0]);
-    put_pod(s, r, uids[i][1]);
+    put_pod(r, uids[i][0]);
+    put_pod(r, uids[i][1]);
     r->has_cursor = r->has_restart = true;
     r->cursor = cursors[i];
     r->restart = i == 1;
     return true;
 }
 
-static bool never_stands_still(struct scheduler *s, const Berth__ControlRequest *q,
+static bool never_stands_still(struct played *s, const Berth__ControlRequest *q,
                                Berth__ControlReply *r)
 {
-    (void)q;
-    put_pod(s, r, "a");
+    (void)s, (void)q;
+    put_pod(r, "a");
     r->has_cursor = r->has_restart = r->restart = true;
     return true;
 }
@@ -180,7 +108,7 @@ static void test_nobody_to_ask(void)
     struct bh_err err = {""};
     struct bh_ask k;
 
-    new_dir();
+    played_dir(dir);
     CU_ASSERT_EQUAL(bh_ask_open(&k, dir, &err), -ENOENT);
     CU_ASSERT(strncmp(err.msg, "no berth-scheduler runs in \"", 28) == 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "(control.sock: No such file or directory)"));
@@ -193,11 +121,11 @@ static void test_an_answer(void)
 {
     const Berth__ControlReply *r = NULL;
     struct bh_err err = {""};
-    struct scheduler s;
+    struct played s;
     struct bh_ask k;
 
-    new_dir();
-    scheduler_start(&s, mixes_up);
+    played_dir(dir);
+    played_start(&s, dir, mixes_up);
     CU_ASSERT_FATAL(bh_ask_open(&k, dir, &err) == 0);
     for (unsigned i = 0; i < 3; i++) {
         CU_ASSERT_FATAL(bh_ask_for(&k, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, &err) == 0);
@@ -205,32 +133,32 @@ static void test_an_answer(void)
         CU_ASSERT_EQUAL(r->status->epoch, 1000 + i);
     }
     bh_ask_close(&k);
-    scheduler_stop(&s);
+    played_stop(&s);
 }
 
 static void test_no_answer_and_a_refusal(void)
 {
     const Berth__ControlReply *r = NULL;
     struct bh_err err = {""};
-    struct scheduler s;
+    struct played s;
     struct bh_ask k;
 
-    new_dir();
-    scheduler_start(&s, refuses);
+    played_dir(dir);
+    played_start(&s, dir, refuses);
     CU_ASSERT_FATAL(bh_ask_open(&k, dir, &err) == 0);
     CU_ASSERT_EQUAL(bh_ask_for(&k, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, &err), -EPROTO);
     CU_ASSERT_STRING_EQUAL(err.msg, "the scheduler answered: no such question");
     bh_ask_close(&k);
-    scheduler_stop(&s);
+    played_stop(&s);
 
-    new_dir();
-    scheduler_start(&s, is_silent);
+    played_dir(dir);
+    played_start(&s, dir, is_silent);
     CU_ASSERT_FATAL(bh_ask_open(&k, dir, &err) == 0);
     k.timeout_ns = 50 * MS;
     CU_ASSERT_EQUAL(bh_ask_for(&k, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, &err), -ETIMEDOUT);
     CU_ASSERT(strncmp(err.msg, "the scheduler did not answer within 0.05 s", 42) == 0);
     bh_ask_close(&k);
-    scheduler_stop(&s);
+    played_stop(&s);
 }
 
 static void note_uid(void *arg, const Berth__QueuePod *p)
@@ -242,34 +170,34 @@ static void test_a_listing_names_each_pod_once(void)
 {
     struct bh_err err = {""};
     char seen[16] = "";
-    struct scheduler s;
+    struct played s;
     struct bh_ask k;
 
-    new_dir();
-    scheduler_start(&s, pages);
+    played_dir(dir);
+    played_start(&s, dir, pages);
     CU_ASSERT_FATAL(bh_ask_open(&k, dir, &err) == 0);
     CU_ASSERT_EQUAL(bh_ask_queue(&k, "ns", 6, note_uid, seen, &err), 0);
     CU_ASSERT_STRING_EQUAL(seen, "abcd");
     CU_ASSERT_EQUAL(s.asked, 4);
     bh_ask_close(&k);
-    scheduler_stop(&s);
+    played_stop(&s);
 }
 
 static void test_a_queue_that_never_stands_still_is_an_error(void)
 {
     struct bh_err err = {""};
     char seen[16] = "";
-    struct scheduler s;
+    struct played s;
     struct bh_ask k;
 
-    new_dir();
-    scheduler_start(&s, never_stands_still);
+    played_dir(dir);
+    played_start(&s, dir, never_stands_still);
     CU_ASSERT_FATAL(bh_ask_open(&k, dir, &err) == 0);
     CU_ASSERT_EQUAL(bh_ask_queue(&k, NULL, 0, note_uid, seen, &err), -EAGAIN);
     CU_ASSERT_STRING_EQUAL(err.msg, "the queue changes faster than it can be listed");
     CU_ASSERT_STRING_EQUAL(seen, "a");
     bh_ask_close(&k);
-    scheduler_stop(&s);
+    played_stop(&s);
 }
 
 /* ---- one with a loop --------------------------------------------------------------------------- */
@@ -301,13 +229,13 @@ static void run_until(uv_loop_t *loop, const struct got *g, unsigned n)
 
 static void test_answers_come_to_their_questions(void)
 {
-    struct scheduler s;
+    struct played s;
     struct got a = {0}, b = {0};
     uv_loop_t loop;
 
-    new_dir();
+    played_dir(dir);
     uv_loop_init(&loop);
-    scheduler_start(&s, mixes_up);
+    played_start(&s, dir, mixes_up);
     struct bh_asker *c = bh_asker_new(&loop, dir);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &a);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &b);
@@ -317,47 +245,47 @@ static void test_answers_come_to_their_questions(void)
     CU_ASSERT(a.epoch == 1000 && b.epoch == 1001);
     bh_asker_free(c);
     bh_loop_drain_close(&loop);
-    scheduler_stop(&s);
+    played_stop(&s);
 }
 
 static void test_schedulers_come_and_go(void)
 {
-    struct scheduler s;
+    struct played s;
     struct got g = {0};
     uv_loop_t loop;
 
-    new_dir();
+    played_dir(dir);
     uv_loop_init(&loop);
     struct bh_asker *c = bh_asker_new(&loop, dir);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &g);
     run_until(&loop, &g, 1);
     CU_ASSERT_STRING_EQUAL(g.why, "berth-scheduler does not run");
-    scheduler_start(&s, tells_status);
+    played_start(&s, dir, tells_status);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &g);
     run_until(&loop, &g, 2);
     CU_ASSERT_EQUAL(g.epoch, 1000);
-    scheduler_stop(&s);
+    played_stop(&s);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &g);
     run_until(&loop, &g, 3);
     CU_ASSERT_STRING_EQUAL(g.why, "berth-scheduler does not run");
-    scheduler_start(&s, refuses);
+    played_start(&s, dir, refuses);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &g);
     run_until(&loop, &g, 4);
     CU_ASSERT_STRING_EQUAL(g.why, "no such question");
     bh_asker_free(c);
     bh_loop_drain_close(&loop);
-    scheduler_stop(&s);
+    played_stop(&s);
 }
 
 static void test_questions_under_way_at_the_end(void)
 {
-    struct scheduler s;
+    struct played s;
     struct got g = {0};
     uv_loop_t loop;
 
-    new_dir();
+    played_dir(dir);
     uv_loop_init(&loop);
-    scheduler_start(&s, is_silent);
+    played_start(&s, dir, is_silent);
     struct bh_asker *c = bh_asker_new(&loop, dir);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &g);
     bh_asker_ask(c, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_answer, &g);
@@ -366,7 +294,7 @@ static void test_questions_under_way_at_the_end(void)
     CU_ASSERT_STRING_EQUAL(g.why, "the process ends");
     bh_asker_free(NULL);
     bh_loop_drain_close(&loop);
-    scheduler_stop(&s);
+    played_stop(&s);
 }
 
 static void test_a_path_that_is_too_long(void)

@@ -5,14 +5,10 @@
  *
  * The scheduler is a thread with a socket, which reads the file when it is told to.
  */
-#include "common/bus/bus.h"
 #include "simulator/console/parts.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/common/control/played.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/stat.h>
 
 #define TEXT(backoff)                                                                              \
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"               \
@@ -25,9 +21,7 @@ enum reload {
 };
 
 struct scheduler {
-    struct bh_bus *bus;
-    pthread_t thread;
-    _Atomic bool stop;
+    struct played played;
     enum reload first; /* the later ones are taken */
     unsigned reloads;
     uint64_t epoch;
@@ -69,10 +63,11 @@ static bool reload(struct scheduler *s, Berth__ControlReply *r)
     return how == TAKES;
 }
 
-static bool answers(struct scheduler *s, const Berth__ControlRequest *q, Berth__ControlReply *r)
+static bool answers(struct played *p, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
     static Berth__ControlStatus status;
     static Berth__ControlConfig config;
+    struct scheduler *s = bh_container_of(p, struct scheduler, played);
 
     if (q->what == BERTH__CONTROL_WHAT__CONTROL_RELOAD)
         return reload(s, r);
@@ -87,46 +82,15 @@ static bool answers(struct scheduler *s, const Berth__ControlRequest *q, Berth__
     return true;
 }
 
-static void *serve(void *arg)
-{
-    struct scheduler *s = arg;
-    struct bh_arena a;
-
-    bh_arena_init(&a, 0);
-    while (!s->stop) {
-        Berth__Envelope *e = NULL, out = BERTH__ENVELOPE__INIT;
-        Berth__ControlReply r = BERTH__CONTROL_REPLY__INIT;
-        struct bh_peer peer;
-        (void)bh_bus_wait(s->bus, 10);
-        bh_arena_reset(&a);
-        if (bh_bus_recv(s->bus, &a, &peer, &e) != BH_BUS_OK || !e->control)
-            continue;
-        r.has_id = true;
-        r.id = e->control->id;
-        out.control_reply = &r;
-        if (answers(s, e->control, &r))
-            (void)bh_bus_send(s->bus, &peer, &out);
-    }
-    bh_arena_fini(&a);
-    return NULL;
-}
-
 static void scheduler_start(struct scheduler *s, enum reload first)
 {
-    struct bh_err err = {""};
-    char endpoint[128];
-    static unsigned n;
-
     *s = (struct scheduler){.first = first};
-    snprintf(s->dir, sizeof(s->dir), "%s/c%u", bh_test_tmpdir(), n++);
+    played_dir(s->dir);
     snprintf(s->path, sizeof(s->path), "%s/scheduler.yaml", s->dir);
     snprintf(s->says_path, sizeof(s->says_path), "%s", s->path);
-    CU_ASSERT_FATAL(mkdir(s->dir, 0750) == 0);
     CU_ASSERT_FATAL(bh_write_file(s->path, TEXT("1"), strlen(TEXT("1")), 0600) == 0);
     read_file(s);
-    CU_ASSERT_FATAL(bh_bus_endpoint(s->dir, "control", endpoint, &err) == 0);
-    CU_ASSERT_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &s->bus, &err) == 0);
-    CU_ASSERT_FATAL(pthread_create(&s->thread, NULL, serve, s) == 0);
+    played_start(&s->played, s->dir, answers);
 }
 
 /* What runs in the end is what the file says; and that is the text. */
@@ -134,83 +98,72 @@ static void scheduler_stop(struct scheduler *s, const char *text, unsigned reloa
 {
     BH_CLEANUP(bh_freep) char *file = file_of(s);
 
-    s->stop = true;
-    CU_ASSERT(pthread_join(s->thread, NULL) == 0);
-    bh_bus_close(s->bus);
+    played_stop(&s->played);
     CU_ASSERT_STRING_EQUAL(file, text);
     CU_ASSERT_STRING_EQUAL(s->runs, text);
     CU_ASSERT_EQUAL(s->reloads, reloads);
     free(s->runs);
 }
 
-static int apply(const struct scheduler *s, const char *text, struct bh_console_place *at,
-                 struct bh_err *err)
+struct change {
+    enum reload first;
+    const char *file; /* that the scheduler reads; NULL: that of its folder */
+    const char *text;
+    int rc;
+    const char *message, *field;
+    int line;
+    const char *runs;
+    unsigned reloads;
+};
+
+static void apply(const struct change *c)
 {
-    *err = (struct bh_err){""};
-    return bh_console_config_apply(s->dir, text, strlen(text), at, err);
+    struct bh_console_place at;
+    struct bh_err err = {""};
+    struct scheduler s;
+
+    scheduler_start(&s, c->first);
+    if (c->file)
+        snprintf(s.says_path, sizeof(s.says_path), "%s", c->file);
+    CU_ASSERT_EQUAL(bh_console_config_apply(s.dir, c->text, strlen(c->text), &at, &err), c->rc);
+    CU_ASSERT_STRING_EQUAL(err.msg, c->message);
+    CU_ASSERT_STRING_EQUAL(at.field, c->field);
+    CU_ASSERT_EQUAL(at.line, c->line);
+    scheduler_stop(&s, c->runs, c->reloads);
 }
 
 static void test_taken(void)
 {
-    struct bh_console_place at;
-    struct scheduler s;
-    struct bh_err err;
-
-    scheduler_start(&s, TAKES);
-    CU_ASSERT_EQUAL(apply(&s, TEXT("2"), &at, &err), 0);
-    scheduler_stop(&s, TEXT("2"), 1);
+    apply(&(struct change){TAKES, NULL, TEXT("2"), 0, "", "", 0, TEXT("2"), 1});
 }
 
 static void test_not_valid(void)
 {
-    struct bh_console_place at;
-    struct scheduler s;
-    struct bh_err err;
-
-    scheduler_start(&s, TAKES);
-    CU_ASSERT_EQUAL(apply(&s, TEXT("0"), &at, &err), -EINVAL);
-    CU_ASSERT_STRING_EQUAL(at.field, "podInitialBackoffSeconds");
-    CU_ASSERT_EQUAL(at.line, 3);
-    scheduler_stop(&s, TEXT("1"), 0);
+    apply(&(struct change){TAKES, NULL, TEXT("0"), -EINVAL,
+                           "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0",
+                           "podInitialBackoffSeconds", 3, TEXT("1"), 0});
 }
 
 static void test_not_ours_to_write(void)
 {
-    struct bh_console_place at;
-    struct scheduler s;
-    struct bh_err err;
-
-    scheduler_start(&s, TAKES);
-    snprintf(s.says_path, sizeof(s.says_path), "/etc/berth/scheduler.yaml");
-    CU_ASSERT_EQUAL(apply(&s, TEXT("2"), &at, &err), -EPERM);
-    CU_ASSERT_STRING_EQUAL(err.msg,
+    apply(&(struct change){TAKES, "/etc/berth/scheduler.yaml", TEXT("2"), -EPERM,
                            "the scheduler reads /etc/berth/scheduler.yaml, which is not this "
-                           "server's to write");
-    scheduler_stop(&s, TEXT("1"), 0);
+                           "server's to write",
+                           "", 0, TEXT("1"), 0});
 }
 
 static void test_refused(void)
 {
-    struct bh_console_place at;
-    struct scheduler s;
-    struct bh_err err;
-
-    scheduler_start(&s, REFUSES);
-    CU_ASSERT_EQUAL(apply(&s, TEXT("2"), &at, &err), -EPROTO);
-    CU_ASSERT_STRING_EQUAL(err.msg, "the scheduler answered: pluginConfig[0]: no such guest");
-    scheduler_stop(&s, TEXT("1"), 2);
+    apply(&(struct change){REFUSES, NULL, TEXT("2"), -EPROTO,
+                           "the scheduler answered: pluginConfig[0]: no such guest", "", 0,
+                           TEXT("1"), 2});
 }
 
 /* It was killed when it had been told; the one that came after it has read the new file already. */
 static void test_killed_in_between(void)
 {
-    struct bh_console_place at;
-    struct scheduler s;
-    struct bh_err err;
-
-    scheduler_start(&s, DIES);
-    CU_ASSERT_EQUAL(apply(&s, TEXT("2"), &at, &err), -ETIMEDOUT);
-    scheduler_stop(&s, TEXT("1"), 2);
+    apply(&(struct change){DIES, NULL, TEXT("2"), -ETIMEDOUT,
+                           "the scheduler did not answer within 5 s", "", 0, TEXT("1"), 2});
 }
 
 BH_TESTS("simulator/console/config", {"one that is taken", test_taken},
