@@ -29,7 +29,6 @@ static void take_customs(struct bh_sim *s, const struct bh_sim_type *t, struct b
     BH_GROW(m->customs, m->n_customs, m->cap_customs);
     struct bh_console_customs *c = &m->customs[m->n_customs++];
     *c = (struct bh_console_customs){.group = bh_strdup(t->group),
-                                     .version = bh_strdup(t->version),
                                      .plural = bh_strdup(t->plural),
                                      .kind = bh_strdup(t->kind),
                                      .namespaced = t->flags & BH_SIM_NAMESPACED};
@@ -64,7 +63,6 @@ void bh_console_moment_drop(void *arg)
         struct bh_console_customs *c = &m->customs[i];
         bh_sim_objs_fini(&c->objs);
         free(c->group);
-        free(c->version);
         free(c->plural);
         free(c->kind);
     }

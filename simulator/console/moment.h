@@ -2,8 +2,9 @@
  *
  * simulator/console/moment.h - the cluster at one moment, for questions in worker threads
  *
- * Taken in the loop: references to every object that may say something about placement, custom resources
- * too. In the worker those that the engine or a profile's plugins ask for become a trial (simulator/trial/trial.h), whose engine decides as the scheduler would.
+ * Taken in the loop: references to every object that may say something about placement, custom
+ * resources too. In the worker those that the engine or a profile's plugins ask for become a trial
+ * (simulator/trial/trial.h), whose engine decides as the scheduler would.
  * Extenders are not asked. What the scheduler has decided and no binder has written yet counts, as
  * in `berth explain`.
  */
@@ -15,7 +16,7 @@
 
 /* Custom resources of one kind. What their type says may change with its definition, in the loop. */
 struct bh_console_customs {
-    char *group, *version, *plural, *kind;
+    char *group, *plural, *kind;
     bool namespaced;
     struct bh_sim_objs objs;
 };
@@ -32,7 +33,7 @@ struct bh_console_moment {
 /* In the loop. */
 struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with_objects);
 void bh_console_moment_drop(void *m); /* a bh_console_release_fn */
-/* What stands there under that name, or NULL; a kind of custom resources that there are. */
+/* NULL: there are no custom resources of that kind, no object of that name. The moment's. */
 const struct bh_console_customs *bh_console_moment_custom(const struct bh_console_moment *m,
                                                           const char *kind);
 const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,
@@ -51,8 +52,8 @@ struct bh_console_question {
     const char *configuration;     /* where that came from: a path or "defaults" */
 };
 /* These return 0, or -1 with the job answered. */
-/* Begins one: its body is an object with no other members than these ("pods:list max:number pod"; kinds: list,
- * text, number (a whole one), bool). */
+/* Begins one: its body is an object with no other members than these ("pods:list max:number pod";
+ * kinds: list, text, number (a whole one), bool). */
 int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
                              const struct bh_console_moment *m, const char *members);
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
