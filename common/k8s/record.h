@@ -327,9 +327,9 @@ static inline bool bh_selector_is_everything(const struct bh_label_selector *s)
 bool bh_required_node_match(const struct bh_shape_rec *s, const struct bh_node_rec *node,
                             const struct bh_symtab *tab, bh_sym sym_metadata_name);
 bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_taint *taint);
-/* What a compiled shape (bh_compile_shape) is but for labels, images, priority, owner and the names of its
- * containers, as bytes
- * that are appended to out: equal bytes, equal rest. */
+/* What a compiled shape (bh_compile_shape) is but for labels, images, priority, owner and the names
+ * of its containers, as bytes that are appended to out:
+ * equal bytes, equal rest. */
 void bh_shape_essence(const struct bh_shape_rec *s, struct bh_buf *out);
 /* Some toleration of the shape tolerates the taint. */
 bool bh_tolerated(const struct bh_shape_rec *s, const struct bh_taint *taint);

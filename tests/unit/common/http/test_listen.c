@@ -12,7 +12,7 @@
 
 #include "tests/unit/harness.h"
 
-/* The address that it listens on, and the family; 0: it does not. */
+/* The address that it listens on, and the family; negative errno: it does not. */
 static int listens_on(const char *address, char text[static INET6_ADDRSTRLEN], uint16_t *ret_port,
                       struct bh_err *err)
 {
