@@ -15,13 +15,14 @@
 
 /* ---- in the loop ----------------------------------------------------------------------------- */
 
-/* Which kinds plugins read is known when their profiles are, in the worker. */
+/* Which kinds plugins read is known when their profiles are, in the worker. A custom kind may have the
+ * name of one of Kubernetes'. */
 static bool may_matter(const struct bh_sim_type *t)
 {
     static const char none_of[] = "Deployment DaemonSet Job " /* they have their pods already */
                                   "Event Scenario Lease";
 
-    return bh_sim_type_stores(t) && bh_word_at(none_of, t->kind) < 0;
+    return bh_sim_type_stores(t) && (t->custom || bh_word_at(none_of, t->kind) < 0);
 }
 
 static void take_customs(struct bh_sim *s, const struct bh_sim_type *t, struct bh_console_moment *m)

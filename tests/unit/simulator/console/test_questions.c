@@ -3,6 +3,7 @@
  * tests/unit/simulator/console/test_questions.c - questions that the page asks: what they answer, and what they
  * say to a question that is none
  */
+#include "common/k8s/kinds.h"
 #include "simulator/server/sim_int.h"
 #include "tests/unit/simulator/http_client.h"
 
@@ -323,6 +324,31 @@ static void test_whatif(void)
     fixture_fini(&f);
 }
 
+/* A plugin reads a kind of its own that has the name of one of Kubernetes' that says nothing here. */
+static void test_whatif_of_a_custom_kind(void)
+{
+    static const char own[] = LIST(
+        "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","
+        "\"metadata\":{\"name\":\"jobs.own.dev\"},\"spec\":{\"group\":\"own.dev\",\"scope\":"
+        "\"Namespaced\",\"names\":{\"plural\":\"jobs\",\"kind\":\"Job\"},\"versions\":[{\"name\":"
+        "\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":"
+        "\"object\"}}}]}},"
+        "{\"apiVersion\":\"own.dev/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"}}");
+    const struct bh_json *v;
+    struct bh_err err = {""};
+    enum bh_kind kind;
+    struct fixture f;
+
+    begin(&f);
+    CU_ASSERT_EQUAL_FATAL(bh_kind_declare("own.dev", "v1", "jobs", &kind, &err), 0);
+    CU_ASSERT_EQUAL(number(post(&f, "/api/v1/import?mode=merge", own), "created"), 2);
+    v = post(&f, WHATIF,
+             "{\"pod\":{\"name\":\"waits\"},\"changes\":[{\"delete\":{\"kind\":\"Job\",\"name\":"
+             "\"j\",\"namespace\":\"default\",\"apiVersion\":\"own.dev/v1\"}}]}");
+    CU_ASSERT_STRING_EQUAL(text(bh_json_at(bh_json_get(v, "changes"), 0), "action"), "deleted");
+    fixture_fini(&f);
+}
+
 static void test_capacity(void)
 {
     const struct bh_json *v;
@@ -565,6 +591,7 @@ BH_TESTS("simulator/console/questions", {"a what-if that is none", test_no_whati
          {"capacity, drain and configurations that are none", test_no_capacity},
          {"other questions that are none", test_no_other},
          {"a change of a replay that is none", test_no_patch}, {"what if", test_whatif},
+         {"what if there was no object of a custom kind", test_whatif_of_a_custom_kind},
          {"how many more fit", test_capacity}, {"a drain", test_drain},
          {"configurations", test_configs}, {"a scenario", test_scenario},
          {"a scenario that cannot be read", test_scenario_object}, {"the past", test_timeline},
