@@ -19,6 +19,7 @@
  * unknown: repeat the same write until the deadline, then tell the scheduler "unknown" Status
  * patches and deletions: 409 is a lost race (patch: repeated a few times) or another pod under the
  * same name (deletion: gone); 404 gone; other 4xx rejected.
+ * Any refusal of a bind after a try whose answer was lost: GET, as after 409; on no node it holds.
  * A bind that is a look (WorkItem.look) is the GET alone.
  * Fence: with leader election an item is written only while the scheduler's last Grant is of its
  * term and not over (proto Grant; CLOCK_BOOTTIME). That is looked at before each write, and by the

@@ -31,6 +31,11 @@ struct bh_job {
     struct bh_object_job *object; /* STEP_OBJECT */
     bool writing;                 /* the request that runs is counted in n_writing */
     unsigned tries;
+    bool unclear; /* a try of the binding may have taken effect, its answer was lost */
+    struct {      /* what a later one was answered: it holds if the first did not */
+        int code;
+        char *reason, *message;
+    } refused;
     bool last_pause;  /* the deadline comes before the next try may */
     bool paused;      /* pause is a handle of the loop; most jobs never need it */
     uv_timer_t pause; /* active: waits to be repeated */
@@ -63,6 +68,8 @@ static void job_free(struct bh_job *j)
 {
     bh_object_job_free(j->object);
     bh_batch_unref(j->batch);
+    free(j->refused.reason);
+    free(j->refused.message);
     free(j);
 }
 
@@ -146,7 +153,13 @@ static void again(struct bh_job *j, const struct bh_api_reply *r, const char *wh
     uv_timer_start(&j->pause, on_pause, BH_MIN(ms, left / 1000000 + 1), 0);
 }
 
-/* After a 409: what does the API server say about this pod now? */
+static bool is_bound(const K8s__Pod *p)
+{
+    return p->spec && p->spec->nodename && *p->spec->nodename;
+}
+
+/* After a 409, or a refusal that came after a try without an answer: what does the API server say
+ * about this pod now? */
 static void on_look(struct bh_job *j, const struct bh_api_reply *r)
 {
     struct bh_arena a;
@@ -167,7 +180,10 @@ static void on_look(struct bh_job *j, const struct bh_api_reply *r)
     const K8s__Pod *p = (const K8s__Pod *)m;
     if (!p->metadata || !p->metadata->uid || !bh_streq(p->metadata->uid, j->item->uid))
         answer(j, BERTH__OUTCOME__OUTCOME_GONE, 409, "Conflict", "pod was re-created");
-    else if (!p->spec || !p->spec->nodename || !*p->spec->nodename)
+    else if (!is_bound(p) && j->refused.code)
+        answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, j->refused.code, j->refused.reason,
+               j->refused.message);
+    else if (!is_bound(p))
         answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, 409, "Conflict",
                j->item->look
                    ? "the API server does not have the binding: the pod is on no node"
@@ -179,12 +195,20 @@ static void on_look(struct bh_job *j, const struct bh_api_reply *r)
     bh_arena_fini(&a);
 }
 
+static void keep_refusal(struct bh_job *j, int code, const struct bh_api_status *s)
+{
+    j->refused.code = code;
+    j->refused.reason = bh_strdup(s->reason);
+    j->refused.message = bh_strdup(s->message);
+}
+
 static void on_done(void *arg, const struct bh_api_reply *r)
 {
     struct bh_job *j = arg;
 
     j->b->progress++;
     j->b->n_requests--;
+    j->unclear |= r->outcome == BH_API_OK ? r->code >= 500 : r->sent;
     if (j->writing) {
         j->writing = false;
         j->b->n_writing--;
@@ -217,7 +241,9 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     } else {
         struct bh_api_status s;
         bh_decode_status(r->body.p, r->body.n, r->code, &s);
-        if (r->code == 409 && j->step == STEP_BIND) {
+        if (j->step == STEP_BIND && (r->code == 409 || j->unclear)) {
+            if (r->code != 409)
+                keep_refusal(j, r->code, &s);
             j->step = STEP_LOOK;
             run_step(j);
         } else if (r->code == 404 || (r->code == 409 && j->step == STEP_DELETE)) {
