@@ -327,20 +327,23 @@ static void plugin_writes(void *arg, const struct bh_write *x)
     bh_work_free(w);
 }
 
+/* Of all that was wanted at once one answer counts: what is refused again and again is asked for later, however
+ * much else there was. */
 void bh_sched_tended(struct bh_sched_daemon *d, const struct bh_work *w, const Berth__WorkResult *r)
 {
-    d->n_tended--;
-    if (!r)
-        return;
-    if (r->outcome == BERTH__OUTCOME__OUTCOME_DONE) {
-        d->tend_every_ns = TEND_EVERY_NS;
-        return;
+    if (r && r->outcome != BERTH__OUTCOME__OUTCOME_DONE) {
+        d->tend_refused = true;
+        bh_log_warn("What a plugin wants written was refused",
+                    bh_kv_s("object", w->item.write->name),
+                    bh_kv_s("namespace", w->item.write->namespace_),
+                    bh_kv_s("resource", w->item.write->patch->resource), bh_kv_i("code", r->code),
+                    bh_kv_s("message", r->message));
     }
-    d->tend_every_ns = BH_MIN(2 * d->tend_every_ns, TEND_EVERY_MAX_NS);
-    bh_log_warn("What a plugin wants written was refused", bh_kv_s("object", w->item.write->name),
-                bh_kv_s("namespace", w->item.write->namespace_),
-                bh_kv_s("resource", w->item.write->patch->resource), bh_kv_i("code", r->code),
-                bh_kv_s("message", r->message));
+    if (--d->n_tended)
+        return;
+    d->tend_every_ns =
+        d->tend_refused ? BH_MIN(2 * d->tend_every_ns, TEND_EVERY_MAX_NS) : TEND_EVERY_NS;
+    d->tend_refused = false;
 }
 
 static void tend(struct bh_sched_daemon *d)

@@ -151,6 +151,7 @@ struct bh_sched_daemon {
     unsigned n_letters;
     unsigned n_tended;                 /* writes of plugins, for no pod, that are not answered */
     uint64_t tended_ns, tend_every_ns; /* when plugins were asked last, and when they are next */
+    bool tend_refused;                 /* one of what they wanted then */
     LIST_HEAD(, bh_leaving) leaving;   /* victims that are deleted and still seem to stay */
     uv_poll_t extenders;               /* wakes the loop; only with extenders */
     /* When the engine had all objects last, or it was said that it has not. */
