@@ -80,7 +80,7 @@ const struct berth_node *bh_px_here_node(struct bh_px_in *m, struct bh_arena *a)
 
     if (ni && bh_px_here_node_is_given(ni))
         ((struct bh_node_info *)(uintptr_t)ni)->rec = bh_arena_memdup(a, ni->rec, ni->rec->h.size);
-    return (const struct berth_node *)(const void *)ni;
+    return bh_node_handle(ni);
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */

@@ -51,7 +51,7 @@ static int32_t ask(struct asking *k, enum bh_px_rule rule, const struct berth_po
 {
     struct bh_px *x = k->i->x;
     struct bh_call *c = k->i->in->call;
-    const struct bh_node_info *ni = (const struct bh_node_info *)(const void *)node;
+    const struct bh_node_info *ni = bh_node_behind(node);
     struct bh_px_out o = bh_px_side(x->down);
     struct bh_px_in m = {0};
 
@@ -59,7 +59,7 @@ static int32_t ask(struct asking *k, enum bh_px_rule rule, const struct berth_po
         return 0;
     bh_px_put_u64(&o, rule);
     bh_px_put_u64(&o, n);
-    bh_px_put_pod(&o, (const struct bh_pod_info *)(const void *)pod);
+    bh_px_put_pod(&o, bh_pod_behind(pod));
     bh_px_put_node(&o, c->cache, ni);
     k->i->given = ni;
     if (o.full) {

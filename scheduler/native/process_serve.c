@@ -105,7 +105,7 @@ static void serve_nominated(struct bh_px_instance *i, struct bh_px_in *m, struct
 
     bh_px_put_u64(o, at);
     bh_px_put_u64(o, node);
-    bh_px_put_pod(o, (const struct bh_pod_info *)(const void *)p);
+    bh_px_put_pod(o, bh_pod_behind(p));
 }
 
 struct uids {

@@ -176,7 +176,7 @@ static const struct bh_px_facts *facts_of(const struct berth_pod *pod, const cha
 {
     const uint32_t needs = BERTH_READS_ANNOTATIONS | BERTH_READS_IDENTITY;
     struct bh_native *in = bh_native_inside;
-    const struct bh_pod_info *p = (const struct bh_pod_info *)(const void *)pod;
+    const struct bh_pod_info *p = bh_pod_behind(pod);
 
     if (!in || !in->call)
         return NULL;
@@ -290,6 +290,18 @@ static void waiting_each(struct berth_home *home, void (*fn)(void *arg, struct b
         fn(arg, uids[i]);
 }
 
+/* A pod that came with a message, for the rest of the call. */
+static const struct berth_pod *kept_pod(struct bh_px_in *a, struct bh_arena *to)
+{
+    struct bh_pod_info *p = bh_px_world_pod(a, to);
+
+    if (!p)
+        return NULL;
+    p->rec = bh_arena_memdup(to, p->rec, p->rec->h.size);
+    p->shape = bh_arena_memdup(to, p->shape, p->shape->h.size);
+    return bh_pod_handle(p);
+}
+
 static const struct berth_pod *waiting_get(struct berth_call *c, struct berth_str uid,
                                            berth_sym *node)
 {
@@ -305,29 +317,13 @@ static const struct berth_pod *waiting_get(struct berth_call *c, struct berth_st
     put(&o, uid);
     struct bh_px_in a = ask(&o);
     const berth_sym on = (berth_sym)bh_px_get_u64(&a);
-    struct bh_pod_info *p = bh_px_world_pod(&a, in->call->arena);
-    if (!p)
-        return NULL;
-    p->rec = bh_arena_memdup(in->call->arena, p->rec, p->rec->h.size);
-    p->shape = bh_arena_memdup(in->call->arena, p->shape, p->shape->h.size);
-    if (node)
+    const struct berth_pod *p = kept_pod(&a, in->call->arena);
+    if (p && node)
         *node = on;
-    return bh_pod_handle(p);
+    return p;
 }
 
 /* ---- nominations and preemption ---------------------------------------------------------------- */
-
-/* A pod that came with a message, for the rest of the call. */
-static const struct berth_pod *kept_pod(struct bh_px_in *a, struct bh_arena *to)
-{
-    struct bh_pod_info *p = bh_px_world_pod(a, to);
-
-    if (!p)
-        return NULL;
-    p->rec = bh_arena_memdup(to, p->rec, p->rec->h.size);
-    p->shape = bh_arena_memdup(to, p->shape, p->shape->h.size);
-    return bh_pod_handle(p);
-}
 
 static const struct berth_pod *pod_nominated(struct berth_call *c, uint64_t *at, berth_sym *node)
 {
@@ -344,9 +340,10 @@ static const struct berth_pod *pod_nominated(struct berth_call *c, uint64_t *at,
     struct bh_px_in a = ask(&o);
     *at = bh_px_get_u64(&a);
     const berth_sym on = (berth_sym)bh_px_get_u64(&a);
-    if (node)
+    const struct berth_pod *p = kept_pod(&a, in->call->arena);
+    if (p && node)
         *node = on;
-    return kept_pod(&a, in->call->arena);
+    return p;
 }
 
 /* One question of the dry runs; the answer is said. */
