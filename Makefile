@@ -220,7 +220,7 @@ $(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(BUILD)/obj/$(1:.c=.o) $(BUIL
 endef
 $(foreach t,$(UNIT_SRC),$(eval $(call UNIT_RULE,$(t))))
 
-unit-tests: $(UNIT_BIN) $(PLUGINS) $(GUESTS) $(BUILD)/tests/plugins/strange.so $(BUILD)/tests/plugins/crashes.so $(BUILD)/tests/plugins/apart.so ## build the unit tests
+unit-tests: $(UNIT_BIN) $(PLUGINS) $(GUESTS) $(BUILD)/tests/plugins/strange.so $(BUILD)/tests/plugins/crashes.so $(BUILD)/tests/plugins/apart.so $(BUILD)/tests/plugins/evicts.so ## build the unit tests
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tests -name '*.d' 2>/dev/null)
 include tools/targets.mk

@@ -39,7 +39,7 @@ static int answer_to(struct asking *k, struct bh_px_in *ret)
             return 0;
         }
         struct bh_px_out o = bh_px_side(x->down);
-        if (up == BH_PX_UP_RUN || !bh_px_serve(k->i, ret, &o))
+        if (!bh_px_serve(k->i, ret, &o)) /* run() itself is refused: it goes on */
             return -EBADMSG;
         bh_px_say(x->down, x->up, o.full ? 0 : o.n, true);
     }
@@ -72,8 +72,10 @@ static int32_t ask(struct asking *k, enum bh_px_rule rule, const struct berth_po
     struct berth_str text = x->failed_rc ? (struct berth_str){NULL, 0} : bh_px_get_str(&m);
     if (m.bad)
         x->failed_rc = -EBADMSG;
+    if (why && text.n) /* of a longer one no more than tells that it is */
+        why->reason.n = BH_MIN(text.n, (uint64_t)BH_PX_TEXT_MAX + 1);
     if (why && text.n)
-        why->reason = (struct berth_str){bh_arena_strndup(c->arena, text.p, text.n), text.n};
+        why->reason.p = bh_arena_memdup(c->arena, text.p, why->reason.n);
     return code;
 }
 

@@ -370,7 +370,7 @@ static void answer_rule(struct berth_call *c, const struct berth_preemption *how
     struct bh_px_out o = question(BH_PX_UP_RULED);
     bh_px_put_u64(&o, (uint64_t)(int64_t)code);
     bh_px_put_str(&o, why.reason.p,
-                  why.reason.p ? BH_MIN(why.reason.n, (uint64_t)BH_PX_TEXT_MAX) : 0);
+                  why.reason.p ? BH_MIN(why.reason.n, (uint64_t)BH_PX_TEXT_MAX + 1) : 0);
     bh_px_say(bh_px_here.up, bh_px_here.down, o.n, true);
 }
 

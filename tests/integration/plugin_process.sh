@@ -191,6 +191,36 @@ for i in 1 2 3; do
     expect "and the next pod is placed" 'default +after +Scheduled' cat "$work/lies"
 done
 
+# ---- one that makes room, and is asked back what its rules say
+cp "$work/nodes.yaml" "$work/some.yaml"
+{
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: "5", memory: 16Gi, pods: "110"}}\n'
+    for i in 0 1; do pod "low$i" 'app: a' "$i" 2 | sed 's/spec: {/spec: {nodeName: one, /'; done
+} >"$work/nodes.yaml"
+config '{postFilter: {enabled: [{name: Evicts}], disabled: [{name: "*"}]}}' >"$work/evicts.yaml"
+evicts() { # mode at do
+    { pod asks "at: $2, do: $3" 100 2; pod small 'app: a' 0 1m; } >"$work/asks.yaml"
+    { cat "$work/asks.yaml"; pod good 'app: a' 90 2; } >"$work/good.yaml"
+    mode "$1" Evicts="$build/tests/plugins/evicts.so"
+    for of in asks good; do any env BERTH_PLUGIN_TIMEOUT=2s "$BERTH_BIN/berth" simulate --tie-break first -f "$work/nodes.yaml" -f "$work/$of.yaml" --config "$work/evicts.yaml" -o wide; done
+}
+for as in 'none nothing' 'check code' 'check long' 'evicts nest'; do
+    # shellcheck disable=SC2086
+    { evicts inProcess $as >"$work/here" 2>&1; evicts process $as >"$work/there" 2>&1; }
+    expect "makes room: ${as#* } at ${as% *}" '^default +low0 +one +default/(asks|good)$' cat "$work/there"
+    check "the same in both modes" cmp "$work/here" "$work/there"
+done
+for as in 'begin segv=crashed: Segmentation fault' 'evicts exit=ended with status 3' 'moved segv=crashed: Segmentation fault' 'check hang=did not answer in time and was ended' \
+    'evicts reply=answered what makes no sense' 'moved upcall=answered what makes no sense' 'check text=answered what makes no sense'; do
+    # shellcheck disable=SC2046
+    evicts process $(cut -d= -f1 <<<"$as") >"$work/there" 2>&1
+    expect "in the middle of it: ${as%%=*}" "A plugin's process is ended, and starts again\" plugin=\"Evicts\" at=\"PostFilter\" why=\"${as#*=}\"" cat "$work/there"
+    expect "is told the pod" "default +asks +Unschedulable .*its process ${as#*=}, at PostFilter" cat "$work/there"
+    expect "and nobody has to go for it" '^1 placed, 1 unschedulable, 0 preempted' cat "$work/there"
+    expect "but for the next one, of another process" '^default +low0 +one +default/good$' cat "$work/there"
+done
+mv "$work/some.yaml" "$work/nodes.yaml"
+
 # ---- states that are kept for a template, of a process that is gone
 {
     printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: high, labels: {rank: "9"}}\nstatus: {allocatable: {cpu: "1", memory: 16Gi, pods: "110"}}\n'
