@@ -104,6 +104,13 @@ static void forget_asked(struct bh_px *x)
         bh_native_crashed(p, x->f, BH_HOOK_SCORE);
 }
 
+/* The process's turn to be asked: whatever is said to it goes where the former request lies. */
+static void take_turn(struct bh_px *x)
+{
+    pthread_mutex_lock(&x->lock);
+    forget_asked(x);
+}
+
 static bool fails(struct bh_px_instance *i, const char *why)
 {
     snprintf(i->failure, sizeof i->failure, "%s", why);
@@ -211,9 +218,8 @@ static struct call begin(struct bh_native *in, void *self, enum bh_px_fn fn)
     struct bh_px_instance *i = self;
     struct call k = {.i = i, .in = in};
 
-    pthread_mutex_lock(&i->x->lock);
+    take_turn(i->x);
     atomic_fetch_add_explicit(&i->x->plugin[i->plugin]->calls, 1, memory_order_relaxed);
-    forget_asked(i->x);
     k.ok = is_ready(i);
     k.q = (struct bh_px_request){.fn = fn,
                                  .plugin = i->plugin,
@@ -818,8 +824,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     char how[128];
     int rc = 0;
 
-    pthread_mutex_lock(&x->lock);
-    forget_asked(x);
+    take_turn(x);
     if (!x->pid)
         rc = bh_px_start(x, &m, &err);
     if (rc == 0) {
@@ -872,7 +877,7 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
     i->x = file_of(in->of, &i->plugin);
     i->in = in;
     i->args = text_of(args);
-    pthread_mutex_lock(&i->x->lock);
+    take_turn(i->x);
     pthread_mutex_lock(&i->x->list);
     i->id = ++i->x->last_id;
     i->next = i->x->first;
@@ -897,8 +902,7 @@ static void destroy(void *self)
     struct bh_px_reply r;
     struct bh_px_in m;
 
-    pthread_mutex_lock(&x->lock);
-    forget_asked(x);
+    take_turn(x);
     if (x->pid && i->generation == x->generation) {
         struct bh_px_out o = bh_px_main(x->down);
         const struct bh_px_request q = {

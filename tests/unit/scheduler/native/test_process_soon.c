@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scores that a plugin's process is asked for before its turn: who takes the answer, and that nothing else is said to
+ * the process before somebody did. The process is a child of the test's, which answers whatever it is asked.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "scheduler/native/process_int.h"
+#include "tests/unit/scheduler/engine/fixture.h"
+
+#define ROWS 64u
+
+struct counts { /* of what the process was asked; shared */
+    _Atomic unsigned score, create, destroy, others;
+};
+struct one { /* plugin of the file, and its instance */
+    struct bh_native_plugin *of;
+    struct bh_native in;
+    void *self;
+};
+static struct { /* what is loaded stays */
+    struct fx f;
+    struct bh_cache c;
+    struct bh_call call;
+    struct bh_px x;
+    struct bh_native_file file;
+    struct counts *n;
+    struct one a, b;
+} t;
+
+/* ---- the process ------------------------------------------------------------------------------- */
+
+static void reply(struct bh_px_area *down, struct bh_px_area *up, uint64_t scores)
+{
+    struct bh_px_out o = bh_px_main(up);
+    struct bh_px_reply *r = bh_px_room(&o, sizeof *r);
+    const size_t begins = o.n;
+    int64_t score[ROWS];
+
+    *r = (struct bh_px_reply){.code = BERTH_SUCCESS};
+    for (unsigned i = 0; i < ROWS; i++)
+        score[i] = (int64_t)(scores + i);
+    if (scores)
+        bh_px_put_scores(&o, score, ROWS);
+    r->payload = o.n - begins;
+    bh_px_say(up, down, o.n, false);
+}
+
+/* Its n-th scores are n, n + 1 ... */
+static _Noreturn void process(struct bh_px_area *down, struct bh_px_area *up, struct counts *n)
+{
+    struct bh_px_request q;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (uint32_t seen = 0;; seen++) {
+        (void)bh_px_listen(up, down, seen, 0, NULL, NULL);
+        struct bh_px_in m = bh_px_heard(down, false);
+        memcpy(&q, bh_px_get(&m, sizeof q), sizeof q);
+        const bool scores = q.op == BH_PX_CALL && q.fn == BH_PX_SCORE_ROWS;
+        n->score += scores;
+        n->create += q.op == BH_PX_CREATE;
+        n->destroy += q.op == BH_PX_DESTROY;
+        n->others += !scores && q.op != BH_PX_CREATE && q.op != BH_PX_DESTROY;
+        reply(down, up, scores ? n->score : 0); /* last: it is looked at then */
+    }
+}
+
+/* ---- the world --------------------------------------------------------------------------------- */
+
+static void *shared(size_t n)
+{
+    void *p =
+        mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    CU_ASSERT_FATAL(p != MAP_FAILED);
+    return p;
+}
+
+static void adopt(struct one *o, const char *name, uint32_t reads)
+{
+    static char text[1024];
+    const uint64_t numbers[] = {
+        0, reads, BERTH_NORMAL_MAX, 1u << BH_PX_SCORE | 1u << BH_PX_SCORE_ROWS, 0, 0, 0};
+    struct bh_px_out to = {.p = text, .cap = sizeof text};
+    struct bh_err err = {0};
+
+    bh_px_put_str(&to, name, strlen(name));
+    for (size_t i = 0; i < BH_ARRAY_LEN(numbers); i++)
+        bh_px_put_u64(&to, numbers[i]);
+    struct bh_px_in m = {.p = text, .end = text + to.n};
+    int rc = bh_px_adopt(&t.x, &m, &o->of, &err);
+    if (rc < 0)
+        fprintf(stderr, "%s\n", err.msg);
+    CU_ASSERT_FATAL(rc == 0);
+    t.x.plugin[t.x.n_plugins++] = o->of;
+    o->in = (struct bh_native){.of = o->of,
+                               .tab = bh_engine_symtab(t.f.e),
+                               .arena = &t.f.arena,
+                               .call = &t.call,
+                               .hook = BH_HOOK_SCORE,
+                               .may = reads};
+}
+
+static int32_t make(struct one *o)
+{
+    struct berth_why why = {.size = sizeof why};
+
+    return o->of->p.create((struct berth_home *)(void *)&o->in, NULL, &o->self, &why);
+}
+
+static void put_node(const char *name)
+{
+    bh_cache_put_node(&t.c, fx_node_rec(&t.f, name, "'cpu':'4'", "", "", ""));
+    bh_cache_sync(&t.c);
+}
+
+static void *reads_nothing(void *arg)
+{
+    return arg;
+}
+
+static void setup(uint32_t reads)
+{
+    memset(&t, 0, sizeof t);
+    fx_init(&t.f, NULL);
+    bh_cache_init(&t.c, bh_engine_symtab(t.f.e), false);
+    put_node("n");
+    t.call = (struct bh_call){.cache = &t.c, .arena = &t.f.arena};
+    t.n = shared(sizeof *t.n);
+    t.file = (struct bh_native_file){.file = "soon.so", .names = "A B", .version = "0"};
+    t.x = (struct bh_px){.f = &t.file,
+                         .down = shared(BH_PX_AREA_BYTES),
+                         .up = shared(BH_PX_AREA_BYTES),
+                         .sock = -1,
+                         .parent = getpid(),
+                         .generation = 1};
+    pthread_mutex_init(&t.x.lock, NULL);
+    pthread_mutex_init(&t.x.list, NULL);
+    CU_ASSERT_FATAL(pthread_create(&t.x.reader, NULL, reads_nothing, NULL) == 0);
+    t.x.pid = fork();
+    if (t.x.pid == 0)
+        process(t.x.down, t.x.up, t.n);
+    CU_ASSERT_FATAL(t.x.pid > 0);
+    adopt(&t.a, "A", reads);
+    adopt(&t.b, "B", reads);
+    CU_ASSERT_FATAL(make(&t.a) == BERTH_SUCCESS && t.n->create == 1);
+}
+
+static void teardown(void)
+{
+    char how[128];
+
+    bh_native_inside = NULL;
+    CU_ASSERT(t.x.pid > 0); /* nobody had to end it */
+    bh_px_end(&t.x, 0, how, sizeof how);
+    munmap(t.x.down, BH_PX_AREA_BYTES);
+    munmap(t.x.up, BH_PX_AREA_BYTES);
+    munmap(t.n, sizeof *t.n);
+    bh_buf_fini(&t.x.heard);
+    bh_cache_fini(&t.c);
+    fx_fini(&t.f);
+}
+
+static void forgotten(struct one *o)
+{
+    bh_native_inside = NULL;
+    o->of->p.destroy(o->self);
+}
+
+/* Rows from that one on. */
+static const uint32_t *rows_from(uint32_t first)
+{
+    static uint32_t rows[ROWS];
+
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[i] = first + i;
+    return rows;
+}
+
+static void soon(struct one *o, uint32_t first)
+{
+    bh_native_inside = &o->in;
+    bh_px_score_soon(o->self, rows_from(first), ROWS);
+}
+
+/* Takes the n-th answer. */
+static void scores(struct one *o, uint32_t first, int64_t n)
+{
+    struct berth_why why = {.size = sizeof why};
+    int64_t ret[ROWS] = {0};
+
+    bh_native_inside = &o->in;
+    CU_ASSERT_EQUAL(o->of->p.score_rows(o->self, (struct berth_call *)(void *)&t.call,
+                                        rows_from(first), ROWS, ret, &why),
+                    BERTH_SUCCESS);
+    CU_ASSERT(ret[0] == n && ret[ROWS - 1] == n + ROWS - 1);
+}
+
+/* ---- whose answer it is ------------------------------------------------------------------------ */
+
+static void test_taken(void)
+{
+    setup(BERTH_READS_NODE);
+    soon(&t.a, 0);
+    scores(&t.a, 0, 1);
+    scores(&t.a, 0, 2); /* once */
+    soon(&t.a, 0);
+    scores(&t.a, 1, 4); /* of other rows it is another one */
+    soon(&t.a, 0);
+    t.call.now_ns++;
+    scores(&t.a, 0, 6); /* and in another attempt */
+    soon(&t.a, 0);
+    put_node("m");
+    scores(&t.a, 0, 8); /* and of a cluster that is another one */
+    soon(&t.a, 0);
+    t.call.pre_score_state = &t;
+    scores(&t.a, 0, 10); /* and after another PreScore */
+    CU_ASSERT(t.n->score == 10 && t.n->others == 0);
+    t.call.pre_score_state = NULL;
+    forgotten(&t.a);
+    teardown();
+}
+
+/* What would ask back, of which nobody would hear when the attempt ends. */
+static void test_not_early(void)
+{
+    static const uint32_t reads[] = {0, BERTH_READS_NODE | BERTH_READS_PODS,
+                                     BERTH_READS_NODE | BERTH_READS_ANNOTATIONS,
+                                     BERTH_READS_NODE | BERTH_READS_OTHERS};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(reads); i++) {
+        setup(reads[i]);
+        soon(&t.a, 0);
+        CU_ASSERT(!t.x.asked);
+        scores(&t.a, 0, 1);
+        forgotten(&t.a);
+        teardown();
+    }
+}
+
+/* What is not about scores waits for their end, and takes no answer of theirs. */
+static void test_meanwhile(void)
+{
+    setup(BERTH_READS_NODE);
+    soon(&t.a, 0);
+    CU_ASSERT_FATAL(make(&t.b) == BERTH_SUCCESS);
+    CU_ASSERT(t.n->score == 1 && t.n->create == 2);
+    scores(&t.b, 0, 2);
+    forgotten(&t.b);
+    soon(&t.a, 0);
+    forgotten(&t.a);
+    CU_ASSERT(t.n->score == 3 && t.n->destroy == 2 && !t.x.asked && !t.x.first);
+    teardown();
+}
+
+BH_TESTS("scheduler/native/process_soon", {"whose answer it is", test_taken},
+         {"who may ask back is not asked early", test_not_early},
+         {"what is asked meanwhile", test_meanwhile})
