@@ -680,6 +680,16 @@ static int32_t get_scores(struct call *k, int32_t code, int64_t *ret, uint64_t n
     return told && !good ? BERTH_ERROR : code;
 }
 
+/* No other plugin of the file scores: there is one conversation with its process, and each would have the other's
+ * answer dropped. */
+static bool scores_alone(const struct bh_px_instance *i)
+{
+    for (const struct bh_px_instance *o = i->x->first; o; o = o->next)
+        if (o->plugin != i->plugin && o->in->of->p.score_rows)
+            return false;
+    return true;
+}
+
 /* What its answer depends on besides the rows is key_of(). Where it may ask for pods or annotations meanwhile,
  * and the attempt ends, it would have to be ended, too. */
 void bh_px_score_soon(void *self, const uint32_t *rows, uint32_t n)
@@ -687,7 +697,8 @@ void bh_px_score_soon(void *self, const uint32_t *rows, uint32_t n)
     struct bh_px_instance *i = self;
     const uint32_t reads = i->in->of->p.reads;
 
-    if (!reads || reads & (BERTH_READS_PODS | BERTH_READS_OTHERS | BERTH_READS_ANNOTATIONS))
+    if (!reads || reads & (BERTH_READS_PODS | BERTH_READS_OTHERS | BERTH_READS_ANNOTATIONS) ||
+        !scores_alone(i))
         return;
     struct call k = begin_here(i, BH_PX_SCORE_ROWS);
     const char *at = k.o.p + k.o.n;

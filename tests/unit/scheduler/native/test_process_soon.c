@@ -257,6 +257,25 @@ static void test_meanwhile(void)
     teardown();
 }
 
+/* There is one conversation with a file's process: where two of its plugins score, each would have the other's
+ * answer dropped, and be asked twice. */
+static void test_two_of_a_file(void)
+{
+    setup(BERTH_READS_NODE);
+    CU_ASSERT_FATAL(make(&t.b) == BERTH_SUCCESS);
+    soon(&t.a, 0);
+    soon(&t.b, 0);
+    scores(&t.a, 0, 1);
+    scores(&t.b, 0, 2);
+    CU_ASSERT_EQUAL(t.n->score, 2);
+    forgotten(&t.b);
+    soon(&t.a, 0); /* alone again */
+    CU_ASSERT(t.x.asked == t.a.self);
+    scores(&t.a, 0, 3);
+    forgotten(&t.a);
+    teardown();
+}
+
 BH_TESTS("scheduler/native/process_soon", {"whose answer it is", test_taken},
          {"who may ask back is not asked early", test_not_early},
-         {"what is asked meanwhile", test_meanwhile})
+         {"what is asked meanwhile", test_meanwhile}, {"two of a file", test_two_of_a_file})
