@@ -283,11 +283,11 @@ static void scan(void)
 {
     const char *dir = setting("BERTH_PLUGIN_DIR", BH_PLUGIN_DIR);
     const char *given = getenv("BERTH_PLUGIN_DIR");
-    const char *more = given && *given ? NULL : of_this_prefix();
 
     if (all.scanned)
         return;
     all.scanned = true;
+    const char *more = given && *given ? NULL : of_this_prefix();
     read_keys();
     each_file(setting("BERTH_PLUGIN_CONFIG", BH_PLUGIN_CONFIG), ".yaml", read_config, dir);
     each_file(dir, ".so", add_file, NULL);
