@@ -16,6 +16,7 @@
 
 struct counts { /* of what the process was asked; shared */
     _Atomic unsigned score, create, destroy, others;
+    _Atomic bool dies, asks; /* when it is asked for scores: it ends, it asks back */
 };
 struct one { /* plugin of the file, and its instance */
     struct bh_native_plugin *of;
@@ -50,6 +51,16 @@ static void reply(struct bh_px_area *down, struct bh_px_area *up, uint64_t score
     bh_px_say(up, down, o.n, false);
 }
 
+static void ask_back(struct bh_px_area *down, struct bh_px_area *up, uint32_t seen)
+{
+    struct bh_px_out o = bh_px_side(up);
+
+    bh_px_put_u64(&o, BH_PX_UP_INTERN);
+    bh_px_put_str(&o, "asked", 5);
+    bh_px_say(up, down, o.n, true);
+    (void)bh_px_listen(up, down, seen, 0, NULL, NULL);
+}
+
 /* Its n-th scores are n, n + 1 ... */
 static _Noreturn void process(struct bh_px_area *down, struct bh_px_area *up, struct counts *n)
 {
@@ -61,6 +72,10 @@ static _Noreturn void process(struct bh_px_area *down, struct bh_px_area *up, st
         struct bh_px_in m = bh_px_heard(down, false);
         memcpy(&q, bh_px_get(&m, sizeof q), sizeof q);
         const bool scores = q.op == BH_PX_CALL && q.fn == BH_PX_SCORE_ROWS;
+        if (scores && n->dies)
+            _exit(3);
+        if (scores && n->asks)
+            ask_back(down, up, ++seen);
         n->score += scores;
         n->create += q.op == BH_PX_CREATE;
         n->destroy += q.op == BH_PX_DESTROY;
@@ -155,7 +170,6 @@ static void teardown(void)
     char how[128];
 
     bh_native_inside = NULL;
-    CU_ASSERT(t.x.pid > 0); /* nobody had to end it */
     bh_px_end(&t.x, 0, how, sizeof how);
     munmap(t.x.down, BH_PX_AREA_BYTES);
     munmap(t.x.up, BH_PX_AREA_BYTES);
@@ -219,7 +233,7 @@ static void test_taken(void)
     soon(&t.a, 0);
     t.call.pre_score_state = &t;
     scores(&t.a, 0, 10); /* and after another PreScore */
-    CU_ASSERT(t.n->score == 10 && t.n->others == 0);
+    CU_ASSERT(t.n->score == 10 && t.n->others == 0 && t.x.pid > 0);
     t.call.pre_score_state = NULL;
     forgotten(&t.a);
     teardown();
@@ -257,6 +271,44 @@ static void test_meanwhile(void)
     teardown();
 }
 
+/* It ends before anybody comes for the answer: who comes is told, and nobody else waits. */
+static void test_dies(void)
+{
+    struct berth_why why = {.size = sizeof why};
+    int64_t ret[ROWS];
+
+    setup(BERTH_READS_NODE);
+    t.n->dies = true;
+    soon(&t.a, 0);
+    CU_ASSERT_EQUAL(t.a.of->p.score_rows(t.a.self, (struct berth_call *)(void *)&t.call,
+                                         rows_from(0), ROWS, ret, &why),
+                    BERTH_ERROR);
+    CU_ASSERT_STRING_EQUAL(why.reason.p, "its process ended with status 3, at Score");
+    CU_ASSERT(!t.x.asked && !t.x.pid);
+    forgotten(&t.a);
+    teardown();
+    setup(BERTH_READS_NODE);
+    t.n->dies = true;
+    soon(&t.a, 0);
+    forgotten(&t.a);
+    CU_ASSERT(!t.x.asked && !t.x.pid && !t.x.first);
+    teardown();
+}
+
+/* A question is answered by who comes for the scores; when nobody does, the process begins anew. */
+static void test_asks_back(void)
+{
+    setup(BERTH_READS_NODE);
+    t.n->asks = true;
+    soon(&t.a, 0);
+    scores(&t.a, 0, 1);
+    CU_ASSERT(bh_sym_find(t.a.in.tab, "asked", 5) != BH_SYM_NONE);
+    soon(&t.a, 0);
+    forgotten(&t.a);
+    CU_ASSERT(t.n->score == 1 && t.n->destroy == 0 && !t.x.asked && !t.x.pid && !t.x.first);
+    teardown();
+}
+
 /* There is one conversation with a file's process: where two of its plugins score, each would have the other's
  * answer dropped, and be asked twice. */
 static void test_two_of_a_file(void)
@@ -278,4 +330,5 @@ static void test_two_of_a_file(void)
 
 BH_TESTS("scheduler/native/process_soon", {"whose answer it is", test_taken},
          {"who may ask back is not asked early", test_not_early},
-         {"what is asked meanwhile", test_meanwhile}, {"two of a file", test_two_of_a_file})
+         {"what is asked meanwhile", test_meanwhile}, {"it dies meanwhile", test_dies},
+         {"it asks back", test_asks_back}, {"two of a file", test_two_of_a_file})
