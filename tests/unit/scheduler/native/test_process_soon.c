@@ -23,7 +23,9 @@ struct one { /* plugin of the file, and its instance */
     struct bh_native in;
     void *self;
 };
-static struct { /* what is loaded stays */
+static struct bh_native_plugin *volatile loaded[64]; /* stays; nobody else knows it */
+static unsigned n_loaded;
+static struct {
     struct fx f;
     struct bh_cache c;
     struct bh_call call;
@@ -111,7 +113,8 @@ static void adopt(struct one *o, const char *name, uint32_t reads)
     if (rc < 0)
         fprintf(stderr, "%s\n", err.msg);
     CU_ASSERT_FATAL(rc == 0);
-    t.x.plugin[t.x.n_plugins++] = o->of;
+    CU_ASSERT_FATAL(n_loaded < BH_ARRAY_LEN(loaded));
+    t.x.plugin[t.x.n_plugins++] = loaded[n_loaded++] = o->of;
     o->in = (struct bh_native){.of = o->of,
                                .tab = bh_engine_symtab(t.f.e),
                                .arena = &t.f.arena,
