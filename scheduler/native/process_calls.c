@@ -682,12 +682,15 @@ static int32_t get_scores(struct call *k, int32_t code, int64_t *ret, uint64_t n
 
 /* No other plugin of the file scores: there is one conversation with its process, and each would have the other's
  * answer dropped. */
-static bool scores_alone(const struct bh_px_instance *i)
+static bool scores_alone(struct bh_px_instance *i)
 {
+    bool alone = true;
+
+    pthread_mutex_lock(&i->x->list);
     for (const struct bh_px_instance *o = i->x->first; o; o = o->next)
-        if (o->plugin != i->plugin && o->in->of->p.score_rows)
-            return false;
-    return true;
+        alone &= o->plugin == i->plugin || !o->in->of->p.score_rows;
+    pthread_mutex_unlock(&i->x->list);
+    return alone;
 }
 
 /* What its answer depends on besides the rows is key_of(). Where it may ask for pods or annotations meanwhile,
