@@ -306,6 +306,20 @@ void bh_ctl_sync_claim(struct bh_sim_controllers *c, struct bh_sim_obj *claim)
 
 /* ---- one volume ------------------------------------------------------------------------------ */
 
+/* What was not given to the claim by a person, or by its maker, is free again. */
+static bool untie(void *arg BH_UNUSED, struct bh_arena *a, struct bh_json *o)
+{
+    if (bh_tree_annotation(o, ANN_CONTROLLER)) {
+        bh_json_unset(bh_tree_dflt_obj(a, o, "spec"), "claimRef");
+        bh_json_unset(bh_tree_dflt_obj(a, bh_tree_dflt_obj(a, o, "metadata"), "annotations"),
+                      ANN_CONTROLLER);
+    } else {
+        bh_json_unset(bh_tree_dflt_obj(a, bh_tree_dflt_obj(a, o, "spec"), "claimRef"), "uid");
+    }
+    bh_json_add(a, o, "status: {phase: Available}");
+    return true;
+}
+
 void bh_ctl_sync_volume(struct bh_sim_controllers *c, struct bh_sim_obj *pv)
 {
     const struct bh_json *tree = bh_sim_obj_tree(&c->arena, pv);
@@ -314,15 +328,22 @@ void bh_ctl_sync_volume(struct bh_sim_controllers *c, struct bh_sim_obj *pv)
     const char *ns = bh_json_get_str(ref, "namespace");
     const struct bh_sim_obj *claim = ns && name ? bh_sim_get(c->sim, c->t.claims, ns, name) : NULL;
 
+    if (claim && *uid && !bh_streq(uid, claim->uid))
+        claim = NULL; /* another one of that name */
+    const char *has =
+        claim ? bh_tree_str(bh_sim_obj_tree(&c->arena, claim), "spec.volumeName") : NULL;
+    const bool elsewhere = *uid && has && *has && !bh_streq(has, pv->name);
     if (!name) {
         set_phase(c, pv, "Available");
         bh_ctl_enqueue_after(c, BH_CTL_VOLUME_SWEEP, "", "", SWEEP_NS);
-    } else if (claim && (!*uid || bh_streq(uid, claim->uid))) {
+    } else if (claim && !elsewhere) {
         bh_ctl_again(c, BH_CTL_CLAIM, claim, 0);
     } else if (*uid) {
         if (bh_tree_annotation(tree, ANN_PROVISIONED) &&
             bh_tree_is(tree, "spec.persistentVolumeReclaimPolicy", "Delete"))
             bh_ctl_delete(c, pv);
+        else if (elsewhere)
+            bh_ctl_edit(c, pv, BH_SIM_WHOLE, untie, NULL);
         else
             set_phase(c, pv, "Released");
     } else {
@@ -363,6 +384,20 @@ static void index_volume(struct bh_sim_controllers *c, const struct bh_sim_obj *
     }
 }
 
+/* The volume that it named, and the one that named it: most often the same. */
+static void claim_gone(struct bh_sim_controllers *c, const struct bh_sim_obj *claim)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    const char *has = bh_tree_str(bh_sim_obj_tree(&a, claim), "spec.volumeName");
+    char key[520];
+    const char *pv = bh_map_get(&c->pv_of_claim, key, claim_key(key, claim->ns, claim->name));
+
+    if (pv)
+        bh_ctl_enqueue(c, BH_CTL_VOLUME, "", pv);
+    if (has && *has)
+        bh_ctl_enqueue(c, BH_CTL_VOLUME, "", has);
+}
+
 void bh_ctl_volume_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                           struct bh_sim_obj *old, struct bh_sim_obj *obj)
 {
@@ -376,12 +411,10 @@ void bh_ctl_volume_commit(struct bh_sim_controllers *c, enum bh_sim_change chang
             index_volume(c, obj, true);
         }
     } else if (obj->type == c->t.claims) {
-        char key[520];
-        const char *pv = bh_map_get(&c->pv_of_claim, key, claim_key(key, obj->ns, obj->name));
         if (change != BH_SIM_DELETED)
             bh_ctl_again(c, BH_CTL_CLAIM, obj, 0);
-        else if (pv)
-            bh_ctl_enqueue(c, BH_CTL_VOLUME, "", pv);
+        else
+            claim_gone(c, obj);
     } else if (obj->type == c->t.classes) {
         bh_ctl_enqueue_after(c, BH_CTL_VOLUME_SWEEP, "", "", SWEEP_NS);
     }

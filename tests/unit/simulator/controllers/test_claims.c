@@ -121,6 +121,44 @@ static void test_taken_volume(void)
     world_fini(&w);
 }
 
+/* The scheduler that wrote the second volume had not seen the first: the claim keeps what it has. */
+static void test_two_volumes_for_one_claim(void)
+{
+    struct world w;
+
+    world_init(&w, NULL);
+    make(&w.f, "PersistentVolume", "", PV("first", "10Gi", "ReadWriteOnce", "manual", ""));
+    make(&w.f, "PersistentVolumeClaim", "default", PVC("c", "manual", ""));
+    UNTIL(&w, phase_is(&w, "persistentvolumeclaims", "default", "c", "Bound"));
+    const char *ref = bh_arena_printf(
+        &w.f.a, ", claimRef: {kind: PersistentVolumeClaim, namespace: default, name: c, uid: %s}",
+        get(&w.f, "persistentvolumeclaims", "default", "c")->uid);
+    make(&w.f, "PersistentVolume", "",
+         bh_arena_printf(
+             &w.f.a,
+             "metadata: {name: ours, annotations: {pv.kubernetes.io/"
+             "bound-by-controller: 'yes'}}\nspec: {capacity: {storage: 10Gi}, accessModes: "
+             "[ReadWriteOnce], hostPath: {path: /x}, storageClassName: manual%s}",
+             ref));
+    make(&w.f, "PersistentVolume", "",
+         bh_arena_printf(&w.f.a,
+                         "metadata: {name: theirs}\nspec: {capacity: {storage: 10Gi}, "
+                         "accessModes: [ReadWriteOnce], hostPath: {path: /x}, "
+                         "storageClassName: manual%s}",
+                         ref));
+    UNTIL(&w, phase_is(&w, "persistentvolumes", "", "ours", "Available"));
+    UNTIL(&w, phase_is(&w, "persistentvolumes", "", "theirs", "Available"));
+    EQ(text_at(&w, "persistentvolumes", "", "ours", "spec.claimRef.name"), "");
+    CU_ASSERT_PTR_NULL(strstr(get(&w.f, "persistentvolumes", "", "ours")->json, "bound-by"));
+    EQ(text_at(&w, "persistentvolumes", "", "theirs", "spec.claimRef.name"), "c");
+    EQ(text_at(&w, "persistentvolumes", "", "theirs", "spec.claimRef.uid"), "");
+    settle(&w);
+    EQ(text_at(&w, "persistentvolumeclaims", "default", "c", "spec.volumeName"), "first");
+    bh_sim_delete(w.f.s, type_of("persistentvolumeclaims"), "default", "c", NULL, NULL);
+    UNTIL(&w, phase_is(&w, "persistentvolumes", "", "first", "Released"));
+    world_fini(&w);
+}
+
 static void test_pod_claims(void)
 {
     struct world w;
@@ -191,5 +229,6 @@ BH_TESTS("simulator/controllers/claims",
          {"a class that waits is the scheduler's to decide", test_scheduler_chose},
          {"the stand-in provisioner serves the chosen node's topology", test_provisioned},
          {"a volume that belongs to another is not taken", test_taken_volume},
+         {"a claim that has a volume lets another one go", test_two_volumes_for_one_claim},
          {"ephemeral volumes and claim templates become claims of the pod", test_pod_claims},
          {"devices are free when the last user is gone", test_devices_go_back})
