@@ -48,8 +48,10 @@ ASSIGNED = re.compile(r"^Successfully assigned \S+ to (\S+)$")
 
 
 class Checker:
-    def __init__(self, stale_s=5.0, restarts=0, quiet_from=None):
+    def __init__(self, stale_s=5.0, restarts=0, quiet_from=None, late_s=None):
+        """late_s: how long after it was decided about a pod is bound (stale_s)"""
         self.stale_ns, self.restarts, self.quiet_from = int(stale_s * 1e9), restarts, quiet_from
+        self.late_ns = int(late_s * 1e9) if late_s else self.stale_ns
         self.cluster = m.Cluster()
         self.kinds = {}          # kind -> {key: object}; pods and nodes are in cluster
         self.found = []          # (rv, rule, text)
@@ -79,8 +81,8 @@ class Checker:
     def of(self, kind):
         return self.kinds.setdefault(kind, {})
 
-    def lately(self, when):
-        return when and self.line["boot_ns"] - when < self.stale_ns
+    def lately(self, when, ns=None):
+        return when and self.line["boot_ns"] - when < (ns or self.stale_ns)
 
     def judge(self, rule, text, excuse):
         if excuse:
@@ -259,7 +261,7 @@ class Checker:
             return
         there = sum(1 for p in self.members(group) if m.node_of(p) or m.key(p) == m.key(pod) or not (m.deleting(p) or m.spec(p).get("schedulingGates")))
         if there < self.min_count(group):
-            self.judge("quorum", f"{m.key(pod)} was bound when {there} of {self.min_count(group)} members were there", self.lately(self.member_gone.get(group)))
+            self.judge("quorum", f"{m.key(pod)} was bound when {there} of {self.min_count(group)} members were there", self.lately(self.member_gone.get(group), self.late_ns))
 
     def end_of_gang(self, group):
         """Its members are equals: if it fits, it fits in any order."""

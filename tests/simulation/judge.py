@@ -9,10 +9,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import check  # noqa: E402
 
 STALE = 30.0  # a host may be cut off, and its processes stopped, for 25 s
+LATE = 48.0  # what a connection lost is given to a binder again after 45 s: as DOUBT_NS
 
 for line in sys.stdin:
     path, quiet = line.split()
-    c = check.Checker(STALE, 0, int(quiet))
+    c = check.Checker(STALE, 0, int(quiet), LATE)
     for change in check.read(path):
         c.feed(change)
     c.finish(False)
