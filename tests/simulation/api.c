@@ -34,6 +34,7 @@ struct exchange {           /* never freed: what is on the way names it */
     uint64_t last_ns, heard_ns, latency_ns;
     struct bh_http_conn *conn; /* the server's, of a stream */
     struct call *call;         /* waiting at the server */
+    unsigned served_by;        /* life of the server that conn and call are of */
     LIST_ENTRY(exchange) link; /* of all that are under way */
     bool listed;
 };
@@ -92,6 +93,7 @@ struct bh_http_conn {
 };
 static struct {
     struct bh_http_server s;
+    unsigned life;
     struct source *source;
     TAILQ_HEAD(, call) in, done, aborted;
     TAILQ_HEAD(, bh_http_conn) over;
@@ -180,6 +182,7 @@ static void handle(struct call *c)
     }
     c->r.state = BH_HTTP_DEFERRED;
     x->call = c;
+    x->served_by = web.life;
 }
 
 static void on_web(void *arg)
@@ -227,6 +230,7 @@ int bh_sim_http_server_new(uv_loop_t *loop, const struct bh_http_options *o,
     TAILQ_INIT(&web.aborted);
     TAILQ_INIT(&web.over);
     web.source = source_new(loop, on_web, NULL);
+    web.life++;
     *ret_s = &web.s;
     return 0;
 }
@@ -260,6 +264,7 @@ struct bh_http_conn *bh_http_conn_stream(struct bh_http_req *r, const char *cont
         source_set(web.source);
     }
     c->x->conn = c;
+    c->x->served_by = web.life;
     send_piece(c->x, PIECE_HEAD, &head, NULL, 0);
     if (!c->x->req)
         conn_over(c);
@@ -364,6 +369,10 @@ static void on_hang_up(void *arg)
     x->ended = true;
     if (!x->req) /* else it may have to learn of it yet */
         unlist(x);
+    if (!web.source || x->served_by != web.life) { /* it is gone itself, with what it had of it */
+        x->conn = NULL;
+        x->call = NULL;
+    }
     if (x->conn)
         conn_over(x->conn);
     if (x->call) {
