@@ -111,7 +111,7 @@ struct change {
     const char *text;
     int rc;
     const char *message, *field;
-    int line;
+    unsigned line;
     const char *runs;
     unsigned reloads;
 };
