@@ -315,6 +315,11 @@ static __attribute__((noinline)) enum bh_wasm_trap run(struct bh_wasm *w, uint32
     return w->trap;
 }
 
+void bh_wasm_set_due(struct bh_wasm *w, uint64_t mono_ns)
+{
+    w->due_ns = mono_ns;
+}
+
 enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *v)
 {
     const struct func *f = &w->m->funcs[func];

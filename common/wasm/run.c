@@ -23,11 +23,11 @@ bool bh_wasm_more_time(struct bh_wasm *w, int64_t *steps)
             return false;
         w->steps -= done;
     }
-    if (w->limits.call_ns) {
+    if (w->limits.call_ns || w->due_ns) {
         uint64_t now = bh_mono_ns();
         if (!w->until_ns)
-            w->until_ns = now + w->limits.call_ns;
-        else if (now >= w->until_ns)
+            w->until_ns = w->limits.call_ns ? now + w->limits.call_ns : UINT64_MAX;
+        if (now >= w->until_ns || (w->due_ns && now >= w->due_ns))
             return false;
     }
     *steps = STEPS_A_LOOK;

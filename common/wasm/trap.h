@@ -17,7 +17,7 @@ enum bh_wasm_trap {
     BH_WASM_OVERFLOW,
     BH_WASM_CONVERT, /* not a number, and so no integer */
     BH_WASM_DEPTH,   /* limits.depth or .slots */
-    BH_WASM_TIME,    /* limits.call_ns or .steps */
+    BH_WASM_TIME,    /* limits.call_ns or .steps, or what is due */
     BH_WASM_HOST,    /* a host function said so */
     BH_WASM_TRAPS
 };

@@ -140,6 +140,9 @@ enum bh_wasm_trap bh_wasm_ask(struct bh_wasm *w, const struct bh_wasm_questions 
                               uint32_t *ret_done, uint64_t *ret_code);
 /* For host functions: what the call is about; p NULL: it is none of those. */
 struct bh_str bh_wasm_about(const struct bh_wasm *w);
+/* The calls from now on end with BH_WASM_TIME, too, when they look at the clock after that moment
+ * (bh_mono_ns()): what all of them may take together. 0: no moment. */
+void bh_wasm_set_due(struct bh_wasm *w, uint64_t mono_ns);
 /* Why the last call trapped, and where:
  *   wasm error: out of bounds memory access
  *   wasm stack trace:

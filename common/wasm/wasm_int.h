@@ -161,6 +161,7 @@ struct bh_wasm {
     /* the call that runs, or the last one */
     bool running;
     uint64_t until_ns; /* 0: the clock was not looked at yet */
+    uint64_t due_ns;   /* bh_wasm_set_due() */
     uint64_t steps;    /* left */
     enum bh_wasm_trap trap;
     const struct ins *at;        /* where it trapped */

@@ -47,6 +47,7 @@ struct bh_guest_args {
     const char **argv;
     uint32_t argc;
     int64_t timeout_ns; /* of a hook */
+    int64_t cycle_ns;   /* of all hooks of a pod's scheduling cycle */
     bool node_local;    /* what filter and score say may be kept */
 };
 /* -EINVAL: "failed to decode into X PluginConfig: ...". Texts are those of args, lists in a. */
@@ -72,7 +73,12 @@ struct bh_guest {
     struct bh_guest_run *cycle; /* runs the hooks of the pod that was decided last */
     struct bh_guest_run *free;  /* have no pod */
     struct bh_map bound;        /* by the pod's uid: its binding cycle is still to come */
-    bh_sym *scored;             /* nodes since PreScore, as normalizescore is going to see them */
+    /* The cycle that is on, by its pod and its moment, and when its time is over: instances that trap come and
+     * go within one. */
+    struct bh_buf cycle_uid;
+    int64_t cycle_at_ns;
+    uint64_t due_ns;
+    bh_sym *scored; /* nodes since PreScore, as normalizescore is going to see them */
     uint32_t n_scored, cap_scored;
     /* How scoring many nodes ended early, in the cycle's arena, and at which: score() says it. NULL: it did
      * not. */

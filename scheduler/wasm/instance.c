@@ -124,6 +124,7 @@ void bh_guest_keep(struct bh_guest_run *r, const struct bh_call *c)
     if (g->cycle != r)
         return;
     g->cycle = NULL;
+    bh_wasm_set_due(r->w, 0);
     const void *pod =
         x && g->of->needs & BH_EXT_NEED_PENDING ? bh_ext_whole_pod(x, uid_of(c), &n) : NULL;
     if (pod)
@@ -155,7 +156,25 @@ void bh_guest_fini(struct bh_guest *g)
     for (size_t it = 0; (e = bh_map_next(&g->bound, &it));)
         run_free(e->value);
     bh_map_fini(&g->bound);
+    bh_buf_fini(&g->cycle_uid);
     free(g->scored);
+}
+
+static bool is(const struct bh_buf *uid, struct bh_str s)
+{
+    return bh_str_eq((struct bh_str){bh_buf_str(uid), uid->n}, s);
+}
+
+/* Before a hook of the cycle: how long it may still take. Instances that trap come and go within one. */
+static void set_due(struct bh_guest *g, const struct bh_call *c, struct bh_str uid)
+{
+    if (g->cycle_at_ns != c->now_ns || !is(&g->cycle_uid, uid)) {
+        g->cycle_at_ns = c->now_ns;
+        bh_buf_reset(&g->cycle_uid);
+        bh_buf_add(&g->cycle_uid, uid.p, uid.n);
+        g->due_ns = bh_mono_ns() + (uint64_t)g->args.cycle_ns;
+    }
+    bh_wasm_set_due(g->cycle->w, g->due_ns);
 }
 
 /* The cycle's instance, for another pod from now on. */
@@ -178,6 +197,7 @@ static struct bh_guest_run *take(struct bh_call *c, const struct bh_status **ret
     bh_buf_add(&g->cycle->uid, uid.p, uid.n);
     g->cycle->asked = 0;
     g->n_scored = 0;
+    set_due(g, c, uid);
     return g->cycle;
 }
 
@@ -193,8 +213,11 @@ struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_
     }
     if (r)
         return r;
-    if (g->cycle && bh_str_eq((struct bh_str){bh_buf_str(&g->cycle->uid), g->cycle->uid.n}, uid))
+    if (g->cycle && is(&g->cycle->uid, uid)) {
+        if (bh_unlikely(g->cycle_at_ns != c->now_ns))
+            set_due(g, c, uid);
         return g->cycle;
+    }
     if (!(r = take(c, ret_why)) || !(g->of->runs & BH_GUEST_BIT(BH_GUEST_PREFILTER)))
         return r;
     r->c = c;
@@ -231,6 +254,16 @@ static void check_alike(const struct bh_guest_run *r, enum bh_guest_hook hook)
     abort();
 }
 
+static void add_cycle_over(const struct bh_guest_args *args, struct bh_buf *b)
+{
+    char limit[32];
+
+    bh_format_duration_ns(args->cycle_ns, limit);
+    bh_buf_addf(b,
+                "the pod's scheduling cycle has taken this guest more than its cycleTimeout, %s\n",
+                limit);
+}
+
 /* What the hook was about is gone. NULL, or the text of the trap: then r is gone, too. */
 static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh_wasm_trap trap,
                         struct bh_arena *a)
@@ -251,6 +284,8 @@ static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh
         return NULL;
     bh_buf_addf(&text, "wasm: %s error: ", bh_guest_exports[hook].name);
     add_error(r, &text);
+    if (trap == BH_WASM_TIME && r == r->g->cycle && bh_mono_ns() >= r->g->due_ns)
+        add_cycle_over(&r->g->args, &text);
     bh_wasm_add_trap(r->w, &text);
     snprintf(p->last_trap, sizeof p->last_trap, "%s", bh_buf_str(&text));
     forget(r);

@@ -54,6 +54,10 @@ static struct {
 
 /* ---- args ------------------------------------------------------------------------------------ */
 
+/* What a pod's cycle may take, unless args say it: so many hooks that are as slow as one may be. A guest that
+ * is, at each of thousands of nodes, would keep all other pods waiting, and cost the lease. */
+#define HOOKS_A_CYCLE 100
+
 static const char *go_type(const struct bh_json *v)
 {
     switch (v->type) {
@@ -90,6 +94,22 @@ static int read_text(const char *name, const struct bh_json *args, const char *f
     return *ret ? 0 : wrong_type(name, v, field, "string", err);
 }
 
+/* Stays as it is when the field is absent. */
+static int read_duration(const char *name, const struct bh_json *args, const char *field,
+                         const char *example, int64_t *ret_ns, struct bh_err *err)
+{
+    const char *text = NULL;
+    int rc = read_text(name, args, field, &text, err);
+
+    if (rc == 0 && text && (bh_parse_duration_ns(text, ret_ns) < 0 || *ret_ns <= 0))
+        rc = bh_err_set(
+            err, -EINVAL,
+            "failed to decode into %s PluginConfig: %s \"%s\" is no duration above 0, as "
+            "\"%s\"",
+            name, field, text, example);
+    return rc;
+}
+
 static int read_argv(struct bh_arena *a, const char *name, const struct bh_json *v,
                      struct bh_guest_args *ret, struct bh_err *err)
 {
@@ -116,7 +136,7 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
     const struct bh_json *local = bh_json_get(args, "nodeLocal");
     const struct bh_json *severity = bh_json_get(args, "logSeverity"),
                          *argv = bh_json_get(args, "args");
-    const char *timeout = NULL, *digest = NULL;
+    const char *digest = NULL;
     int64_t level = bh_json_get_i64(args, "logSeverity", INT64_MIN);
 
     *ret = (struct bh_guest_args){.timeout_ns = (int64_t)limits.call_ns};
@@ -124,7 +144,11 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
     if (rc == 0)
         rc = read_text(name, args, "guestConfig", &ret->config, err);
     if (rc == 0)
-        rc = read_text(name, args, "hookTimeout", &timeout, err);
+        rc = read_duration(name, args, "hookTimeout", "50ms", &ret->timeout_ns, err);
+    ret->cycle_ns =
+        ret->timeout_ns > INT64_MAX / HOOKS_A_CYCLE ? INT64_MAX : ret->timeout_ns * HOOKS_A_CYCLE;
+    if (rc == 0)
+        rc = read_duration(name, args, "cycleTimeout", "5s", &ret->cycle_ns, err);
     if (rc == 0)
         rc = read_text(name, args, "guestDigest", &digest, err);
     if (rc == 0 && severity && severity->type != BH_JSON_NULL &&
@@ -132,12 +156,6 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
         rc = wrong_type(name, severity, "logSeverity", "int32", err);
     if (rc == 0)
         rc = read_argv(a, name, argv ? argv : bh_json_get(args, "Args"), ret, err);
-    if (rc == 0 && timeout &&
-        (bh_parse_duration_ns(timeout, &ret->timeout_ns) < 0 || ret->timeout_ns <= 0))
-        rc = bh_err_set(err, -EINVAL,
-                        "failed to decode into %s PluginConfig: hookTimeout \"%s\" is no duration "
-                        "above 0, as \"50ms\"",
-                        name, timeout);
     if (rc == 0 && local && local->type != BH_JSON_NULL && local->type != BH_JSON_BOOL)
         rc = wrong_type(name, local, "nodeLocal", "bool", err);
     ret->node_local = local && local->type == BH_JSON_BOOL && local->b;

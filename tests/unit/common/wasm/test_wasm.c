@@ -257,6 +257,12 @@ static void test_time_depth_and_steps_end_a_call(void)
     CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_TIME); /* each call has its own time */
     bh_wasm_free(w);
     limits.call_ns = 0;
+    w = instance_of(endless, NULL, 0, NULL, &limits);
+    bh_wasm_set_due(w, 1); /* long ago */
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_TIME);
+    bh_wasm_set_due(w, bh_mono_ns() + 1000000);
+    CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_TIME);
+    bh_wasm_free(w);
     limits.steps = 1000000;
     w = instance_of(endless, NULL, 0, NULL, &limits);
     CU_ASSERT(bh_wasm_call(w, 0, NULL) == BH_WASM_TIME);

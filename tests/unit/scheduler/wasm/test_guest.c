@@ -538,7 +538,16 @@ static void test_endless(void)
     if (absent())
         return;
     begin_with(&f, "filter=loop", "50ms");
-    HAS(decide(&f, "p")->message, "time limit exceeded");
+    const char *message = decide(&f, "p")->message;
+    HAS(message, "time limit exceeded");
+    CU_ASSERT(message && !strstr(message, "cycleTimeout"));
+    fx_fini(&f);
+    /* A hook may take a minute, those of a cycle together may not. */
+    begin_with(&f, "filter=loop", "1m','cycleTimeout':'1ms");
+    for (unsigned k = 0; k < 2; k++)
+        HAS(decide(&f, "p")->message,
+            "wasm: filter error: the pod's scheduling cycle has taken this guest more than its "
+            "cycleTimeout, 1ms\nwasm error: time limit exceeded\nwasm stack trace:");
     fx_fini(&f);
 }
 
@@ -737,6 +746,10 @@ static void test_refused(void)
     refused("{'guestURL':'file:///tmp','args':'x'}", "PluginConfig.Args of type []string");
     refused("{'guestURL':'file:///tmp','nodeLocal':'yes'}", "PluginConfig.nodeLocal of type bool");
     refused("{'guestURL':'file:///tmp','hookTimeout':'0s'}", "is no duration above 0");
+    refused("{'guestURL':'file:///tmp','cycleTimeout':'soon'}",
+            "cycleTimeout \"soon\" is no duration above 0, as \"5s\"");
+    refused("{'guestURL':'file:///tmp','cycleTimeout':5}",
+            "PluginConfig.cycleTimeout of type string");
     if (absent())
         return;
     bh_arena_init(&a, 0);
