@@ -166,14 +166,16 @@ static int delete_object(struct bh_replay *r, struct bh_arena *a, const struct b
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Upstream's nominator finds a pod's priority and requests in the scheduling queue, and the
- * recording was made without one: there a nominated pod counts as an empty pod of priority 0. */
+ * recording was made without one: there a nominated pod counts as an empty pod of its namespace, with priority 0. */
 static void nominate(struct bh_replay *r, struct pod *p, bh_sym node)
 {
+    const struct bh_shape_rec *own = bh_engine_shape_rec(r->w.engine, p->shape);
     struct bh_shape_rec empty = {
-        .h = {.size = sizeof empty, .type = BH_REC_SHAPE, .layout = BH_REC_LAYOUT}};
+        .h = {.size = sizeof empty, .type = BH_REC_SHAPE, .layout = BH_REC_LAYOUT},
+        .namespace_ = own->namespace_};
+    const int32_t priority = own->priority;
     bh_shape_id stub = bh_engine_shape(r->w.engine, &empty);
     const struct bh_pending pending = {.pod = p->rec, .shape = stub};
-    int32_t priority = bh_engine_shape_rec(r->w.engine, p->shape)->priority;
     struct bh_map_entry *m;
 
     /* A higher preemptor takes the node away from lower pods that were promised it. */
