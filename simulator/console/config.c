@@ -19,7 +19,7 @@
 #include "common/control/ask.h"
 
 #define FILE_BYTES ((size_t)4 << 20)
-#define WAIT_NS    UINT64_C(20000000000)
+#define WAIT_NS    UINT64_C(60000000000)
 #define LOOK_NS    20000000
 #define SHORT_NS   UINT64_C(300000000)
 
@@ -98,11 +98,14 @@ static int ask_once(const char *runtime_dir, Berth__ControlWhat what, uint64_t t
 static int wait_for_start(const char *runtime_dir, uint64_t epoch, struct bh_err *err)
 {
     const uint64_t end = bh_mono_ns() + WAIT_NS;
-    uint64_t now_epoch = 0;
+    uint64_t now_epoch = 0, patience_ns = SHORT_NS;
     int rc = -ETIMEDOUT;
 
     while (rc != 0 && bh_mono_ns() < end) {
-        rc = ask_once(runtime_dir, BERTH__CONTROL_WHAT__CONTROL_STATUS, SHORT_NS, &now_epoch, err);
+        rc = ask_once(runtime_dir, BERTH__CONTROL_WHAT__CONTROL_STATUS, patience_ns, &now_epoch,
+                      err);
+        if (rc == -ETIMEDOUT) /* lost, or the machine is slow */
+            patience_ns = BH_MIN(2 * patience_ns, BH_ASK_TIMEOUT_NS);
         if (rc == 0 && now_epoch == epoch)
             rc = -EAGAIN;
         if (rc != 0)

@@ -29,6 +29,7 @@ for t in "$tests"/test_*.py; do
     good=$(grep -c '^ok - ' "$work/out")
     bad=$(grep -c '^not ok - ' "$work/out")
     passed=$((passed + good)) failed=$((failed + bad))
+    [ "$bad" -eq 0 ] || tail -n 12 "$work/up.err" "$work"/run/*.log | sed 's/^/#   /'
     [ "$rc" -eq 0 ] || [ "$bad" -gt 0 ] || not_ok "$(basename "$t") ends well" "status $rc: $(tail -n 15 "$work/err")"
 done
 kill -0 "$up_pid" 2>/dev/null && ok "the server survived" || not_ok "the server survived" "$(tail -n 20 "$work/up.err")"
