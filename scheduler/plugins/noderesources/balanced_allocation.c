@@ -51,21 +51,18 @@ static const struct bh_res_list *resources_of(const struct bh_call *c)
     return &((const struct args *)c->args)->resources;
 }
 
-static struct bh_class_devices *devices_of(const struct bh_call *c)
+static struct bh_res_wanted wanted(struct bh_call *c)
 {
-    return bh_class_devices_get(((const struct args *)c->args)->devices, resources_of(c),
-                                c->objects);
+    return (struct bh_res_wanted){
+        .requests = bh_res_requests(c, resources_of(c), &c->pod->shape->used),
+        .devices = bh_class_devices_get(((const struct args *)c->args)->devices, resources_of(c),
+                                        c->objects)};
 }
 
-static const int64_t *requests_of(struct bh_call *c)
-{
-    return bh_res_requests(c, resources_of(c), &c->pod->shape->used);
-}
-
-static bool wants_any(struct bh_call *c, const int64_t *q)
+static bool wants_any(struct bh_call *c, const struct bh_res_wanted *w)
 {
     for (uint32_t i = 0; i < resources_of(c)->n; i++)
-        if (q[i] != 0)
+        if (w->requests[i] != 0)
             return true;
     return false;
 }
@@ -73,39 +70,39 @@ static bool wants_any(struct bh_call *c, const int64_t *q)
 static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows BH_UNUSED,
                                          uint32_t n BH_UNUSED)
 {
-    const int64_t *q = requests_of(c);
+    const struct bh_res_wanted w = wanted(c);
 
-    c->pre_score_state = (void *)(uintptr_t)q;
-    return wants_any(c, q) ? NULL : &bh_status_skip;
+    c->pre_score_state = bh_arena_memdup(c->arena, &w, sizeof w);
+    return wants_any(c, &w) ? NULL : &bh_status_skip;
 }
 
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
     /* PreScore may be disabled while Score is not. */
-    const int64_t *q = c->pre_score_state ? c->pre_score_state : requests_of(c);
+    const struct bh_res_wanted *st = c->pre_score_state, w = st ? *st : wanted(c);
     struct bh_res_view v;
 
     *ret = 0;
-    if (!c->pre_score_state && !wants_any(c, q))
+    if (!st && !wants_any(c, &w))
         return NULL;
-    bh_res_view_node(&v, resources_of(c), q, ni, false, devices_of(c));
+    bh_res_view_node(&v, resources_of(c), w.requests, ni, false, w.devices);
     *ret = balance(&v);
     return NULL;
 }
 
 static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
 {
-    const int64_t *q = c->pre_score_state;
-    struct bh_class_devices *devices = devices_of(c);
+    const struct bh_res_wanted *w = c->pre_score_state;
     struct bh_res_columns cols;
     struct bh_res_view v;
 
-    bh_res_columns_resolve(&cols, resources_of(c), q, &c->cache->cols, false, devices);
+    bh_res_columns_resolve(&cols, resources_of(c), w->requests, &c->cache->cols, false, w->devices);
     for (uint32_t i = 0; i < n; i++) {
         if (bh_likely(cols.complete))
             bh_res_view_row(&v, &cols, rows[i]);
         else
-            bh_res_view_node(&v, resources_of(c), q, c->cache->rows[rows[i]], false, devices);
+            bh_res_view_node(&v, resources_of(c), w->requests, c->cache->rows[rows[i]], false,
+                             w->devices);
         ret[i] = balance(&v);
     }
 }

@@ -44,6 +44,12 @@ void bh_class_devices_free(struct bh_class_devices *d);
 struct bh_class_devices *bh_class_devices_get(struct bh_class_devices *d,
                                               const struct bh_res_list *l,
                                               const struct bh_objects *o);
+/* What a scorer asks each node with: found out in PreScore, once for all of them. It stays true as
+ * long as the epoch. */
+struct bh_res_wanted {
+    const int64_t *requests; /* of the pod, by resource */
+    struct bh_class_devices *devices;
+};
 /* For resource i of the list; 0 and 0 where the class has none or a selector fails. */
 void bh_class_devices_count(struct bh_class_devices *d, uint32_t i, const struct bh_node_rec *node,
                             int64_t *ret_all, int64_t *ret_allocated);

@@ -170,33 +170,37 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 
 /* ---- Score ---- */
 
-static const int64_t *requests_of(struct bh_call *c)
+static struct bh_res_wanted wanted(struct bh_call *c)
 {
     const struct bh_fit_args *a = c->args;
 
-    return bh_res_requests(c, &a->resources, &c->pod->shape->score);
+    return (struct bh_res_wanted){
+        .requests = bh_res_requests(c, &a->resources, &c->pod->shape->score),
+        .devices = bh_class_devices_get(a->devices, &a->resources, c->objects)};
 }
 
 static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows BH_UNUSED,
                                          uint32_t n BH_UNUSED)
 {
-    c->pre_score_state = (void *)(uintptr_t)requests_of(c);
+    const struct bh_res_wanted w = wanted(c);
+
+    c->pre_score_state = bh_arena_memdup(c->arena, &w, sizeof w);
     return NULL;
 }
 
 /* PreScore may be disabled while Score is not. */
-static const int64_t *state_of(struct bh_call *c)
+static struct bh_res_wanted state_of(struct bh_call *c)
 {
-    return c->pre_score_state ? c->pre_score_state : requests_of(c);
+    return c->pre_score_state ? *(const struct bh_res_wanted *)c->pre_score_state : wanted(c);
 }
 
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *ni, int64_t *ret)
 {
     const struct bh_fit_args *a = c->args;
-    struct bh_class_devices *devices = bh_class_devices_get(a->devices, &a->resources, c->objects);
+    const struct bh_res_wanted w = state_of(c);
     struct bh_res_view v;
 
-    bh_res_view_node(&v, &a->resources, state_of(c), ni, true, devices);
+    bh_res_view_node(&v, &a->resources, w.requests, ni, true, w.devices);
     *ret = bh_fit_score(a, &v);
     return NULL;
 }
@@ -204,17 +208,17 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
 static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
 {
     const struct bh_fit_args *a = c->args;
-    const int64_t *q = state_of(c);
-    struct bh_class_devices *devices = bh_class_devices_get(a->devices, &a->resources, c->objects);
+    const struct bh_res_wanted w = state_of(c);
     struct bh_res_columns cols;
     struct bh_res_view v;
 
-    bh_res_columns_resolve(&cols, &a->resources, q, &c->cache->cols, true, devices);
+    bh_res_columns_resolve(&cols, &a->resources, w.requests, &c->cache->cols, true, w.devices);
     for (uint32_t i = 0; i < n; i++) {
         if (bh_likely(cols.complete))
             bh_res_view_row(&v, &cols, rows[i]);
         else
-            bh_res_view_node(&v, &a->resources, q, c->cache->rows[rows[i]], true, devices);
+            bh_res_view_node(&v, &a->resources, w.requests, c->cache->rows[rows[i]], true,
+                             w.devices);
         ret[i] = bh_fit_score(a, &v);
     }
 }
