@@ -229,9 +229,12 @@ const struct bh_status *bh_run_filter_with(struct bh_cycle *cy, const struct bh_
 const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
                                                 int *ret_plugin)
 {
+    const struct bh_cache *cache = cy->calls[0].cache; /* NULL: no plugins */
+    const struct bh_status *s = NULL;
     bool any;
-    const struct bh_status *s = bh_run_filter_with(cy, ni, ret_plugin, &any);
 
+    if (cache && cache->nominations.len) /* mostly there are none */
+        s = bh_run_filter_with(cy, ni, ret_plugin, &any);
     return s ? s : bh_run_filter(cy, ni, ret_plugin);
 }
 
