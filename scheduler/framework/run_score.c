@@ -97,6 +97,7 @@ const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, 
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
         unsigned i = fw->point[BH_POINT_SCORE][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
+        const int64_t weight = fw->plugins[i].weight;
         if (cy->skip_score >> i & 1)
             continue;
         const struct bh_status *s = score_one(cy, i, rows, n, scores);
@@ -120,10 +121,10 @@ const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, 
                     "invalid score %" PRId64
                     ", it should in the range of [0, 100] after normalizing",
                     p->name, scores[j]);
-            ret_total[j] += scores[j] * fw->plugins[i].weight;
-            if (ret_weighted)
-                ret_weighted[(size_t)k * n + j] = scores[j] * fw->plugins[i].weight;
+            ret_total[j] += scores[j] * weight;
         }
+        for (uint32_t j = 0; ret_weighted && j < n; j++)
+            ret_weighted[(size_t)k * n + j] = scores[j] * weight;
     }
     return NULL;
 }
