@@ -23,16 +23,21 @@ void bh_buf_reset(struct bh_buf *b)
         b->p[0] = '\0';
 }
 
-void bh_buf_reserve(struct bh_buf *b, size_t more)
+/* Apart, so that what is called for each piece of a text is a comparison. */
+__attribute__((noinline)) static void grow(struct bh_buf *b, size_t more)
 {
-    if (bh_likely(more < b->cap - b->n))
-        return;
     bh_assert(more < SIZE_MAX / 4 && b->n < SIZE_MAX / 4);
     size_t need = b->n + more + 1;
     size_t cap = BH_MAX(b->cap * 2, (size_t)64);
     b->cap = BH_MAX(cap, need);
     b->p = bh_realloc(b->p, b->cap);
     b->p[b->n] = '\0';
+}
+
+void bh_buf_reserve(struct bh_buf *b, size_t more)
+{
+    if (bh_unlikely(more >= b->cap - b->n))
+        grow(b, more);
 }
 
 void bh_buf_add(struct bh_buf *b, const void *p, size_t n)
@@ -121,6 +126,32 @@ void bh_buf_addf64(struct bh_buf *b, double v)
     }
 }
 
+/* Are eight bytes such as a JSON string has as they are? */
+static bool plain_word(const unsigned char *p)
+{
+    const uint64_t each = UINT64_MAX / 255;
+    uint64_t w;
+
+    memcpy(&w, p, sizeof(w));
+    /* The top bit of a byte below 0x20, of a quote, of a backslash, or its own. */
+    return !(((w - each * 0x20) | ((w ^ each * '"') - each) | ((w ^ each * '\\') - each) | w) &
+             each * 0x80);
+}
+
+/* How many bytes at p are. Most texts have no others: the last word is looked at once more, in part. */
+static size_t plain_run(const unsigned char *p, size_t n)
+{
+    size_t i = 0;
+
+    while (n - i >= 8 && plain_word(p + i))
+        i += 8;
+    if (i && n - i < 8 && plain_word(p + n - 8))
+        return n;
+    while (i < n && p[i] >= 0x20 && p[i] < 0x80 && p[i] != '"' && p[i] != '\\')
+        i++;
+    return i;
+}
+
 void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s;
@@ -129,12 +160,10 @@ void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n)
     bh_buf_reserve(b, n + 2);
     bh_buf_addc(b, '"');
     while (i < n) {
-        size_t run = i;
-        while (run < n && p[run] >= 0x20 && p[run] < 0x80 && p[run] != '"' && p[run] != '\\')
-            run++;
-        if (run > i) {
-            bh_buf_add(b, p + i, run - i);
-            i = run;
+        size_t run = plain_run(p + i, n - i);
+        if (run) {
+            bh_buf_add(b, p + i, run);
+            i += run;
             continue;
         }
         if (p[i] < 0x80) {
@@ -165,8 +194,9 @@ void bh_buf_add_quoted(struct bh_buf *b, void (*quote)(struct bh_buf *b, const c
                        const char *fmt, va_list ap)
 {
     for (const char *p = fmt;; p++) {
-        size_t plain = strcspn(p, "%"), n = SIZE_MAX;
+        size_t plain = (size_t)(strchrnul(p, '%') - p), n = SIZE_MAX;
         const char *s;
+        char digits[21];
         bh_buf_add(b, p, plain);
         p += plain;
         if (!*p++)
@@ -187,7 +217,8 @@ void bh_buf_add_quoted(struct bh_buf *b, void (*quote)(struct bh_buf *b, const c
             bh_buf_addi64(b, wide ? va_arg(ap, long long) : va_arg(ap, int));
             break;
         case 'u':
-            bh_buf_addf(b, "%llu", wide ? va_arg(ap, unsigned long long) : va_arg(ap, unsigned));
+            n = bh_dec_u64(digits, wide ? va_arg(ap, unsigned long long) : va_arg(ap, unsigned));
+            bh_buf_add(b, digits, n);
             break;
         default:
             bh_assert(!"a conversion that there is");

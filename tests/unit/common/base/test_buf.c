@@ -134,6 +134,29 @@ static void test_json_replaces_invalid_utf8(void)
     CU_ASSERT_STRING_EQUAL(JSON("\xc3\"x"), "\"" BAD "\\\"x\"");
 }
 
+/* Texts are looked at in words: what a byte becomes does not depend on where it stands. */
+static void test_json_bytes_in_any_place(void)
+{
+    static const char others[] = "xxxxxxxxxxxxxxxxxxxx";
+    struct bh_buf want = {0};
+    char text[20];
+
+    for (int c = 0; c < 256; c++)
+        for (size_t at = 0; at < sizeof(text); at++) {
+            memcpy(text, others, sizeof(text));
+            text[at] = (char)c;
+            bh_buf_reset(&want);
+            bh_buf_adds(&want, json(&text[at], 1));
+            want.n--; /* the quote at the end */
+            bh_buf_add(&want, others, sizeof(text) - 1 - at);
+            bh_buf_addc(&want, '"');
+            const char *got = json(text, sizeof(text));
+            CU_ASSERT_EQUAL(strncmp(got + 1, others, at), 0);
+            CU_ASSERT_STRING_EQUAL(got + 1 + at, want.p + 1);
+        }
+    bh_buf_fini(&want);
+}
+
 static void test_json_from_a_pattern(void)
 {
     const char *none = getenv("BERTH_NOT_SET");
@@ -169,5 +192,6 @@ BH_TESTS("common/base/buf", {"the empty buffer is a string", test_empty_is_a_str
          {"JSON strings are escaped", test_json_escapes},
          {"JSON strings keep valid UTF-8", test_json_keeps_valid_utf8},
          {"JSON strings replace invalid UTF-8", test_json_replaces_invalid_utf8},
+         {"JSON strings, each byte in each place", test_json_bytes_in_any_place},
          {"JSON from a pattern", test_json_from_a_pattern},
          {"consume and take", test_consume_and_take})
