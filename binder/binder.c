@@ -66,16 +66,27 @@ static bool may_wait(const struct bh_binder *b, const Berth__WorkItem *item, Ber
             item->kind == BERTH__WORK_KIND__WORK_EVENT);
 }
 
+static void count_item(struct bh_binder *b, Berth__WorkKind kind, Berth__Outcome o)
+{
+    static const char *const kinds[] = {
+        "bind",          "patch_status",  "delete",      "event",       "volume_claim",
+        "selected_node", "allocation",    "reservation", "new_claim",   "deallocation",
+        "delete_claim",  "unreservation", "patch",       "group_status"};
+    static const char *const outcomes[] = {"done",  "rejected", "gone", "bound_elsewhere",
+                                           "stale", "unknown"};
+    struct bh_cell **c = &b->items[kind][o];
+
+    _Static_assert(BH_ARRAY_LEN(kinds) == BH_ARRAY_LEN(b->items), "each kind has a name");
+    _Static_assert(BH_ARRAY_LEN(outcomes) == BH_ARRAY_LEN(b->items[0]), "each outcome has a name");
+    if (!*c)
+        *c = bh_metric_cell(b->m_items, kinds[kind], outcomes[o]);
+    bh_cell_add(*c, 1);
+}
+
 void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem *item,
                       Berth__Outcome o, int code, const char *reason, const char *message,
                       uint64_t latency_ns)
 {
-    static const char *const kinds[] = {
-        "bind",       "patch_status", "delete",    "event",        "volume_claim", "selected_node",
-        "allocation", "reservation",  "new_claim", "deallocation", "delete_claim", "unreservation"};
-    static const char *const outcomes[] = {"done",  "rejected", "gone", "bound_elsewhere",
-                                           "stale", "unknown"};
-
     BH_GROW(b->results, b->n_results, b->cap_results);
     Berth__WorkResult *r = &b->results[b->n_results++];
     b->answer_now |= !may_wait(b, item, o);
@@ -91,10 +102,7 @@ void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem
         r->reason = bh_arena_strdup(&b->result_arena, reason);
     if (message && *message)
         r->message = bh_arena_strndup(&b->result_arena, message, BH_MIN(strlen(message), 1024u));
-    bh_cell_add(bh_metric_cell(b->m_items,
-                               (unsigned)item->kind < BH_ARRAY_LEN(kinds) ? kinds[item->kind] : "?",
-                               outcomes[o]),
-                1);
+    count_item(b, item->kind, o);
 }
 
 void bh_binder_answer_object(struct bh_binder *b, const struct bh_buf *object)

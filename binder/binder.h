@@ -57,6 +57,8 @@
 #define BH_BINDER_ANSWER_MS 100u
 #define BH_BINDER_ANSWERS   64u
 #define BH_BINDER_LINGER_MS 50u /* events leave, and are answered, in company */
+#define BH_WORK_KINDS       (BERTH__WORK_KIND__WORK_GROUP_STATUS + 1)
+#define BH_OUTCOMES         (BERTH__OUTCOME__OUTCOME_UNKNOWN + 1)
 
 struct bh_binder_options {
     const char *runtime_dir;
@@ -115,6 +117,7 @@ struct bh_binder {
     struct bh_metrics *metrics;
     struct bh_metric *m_depth, *m_limit; /* of the queues between processes */
     struct bh_metric *m_items, *m_held, *m_bind_s, *m_events;
+    struct bh_cell *items[BH_WORK_KINDS][BH_OUTCOMES]; /* of m_items; NULL: none was counted */
     struct bh_probes *probes;
     struct bh_keepalive *keepalive;
 };
