@@ -145,11 +145,15 @@ void bh_request_delete(struct bh_buf *path, struct bh_buf *body, const Berth__Wo
  * is. */
 void bh_request_event_name(char out[static 256], const char *pod, uint64_t unique_ns)
 {
-    int n = (int)strnlen(pod, 253 - 17);
+    size_t n = strnlen(pod, 253 - 17);
 
     while (n > 0 && (pod[n - 1] == '-' || pod[n - 1] == '.'))
         n--;
-    snprintf(out, 256, "%.*s.%llx", n, pod, (unsigned long long)unique_ns);
+    memcpy(out, pod, n);
+    out[n++] = '.';
+    for (int shift = (63 - __builtin_clzll(unique_ns | 1)) & ~3; shift >= 0; shift -= 4)
+        out[n++] = "0123456789abcdef"[unique_ns >> shift & 15];
+    out[n] = '\0';
 }
 
 void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,

@@ -172,7 +172,9 @@ void bh_time_format_micro(char out[static 40], int64_t unix_s, int32_t ns)
     int32_t us = ns < 0 ? 0 : ns > 999999999 ? 999999 : ns / 1000;
 
     format_seconds(out, unix_s);
-    snprintf(out + 19, 9, ".%06dZ", us);
+    memcpy(out + 19, ".000000Z", 9);
+    for (char *digit = out + 25; us; us /= 10)
+        *digit-- = (char)('0' + us % 10);
 }
 
 static int64_t seconds_of(int64_t unix_ns)

@@ -146,6 +146,30 @@ static void test_delete_carries_the_uid_as_precondition(void)
     bh_buf_fini(&body);
 }
 
+static void test_event_names(void)
+{
+    const struct {
+        const char *pod;
+        uint64_t unique;
+        const char *want;
+    } cases[] = {{"web-0", 0, "web-0.0"},
+                 {"web-0", 0xf, "web-0.f"},
+                 {"web-0", 0x10, "web-0.10"},
+                 {"web-0", 0x18c0ffee12345678, "web-0.18c0ffee12345678"},
+                 {"web.-", UINT64_MAX, "web.ffffffffffffffff"},
+                 {"-", 7, ".7"}};
+    char text[256], longest[300];
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        bh_request_event_name(text, cases[i].pod, cases[i].unique);
+        CU_ASSERT_STRING_EQUAL(text, cases[i].want);
+    }
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    bh_request_event_name(text, longest, UINT64_MAX);
+    CU_ASSERT_EQUAL(strlen(text), 253);
+}
+
 static void test_event_survives_hostile_text(void)
 {
     struct bh_buf path = {0}, body = {0};
@@ -241,6 +265,7 @@ BH_TESTS("binder/requests",
           test_status_patch_merges_the_condition_and_clears_the_nomination},
          {"the condition of a group", test_the_condition_of_a_group},
          {"delete carries the uid as precondition", test_delete_carries_the_uid_as_precondition},
+         {"names of events", test_event_names},
          {"event survives hostile text", test_event_survives_hostile_text},
          {"what has no uid is refused", test_what_has_no_uid_is_refused},
          {"a series that lives is written again", test_a_series_that_lives_is_written_again})
