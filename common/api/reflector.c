@@ -184,7 +184,10 @@ static const ProtobufCMessage *decode(struct bh_reflector *r, const void *p, siz
 
 static void set_rv(char dst[static 64], const char *rv)
 {
-    snprintf(dst, 64, "%s", rv);
+    const size_t n = strnlen(rv, 63);
+
+    memcpy(dst, rv, n);
+    dst[n] = '\0';
 }
 
 static void trouble(struct bh_reflector *r, const char *text)

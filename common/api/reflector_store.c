@@ -46,26 +46,27 @@ int bh_refl_rv_cmp(const char *a, const char *b)
 
 /* ---- what a uid and a version usually look like ---------------------------------------------- */
 
-/* Only what bh_uuid_text() would print: lower case, dashes in their places. */
+/* Lower case. No branches: which of a uid's digits are letters cannot be foretold. */
+static unsigned hex_digit(unsigned c, bool *all)
+{
+    *all &= (c - '0' < 10) | (c - 'a' < 6);
+    return (c & 15) + (c >> 6) * 9;
+}
+
+/* Only what bh_uuid_text() would print: dashes in their places. */
 static bool read_uuid(const char *s, uint8_t out[static 16])
 {
-    unsigned n = 0;
+    static const uint8_t at[16] = {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
+    bool all = true;
 
-    for (unsigned i = 0; i < UUID_TEXT; i++) {
-        if (i == 8 || i == 13 || i == 18 || i == 23) {
-            if (s[i] != '-')
-                return false;
-            continue;
-        }
-        int d = s[i] >= '0' && s[i] <= '9'   ? s[i] - '0'
-                : s[i] >= 'a' && s[i] <= 'f' ? s[i] - 'a' + 10
-                                             : -1;
-        if (d < 0) /* NUL too: nothing is read behind the end */
-            return false;
-        out[n / 2] = (uint8_t)(n & 1 ? out[n / 2] | d : d << 4);
-        n++;
+    if (strnlen(s, UUID_TEXT + 1) != UUID_TEXT || s[8] != '-' || s[13] != '-' || s[18] != '-' ||
+        s[23] != '-')
+        return false;
+    for (unsigned i = 0; i < 16; i++) {
+        const unsigned high = hex_digit((uint8_t)s[at[i]], &all);
+        out[i] = (uint8_t)(high << 4 | hex_digit((uint8_t)s[at[i] + 1], &all));
     }
-    return s[UUID_TEXT] == '\0';
+    return all;
 }
 
 static bool read_version(const char *s, uint64_t *ret)
