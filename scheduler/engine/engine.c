@@ -242,16 +242,29 @@ bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_p
     return prof != NULL;
 }
 
+/* For points that need no cycle: its making costs as much as all else that comes after a decision. */
+static struct bh_call lone_call(struct bh_engine *e, const struct bh_pod_info *pod)
+{
+    return (struct bh_call){.cache = &e->cache,
+                            .tab = e->tab,
+                            .objects = &e->objects,
+                            .pod = pod,
+                            .arena = &e->aside,
+                            .now_ns = e->now_ns};
+}
+
 const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct bh_pending *p)
 {
-    struct bh_pod_info pod;
-    struct bh_cycle cy;
+    const struct bh_pod_info pod = info_of(e, p);
+    const struct bh_profile *prof = profile_of(e, pod.shape);
+    const struct bh_call call = lone_call(e, &pod);
 
-    if (!bh_aside_cycle(e, p, &pod, &cy))
+    if (!prof)
         return NULL;
-    uint64_t t = bh_aside_watch(e, cy.fw, BH_POINT_PRE_ENQUEUE);
-    const struct bh_status *s = bh_run_pre_enqueue(&cy);
-    bh_aside_point(e, cy.fw, BH_SEEN_PRE_ENQUEUE, bh_status_code(s), t);
+    bh_arena_reset(&e->aside);
+    uint64_t t = bh_aside_watch(e, prof->fw, BH_POINT_PRE_ENQUEUE);
+    const struct bh_status *s = bh_run_pre_enqueue(prof->fw, &call);
+    bh_aside_point(e, prof->fw, BH_SEEN_PRE_ENQUEUE, bh_status_code(s), t);
     return s;
 }
 
@@ -403,17 +416,6 @@ bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
 {
     const struct bh_cache_pod *p = bh_cache_pod(&e->cache, uid);
     return p && p->assumed;
-}
-
-/* For points that need no cycle: its making costs as much as all else that comes after a decision. */
-static struct bh_call lone_call(struct bh_engine *e, const struct bh_pod_info *pod)
-{
-    return (struct bh_call){.cache = &e->cache,
-                            .tab = e->tab,
-                            .objects = &e->objects,
-                            .pod = pod,
-                            .arena = &e->aside,
-                            .now_ns = e->now_ns};
 }
 
 /* Most pods: no volumes, no claims. None has to be called then, unless calls are to be timed. */

@@ -141,7 +141,8 @@ struct bh_pre_filter_result {
     int rejected_by;                /* plugin, -1 = none */
 };
 
-const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy);
+/* Without a cycle, as Bind: each plugin gets a copy of c with its args. */
+const struct bh_status *bh_run_pre_enqueue(const struct bh_framework *fw, const struct bh_call *c);
 void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret);
 /* "A B", in the order of the names. */
 const char *bh_plugin_names(const struct bh_framework *fw, struct bh_arena *a, uint64_t set);

@@ -15,14 +15,12 @@ static bool skipped(uint64_t set, unsigned i)
     return set >> i & 1;
 }
 
-const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy)
+const struct bh_status *bh_run_pre_enqueue(const struct bh_framework *fw, const struct bh_call *c)
 {
-    const struct bh_framework *fw = cy->fw;
-
     bh_each_plugin(i, fw, BH_POINT_PRE_ENQUEUE) {
-        uint64_t t = bh_sample_begin(cy);
-        const struct bh_status *s = fw->plugins[i].plugin->pre_enqueue(&cy->calls[i]);
-        bh_sample_end(cy, i, BH_SEEN_PRE_ENQUEUE, bh_status_code(s), t);
+        struct bh_call own = *c;
+        own.args = fw->plugins[i].args;
+        const struct bh_status *s = fw->plugins[i].plugin->pre_enqueue(&own);
         if (bh_status_code(s) != BH_SUCCESS)
             return s;
     }
