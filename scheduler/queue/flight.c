@@ -10,17 +10,17 @@
  */
 #include "scheduler/queue/queue_int.h"
 
-static struct flight_node *append(struct bh_queue *q)
+static struct flight_event *append_event(struct bh_queue *q)
 {
-    struct flight_node *f = bh_calloc(1, sizeof(*f));
+    struct flight_event *f = bh_calloc(1, sizeof(*f));
 
-    TAILQ_INSERT_TAIL(&q->flight, f, link);
+    TAILQ_INSERT_TAIL(&q->flight, &f->node, link);
     return f;
 }
 
-static void drop(struct bh_queue *q, struct flight_node *f)
+static void drop_event(struct bh_queue *q, struct flight_event *f)
 {
-    TAILQ_REMOVE(&q->flight, f, link);
+    TAILQ_REMOVE(&q->flight, &f->node, link);
     for (size_t i = 0; i < BH_ARRAY_LEN(f->copies); i++)
         free(f->copies[i]);
     bh_pod_dropp(&f->activate);
@@ -36,7 +36,7 @@ void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *e
 {
     if (q->count.in_flight == 0)
         return;
-    struct flight_node *f = append(q);
+    struct flight_event *f = append_event(q);
     f->ev = *ev;
     f->ev.old_node = f->copies[0] = copy_rec(ev->old_node);
     f->ev.new_node = f->copies[1] = copy_rec(ev->new_node);
@@ -48,14 +48,14 @@ void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *e
 
 void bh_queue_flight_activate(struct bh_queue *q, struct bh_pod_state *s)
 {
-    append(q)->activate = bh_pod_hold(s);
+    append_event(q)->activate = bh_pod_hold(s);
 }
 
 void bh_queue_flight_begin(struct bh_queue *q, struct entry *e)
 {
-    bh_assert(!e->marker);
-    e->marker = append(q);
-    e->marker->pod = e;
+    bh_assert(!e->marker.pod);
+    e->marker.pod = e;
+    TAILQ_INSERT_TAIL(&q->flight, &e->marker, link);
     q->count.in_flight++;
 }
 
@@ -64,29 +64,30 @@ void bh_queue_flight_end(struct bh_queue *q, struct entry *e)
 {
     struct flight_node *f;
 
-    if (!e->marker)
+    if (!e->marker.pod)
         return;
-    drop(q, e->marker);
-    e->marker = NULL;
+    TAILQ_REMOVE(&q->flight, &e->marker, link);
+    e->marker.pod = NULL;
     q->count.in_flight--;
     while ((f = TAILQ_FIRST(&q->flight)) && !f->pod)
-        drop(q, f);
+        drop_event(q, bh_flight_event(f));
 }
 
 enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
 {
     enum worth best = WORTH_SKIP;
 
-    bh_assert(e->marker);
-    for (struct flight_node *f = e->marker; (f = TAILQ_NEXT(f, link));) {
+    bh_assert(e->marker.pod);
+    for (struct flight_node *f = &e->marker; (f = TAILQ_NEXT(f, link));) {
+        const struct flight_event *ev = bh_flight_event(f);
         enum worth w = WORTH_SKIP;
         bool by_pod;
         if (f->pod)
             continue;
-        if (f->activate)
-            w = f->activate == e->pub.pod ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
+        if (ev->activate)
+            w = ev->activate == e->pub.pod ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
         else
-            w = bh_queue_worth(q, e, &f->ev, &by_pod);
+            w = bh_queue_worth(q, e, &ev->ev, &by_pod);
         if (w == WORTH_IMMEDIATELY)
             return w;
         if (w == WORTH_AFTER_BACKOFF) {

@@ -607,8 +607,8 @@ void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *con
     }
     /* without a rejector, or without a marker (after binding), nothing can be matched: backoff; what
      * happened to one member says nothing of the group */
-    enum worth w = e->rejectors && e->marker && !is_member(q, e) ? bh_queue_flight_replay(q, e)
-                                                                 : WORTH_AFTER_BACKOFF;
+    enum worth w = e->rejectors && e->marker.pod && !is_member(q, e) ? bh_queue_flight_replay(q, e)
+                                                                     : WORTH_AFTER_BACKOFF;
     bh_queue_flight_end(q, e);
     bh_queue_requeue(q, e, w, "ScheduleAttemptFailure", now_ns);
 }

@@ -47,6 +47,9 @@ struct pool_group {
 struct flight_node {
     TAILQ_ENTRY(flight_node) link;
     struct entry *pod; /* marker: the pod popped here; NULL = event */
+};
+struct flight_event {
+    struct flight_node node; /* first: nodes of the list without pod are these */
     struct bh_cluster_event ev;
     struct bh_pod_state *activate; /* Activate() of this pod */
     void *copies[6];               /* the event's records, owned */
@@ -61,9 +64,9 @@ struct entry {
     bool backoff_cached;
     struct pool_group *group; /* with its place in the group's list */
     TAILQ_ENTRY(entry) pool_link;
-    struct flight_node *marker;
-    uint64_t sync_generation; /* last feed that named the pod */
-    uint64_t counted;         /* in bh_queue.rejected of counted_profile; bit set over plugins */
+    struct flight_node marker; /* in the list while its pod is set, which is this entry */
+    uint64_t sync_generation;  /* last feed that named the pod */
+    uint64_t counted;          /* in bh_queue.rejected of counted_profile; bit set over plugins */
     uint32_t counted_profile;
 };
 struct rejected { /* pods of one profile that wait, by plugin that holds them back */
@@ -101,6 +104,11 @@ struct bh_queue {
     int64_t hint_second_ns;
 };
 
+/* Of a node that is no marker. */
+static inline struct flight_event *bh_flight_event(struct flight_node *f)
+{
+    return (struct flight_event *)(void *)f;
+}
 /* NULL: the queue does not have it. */
 static inline struct entry *bh_queue_entry(const struct bh_pod_state *s)
 {

@@ -103,13 +103,15 @@ void bh_queue_each_rejector(const struct bh_queue *q,
 void bh_queue_each_in_flight(const struct bh_queue *q, void (*fn)(void *arg, const char *label),
                              void *arg)
 {
-    const struct flight_node *f;
+    struct flight_node *f;
     char label[96];
 
-    TAILQ_FOREACH(f, &q->flight, link)
-        fn(arg, f->pod        ? "PodPopped"
-                : f->activate ? "ForceActivate"
-                              : bh_queue_event_label(&f->ev, label));
+    TAILQ_FOREACH(f, &q->flight, link) {
+        const struct flight_event *e = f->pod ? NULL : bh_flight_event(f);
+        fn(arg, !e            ? "PodPopped"
+                : e->activate ? "ForceActivate"
+                              : bh_queue_event_label(&e->ev, label));
+    }
 }
 
 void bh_queue_on_hint(struct bh_queue *q, uint64_t (*clock_ns)(void), bh_queue_hint_fn *fn,
