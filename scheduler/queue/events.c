@@ -141,6 +141,8 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
     struct walk w = {.ev = ev, .label = label, .now_ns = now_ns};
     uint64_t seen = 0; /* plugins whose list was walked: their groups are judged already */
 
+    if (!q->groups.len && !q->count.in_flight) /* no pod waits for an event */
+        return;
     if (!bh_engine_interested(q->engine, ev))
         return;
     bh_queue_event_label(ev, label);
