@@ -65,13 +65,12 @@ enum found { FINE, MISSING, STRAY };
 
 static enum found look(struct bh_sched_daemon *d, const struct bh_pod_state *s)
 {
-    const struct bh_str uid = bh_pod_uid(s);
+    struct bh_known_pod on_node;
 
     switch (bh_pod_phase(s)) {
     case BH_POD_NONE: /* on its node: BOUND follows */
-        return bh_engine_find_pod(d->engine, uid, NULL) && !bh_engine_is_assumed(d->engine, uid)
-                   ? FINE
-                   : MISSING;
+        on_node = bh_engine_known_pod(d->engine, bh_pod_uid(s));
+        return on_node.rec && !on_node.assumed ? FINE : MISSING;
     case BH_POD_DECIDING: /* between turns none is */
     case BH_POD_LOST:
         return STRAY;
@@ -100,11 +99,10 @@ static void walk(struct bh_sched_daemon *d)
         missing += f == MISSING;
         if (f == STRAY) {
             /* The queue has its object: the pod is tried again. */
-            const struct bh_str uid = bh_pod_uid(s);
-            const struct bh_pod_rec *on_node = bh_engine_find_pod(d->engine, uid, NULL);
-            if (on_node && bh_engine_is_assumed(d->engine, uid))
-                bh_sched_unwind(d, s->queued, on_node->node, BH_OVER_RECALLED, "", "");
-            else if (on_node)
+            const struct bh_known_pod on_node = bh_engine_known_pod(d->engine, bh_pod_uid(s));
+            if (on_node.rec && on_node.assumed)
+                bh_sched_unwind(d, s->queued, on_node.rec->node, BH_OVER_RECALLED, "", "");
+            else if (on_node.rec)
                 bh_queue_done(d->queue, s);
             else
                 bh_queue_return(d->queue, s, NULL, 0, NULL, 0, bh_sched_now(d));

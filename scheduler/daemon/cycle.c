@@ -492,8 +492,6 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
  * already. */
 static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 {
-    struct bh_str uid = bh_pod_uid(p->pod);
-
     if (p->pending.pod->flags & BH_POD_TERMINATING) {
         struct bh_str ns = bh_rec_text(p->pending.pod, p->pending.pod->namespace_);
         struct bh_str name = bh_rec_text(p->pending.pod, p->pending.pod->name);
@@ -504,9 +502,10 @@ static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
         bh_queue_done(d->queue, p->pod);
         return true;
     }
-    if (!bh_engine_find_pod(d->engine, uid, NULL))
+    const struct bh_known_pod on_node = bh_engine_known_pod(d->engine, bh_pod_uid(p->pod));
+    if (!on_node.rec)
         return false;
-    if (bh_engine_is_assumed(d->engine, uid))
+    if (on_node.assumed)
         bh_queue_binding(d->queue, p->pod); /* the entry goes with its bind */
     else
         bh_queue_done(d->queue, p->pod);
@@ -591,12 +590,11 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
 /* The assumed pod leaves its node (upstream: handleBindingCycleError, handleAssumedPodDeletion). */
 static bool unassume(struct bh_sched_daemon *d, struct bh_str uid)
 {
-    bh_shape_id shape = 0;
-    const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, uid, &shape);
+    const struct bh_known_pod p = bh_engine_known_pod(d->engine, uid);
 
-    if (!rec || !bh_engine_is_assumed(d->engine, uid))
+    if (!p.rec || !p.assumed)
         return false;
-    tell_room(d, rec, shape, true);
+    tell_room(d, p.rec, p.shape, true);
     return true;
 }
 
@@ -730,9 +728,9 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s)
     if (p && bh_pod_has_node(s))
         bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED, what_ended(BH_OVER_GONE, ""));
     if (!bh_sched_prebind_gone(d, s)) {
-        if (p && bh_engine_is_assumed(d->engine, uid)) /* its bind may have been done */
-            bh_engine_unreserve(d->engine, &p->pending,
-                                bh_engine_find_pod(d->engine, uid, NULL)->node);
+        const struct bh_known_pod on_node = bh_engine_known_pod(d->engine, uid);
+        if (p && on_node.rec && on_node.assumed) /* its bind may have been done */
+            bh_engine_unreserve(d->engine, &p->pending, on_node.rec->node);
         if (!unassume(d, uid) && p && p->told_nomination != BH_SYM_NONE)
             tell_nominated_room(d, p);
     }

@@ -61,8 +61,9 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
     BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *s = bh_pods_hold(d->pods, uid);
     const bool known = s->queued;
 
-    if (bh_engine_find_pod(d->engine, uid, NULL)) {
-        if (!bh_engine_is_assumed(d->engine, uid))
+    const struct bh_known_pod on_node = bh_engine_known_pod(d->engine, uid);
+    if (on_node.rec) {
+        if (!on_node.assumed)
             return; /* on its node in the cache: the log was ahead, BOUND follows */
         if (p->pod->flags & BH_POD_TERMINATING) {
             bh_sched_audit_hidden(d, s);
@@ -94,9 +95,8 @@ static void end_kept(struct bh_sched_daemon *d, struct bh_pod_state *s)
 
     if (!w || !w->kept)
         return;
-    const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, bh_pod_uid(s), NULL);
-    if (rec && !bh_engine_is_assumed(d->engine, bh_pod_uid(s)) &&
-        bh_streq(bh_sym_text(d->symtab, rec->node), w->item.node))
+    const struct bh_known_pod p = bh_engine_known_pod(d->engine, bh_pod_uid(s));
+    if (p.rec && !p.assumed && bh_streq(bh_sym_text(d->symtab, p.rec->node), w->item.node))
         bh_sched_post_bind(d, w);
     bh_ledger_finish(d->ledger, w);
 }

@@ -70,21 +70,20 @@ void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
     struct bh_str uid = bh_rec_text(pod, pod->uid);
     struct bh_cluster_event ev = {
         .resource = BH_EV_POD_ASSIGNED, .new_pod = pod, .new_shape = shape};
-    bh_shape_id old_shape = 0;
-    const struct bh_pod_rec *known =
-        quiet(in) ? NULL : bh_engine_find_pod(in->engine, uid, &old_shape);
+    const struct bh_known_pod known =
+        quiet(in) ? (struct bh_known_pod){.rec = NULL} : bh_engine_known_pod(in->engine, uid);
     BH_CLEANUP(bh_freep) struct bh_pod_rec *old = NULL;
     BH_CLEANUP(bh_freep) struct bh_shape_rec *old_rec = NULL;
     uint32_t bits[8] = {BH_EV_ADD};
     unsigned count = 1;
 
     /* An assumed pod becoming visible is an add, as upstream's handler sees it. */
-    if (known && !bh_engine_is_assumed(in->engine, uid)) {
-        const struct bh_shape_rec *rec = bh_engine_shape_rec(in->engine, old_shape);
-        ev.old_pod = old = bh_memdup(known, known->h.size);
+    if (known.rec && !known.assumed) {
+        const struct bh_shape_rec *rec = bh_engine_shape_rec(in->engine, known.shape);
+        ev.old_pod = old = bh_memdup(known.rec, known.rec->h.size);
         ev.old_shape = old_rec = bh_memdup(rec, rec->h.size);
         count = bh_pod_diff(old, old_rec, pod, shape, bits);
-    } else if (known) {
+    } else if (known.rec) {
         bh_probe_pod(confirmed, uid, pod->node);
     }
     bh_shape_id id = bh_engine_shape(in->engine, shape);

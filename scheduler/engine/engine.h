@@ -269,6 +269,13 @@ void bh_decide_refused(struct bh_arena *a, const struct bh_status *s, struct bh_
 int bh_engine_assume(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
 int bh_engine_forget(struct bh_engine *e, struct bh_str uid);
 bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid);
+/* Both at once: bh_engine_find_pod() and whether it is assumed. */
+struct bh_known_pod {
+    const struct bh_pod_rec *rec; /* NULL: on no node, and the rest says nothing */
+    bh_shape_id shape;
+    bool assumed;
+};
+struct bh_known_pod bh_engine_known_pod(const struct bh_engine *e, struct bh_str uid);
 /* Visits every assumed pod, in no particular order; fn may not change the engine. Walks all
  * pods. */
 void bh_engine_each_assumed(const struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),

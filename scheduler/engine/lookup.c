@@ -29,6 +29,14 @@ const struct bh_pod_rec *bh_engine_find_pod(const struct bh_engine *e, struct bh
     return p->info.rec;
 }
 
+struct bh_known_pod bh_engine_known_pod(const struct bh_engine *e, struct bh_str uid)
+{
+    const struct bh_cache_pod *p = bh_cache_pod(&e->cache, uid);
+
+    return p ? (struct bh_known_pod){p->info.rec, p->info.shape_id, p->assumed}
+             : (struct bh_known_pod){.rec = NULL};
+}
+
 void bh_engine_each_assumed(const struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
                             void *arg)
 {
