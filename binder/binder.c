@@ -207,8 +207,10 @@ static void on_message(struct bh_binder *b, struct bh_batch *batch, const Berth_
     if (e->work) {
         bh_binder_take(b, batch, e->work);
     } else if (e->scheduler_hello) {
-        if (e->scheduler_hello->epoch == b->epoch)
-            return; /* a sign of life */
+        if (e->scheduler_hello->epoch == b->epoch) { /* a sign of life, to one that is new to it */
+            b->grant.lapses++;
+            return;
+        }
         if (e->scheduler_hello->epoch > b->epoch &&
             !bh_binder_raise_epoch(b, e->scheduler_hello->epoch))
             return; /* it asks again at our next heartbeat */

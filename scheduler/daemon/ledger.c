@@ -28,6 +28,8 @@ struct bh_ledger {
     bool mixed; /* something came into a lane that may be of another term */
     struct bh_binder binders[BH_LEDGER_MAX_BINDERS];
     struct bh_binder outside; /* stands for extenders: holds what they write */
+    struct bh_binder
+        cut_off; /* stands for binders whose connection is gone: holds what they may write */
     struct bh_ledger_stats stats;
     uint64_t flushes;
 };
@@ -84,6 +86,7 @@ struct bh_ledger *bh_ledger_new(uint64_t epoch)
         TAILQ_INIT(&l->lane[i]);
     TAILQ_INIT(&l->kept);
     TAILQ_INIT(&l->outside.list);
+    TAILQ_INIT(&l->cut_off.list);
     snprintf(l->outside.name, sizeof(l->outside.name), "extender");
     bh_ledger_patience(l, BH_BINDER_SILENCE_NS, BH_BINDER_ANSWER_NS);
     return l;
@@ -479,6 +482,22 @@ void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
     b->used = false;
 }
 
+/* Its connection is gone; it itself may only have been stopped, and has until its silence is too long
+ * to write the statuses that it got (binder/binder.h). These, and what is behind them, wait for that.
+ * All else is safe to repeat. */
+static void lose_connection(struct bh_ledger *l, struct bh_binder *b)
+{
+    for (struct bh_work *w = TAILQ_FIRST(&b->list), *next; w; w = next) {
+        next = TAILQ_NEXT(w, link);
+        if (!is_patch(w) || !w->term)
+            continue;
+        binder_remove(w);
+        w->due_ns = b->last_seen_ns + l->silence_ns;
+        binder_push(&l->cut_off, w);
+    }
+    bh_ledger_drop_binder(l, b);
+}
+
 struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it)
 {
     while (*it < BH_LEDGER_MAX_BINDERS) {
@@ -510,6 +529,11 @@ unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns)
                     retry_lost(l, w);
             }
         }
+    }
+    for (struct bh_work *w = TAILQ_FIRST(&l->cut_off.list), *next; w; w = next) {
+        next = TAILQ_NEXT(w, link);
+        if (now_ns > w->due_ns)
+            retry_lost(l, w);
     }
     return n;
 }
@@ -586,8 +610,8 @@ static bool takes(struct bh_ledger *l, const struct bh_binder *b, const struct b
     uint64_t k = bh_hash(w->item.uid, strlen(w->item.uid), 0) % n;
     for (size_t it = 0; (home = bh_ledger_next_binder(l, &it));)
         if (home->greeted && k-- == 0)
-            break;
-    return home == b || !room(home);
+            return home == b || !room(home);
+    return true;
 }
 
 /* ---- the wire -------------------------------------------------------------------------------- */
@@ -643,7 +667,7 @@ static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_bi
         return 0;
     }
     if (o == BH_BUS_NO_PEER) {
-        bh_ledger_drop_binder(l, b);
+        lose_connection(l, b);
         return 0;
     }
     if (o != BH_BUS_OK) { /* its queue is full: no more room until it speaks again */
@@ -685,7 +709,7 @@ void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret)
 {
     *ret = l->stats;
     ret->queued = l->n_parked;
-    ret->out = l->outside.out;
+    ret->out = l->outside.out + l->cut_off.out;
     ret->binders = 0;
     for (unsigned i = 0; i < LANES; i++)
         ret->queued += l->n_lane[i];

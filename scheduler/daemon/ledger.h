@@ -9,7 +9,9 @@
  *             most one BIND item. A binder that is silent for `silence_ns` loses its items, and so
  *             does one that left an item unanswered for `answer_ns` (the answer was lost): they go
  *             back to the front of the queue under the SAME id and node, since the first write may
- *             have happened (every write is safe to repeat; the second answer is ignored). A bind
+ *             have happened (every write is safe to repeat; the second answer is ignored). One whose
+ *             connection is gone loses them at once, but for status patches of a term: these wait,
+ *             and what is parked behind them, until it would not write them any more. A bind
  *             whose answer was good, or was bad while an earlier request of it may still take
  *             effect, is kept until the watch shows the pod on its node or gone, and looked after
  *             when that takes too long. Work goes only to binders that were greeted: they know our

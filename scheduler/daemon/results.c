@@ -264,6 +264,9 @@ static void on_message(struct bh_sched_daemon *d, struct bh_binder *b, const Ber
             greet(d, b);
             return;
         }
+        if (!b->greeted &&
+            !bh_sched_hello(d, b)) /* what it has of us, it may have lost to another */
+            return;                /* with its next hello */
         if (!b->greeted) {
             bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
             bh_sched_binder_heard(d, b->name);

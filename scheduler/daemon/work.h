@@ -28,7 +28,7 @@ struct bh_work {
     bool told_bound;    /* BIND: PostBind plugins know that it is done */
     const char *plugin; /* BIND: the Bind plugin that asked for it; NULL: an extender's */
     uint64_t queued_ns, sent_ns;
-    uint64_t due_ns;        /* kept: when to look */
+    uint64_t due_ns;        /* kept: when to look; of a binder that is cut off: when to ask again */
     uint64_t doubt_boot_ns; /* BIND: until then an earlier request for it may take effect */
     uint32_t slot;          /* of the record (inflight.h); 0 = none */
     uint64_t late_ns; /* the answer was given so long before it came (binders send some together) */

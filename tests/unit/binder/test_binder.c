@@ -1223,6 +1223,31 @@ static void test_a_status_that_may_be_anothers_is_not_written(void)
     teardown(&f);
 }
 
+/* Its connection was cut, and the scheduler gave what it had to others: then it says hello again. */
+static void test_a_status_of_before_the_scheduler_says_hello_is_not_written(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    char type[] = "PodScheduled", status[] = "False";
+
+    setup(&f);
+    open_binder(&f);
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    f.script[0] = SAY_429;
+    f.n_script = 1;
+    c.type = type;
+    c.status = status;
+    work_of(&w, 1, PATCH, add_pod(&f, "late"));
+    w.condition = &c;
+    send_items(&f, 10, &list, 1, 7);
+    greet(&f, 10);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE && f.pods[0].patches == 0);
+    close_binder(&f);
+    teardown(&f);
+}
+
 static void test_a_revoked_binder_says_when_nothing_is_out(void)
 {
     struct fixture f;
@@ -1617,6 +1642,8 @@ BH_TESTS(
      test_an_allocation_survives_cuts_errors_and_repeats},
     {"a status that may be another's is not written",
      test_a_status_that_may_be_anothers_is_not_written},
+    {"a status of before the scheduler says hello is not written",
+     test_a_status_of_before_the_scheduler_says_hello_is_not_written},
     {"an allocation needs a grant and a claim", test_an_allocation_needs_a_grant_and_a_claim},
     {"a new scheduler is told of an allocation on the wire",
      test_a_new_scheduler_is_told_of_an_allocation_on_the_wire},

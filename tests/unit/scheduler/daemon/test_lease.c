@@ -329,6 +329,24 @@ static void test_a_binder_that_was_lost_may_write_until_its_grant_ends(void)
     teardown(&f);
 }
 
+/* Else it would go on with statuses that others have meanwhile. */
+static void test_a_binder_that_was_lost_is_greeted_anew(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, HELD);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    bh_ledger_patience(f.d.ledger, S / 10, 60 * S);
+    f.b[0].mute = true;
+    SPIN(&f, f.d.lease.strays == 1);
+    const unsigned greeted = f.b[0].greeted;
+    bh_ledger_patience(f.d.ledger, BH_BINDER_SILENCE_NS, 60 * S);
+    f.b[0].mute = false;
+    SPIN(&f, f.b[0].greeted > greeted);
+    teardown(&f);
+}
+
 static void test_a_restarted_watcher_changes_nothing_until_it_knows(void)
 {
     struct fixture f;
@@ -449,6 +467,7 @@ BH_TESTS("scheduler/daemon/lease",
          {"the other leader's binds are followed", test_the_other_leaders_binds_are_followed},
          {"a binder that was lost may write until its grant ends",
           test_a_binder_that_was_lost_may_write_until_its_grant_ends},
+         {"a binder that was lost is greeted anew", test_a_binder_that_was_lost_is_greeted_anew},
          {"a restarted watcher changes nothing until it knows",
           test_a_restarted_watcher_changes_nothing_until_it_knows},
          {"election that begins ends \"always\"", test_election_that_begins_ends_always},

@@ -515,6 +515,50 @@ static void test_what_the_bus_refuses_does_not_block_the_rest(void)
     wire_close(&w);
 }
 
+/* It may have been stopped, and go on where it was: a status would be written over what came after it. */
+static void test_a_status_of_a_binder_that_is_cut_off_waits(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_work *patch = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"),
+                   *other = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u2"),
+                   *bind = work(BERTH__WORK_KIND__WORK_BIND, "u1");
+    const uint64_t heard = bh_mono_ns(), stale = heard + BH_BINDER_SILENCE_NS + 1;
+    struct bh_ledger_stats s;
+    struct bh_binder *b;
+
+    wire_open(&w);
+    bh_ledger_begin_term(l, 3);
+    b = binder(&w, l, 0, 8);
+    b->last_seen_ns = heard;
+    CU_ASSERT(bh_ledger_add(l, patch) && bh_ledger_add(l, other));
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u3")));
+    CU_ASSERT(flush(&w, l) == 3);
+    CU_ASSERT(bh_ledger_add(l, bind)); /* behind the patch */
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_DELETE, "u4")));
+    b->peer = (struct bh_peer){.id = "gone", .n = 4}; /* the router does not know it any more */
+    CU_ASSERT(flush(&w, l) == 0);
+    b = binder(&w, l, 1, 8);
+    b->last_seen_ns = stale - 1;
+    CU_ASSERT(flush(&w, l) == 2); /* the bind of u3, which is safe to repeat, and the deletion */
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.binders == 1 && s.out == 4 && s.queued == 1 && s.strays == 1);
+    CU_ASSERT(bh_ledger_expire(l, stale - 1) == 0 && flush(&w, l) == 0);
+    CU_ASSERT(bh_ledger_expire(l, stale) == 0 && flush(&w, l) == 2);
+    CU_ASSERT(bind->binder == b && other->binder == b); /* the bind writes the condition anew */
+
+    bh_ledger_begin_term(l, 0); /* nobody tells when it is stale */
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u5")));
+    CU_ASSERT(flush(&w, l) == 1);
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_DELETE, "u6")));
+    b->peer = (struct bh_peer){.id = "gone", .n = 4};
+    CU_ASSERT(flush(&w, l) == 0);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.out == 1 && s.queued == 5); /* of the term before: u2's */
+    ledger_free(l);
+    wire_close(&w);
+}
+
 static void test_an_item_nobody_answers_is_taken_back_from_a_living_binder(void)
 {
     struct wire w;
@@ -692,5 +736,6 @@ BH_TESTS(
      test_what_the_bus_refuses_does_not_block_the_rest},
     {"a kept bind stays until it is ended or looked at",
      test_a_kept_bind_stays_until_it_is_ended_or_looked_at},
+    {"a status of a binder that is cut off waits", test_a_status_of_a_binder_that_is_cut_off_waits},
     {"an item nobody answers is taken back from a living binder",
      test_an_item_nobody_answers_is_taken_back_from_a_living_binder})
