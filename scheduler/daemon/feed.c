@@ -26,7 +26,6 @@ static void on_rebuilt(void *arg)
     struct bh_sched_daemon *d = arg;
 
     bh_queue_wake_all(d->queue, bh_sched_now(d));
-    d->sweep_due = true; /* a pod that was bound and deleted while nothing was to be read */
     bh_log_info("Snapshot attached", bh_kv_u("nodes", bh_engine_node_count(d->engine)),
                 bh_kv_u("pods", bh_engine_pod_count(d->engine)));
 }
@@ -116,7 +115,8 @@ static void on_deleted(void *arg, const char *text)
     bh_sched_count_pod_event(d, BH_EV_DELETE, began);
 }
 
-/* The binding is visible: the cache has the pod through the log already. */
+/* The binding is visible: the cache has the pod through the log already, unless the log has come round
+ * since, or nothing was to be read, and the pod is gone. */
 static void on_bound(void *arg, const char *text)
 {
     struct bh_sched_daemon *d = arg;
@@ -131,6 +131,7 @@ static void on_bound(void *arg, const char *text)
         bh_ledger_bound_seen(d->ledger, s->bind); /* its answer ends the entry */
     else
         bh_queue_delete(d->queue, s);
+    d->sweep_due |= bh_engine_is_assumed(d->engine, bh_pod_uid(s)); /* no later message ends that */
     bh_sched_count_pod_event(d, BH_EV_DELETE, began);
 }
 
