@@ -253,6 +253,15 @@ void bus_lose_next(const struct process *p)
             b->line->doomed = true;
 }
 
+void bus_hold(const struct process *p, uint64_t ns)
+{
+    struct sim_bus *b;
+
+    LIST_FOREACH(b, &buses, link)
+        if (b->line && b->of == p)
+            b->line->last[1] = BH_MAX(b->line->last[1], world.now_ns + ns);
+}
+
 /* ---- bus.h ----------------------------------------------------------------------------------- */
 
 int bh_bus_open_among(enum bh_bus_role role, const char *endpoint, const char *identity,

@@ -268,6 +268,8 @@ int __wrap_bh_snap_writer_new(const char *dir, const struct bh_snap_options *o,
     };
 
     (void)o;
+    if (world.running)
+        world.running->host->log_entries = small.log_entries;
     return __real_bh_snap_writer_new(dir, &small, ret_w, err);
 }
 
@@ -281,7 +283,7 @@ static void deliver(void *arg, const struct bh_snap_event *ev)
 {
     const struct delivery *d = arg;
 
-    if (chance(DRAW_ORDER, 2))
+    if (chance(DRAW_ORDER, world.slow_copies ? 50 : 2))
         process_wait(draw(DRAW_ORDER, 5 * MS));
     step();
     d->fn(d->arg, ev);

@@ -399,10 +399,33 @@ static void add_gangs(void)
     }
 }
 
+/* An autoscaler says of a pod that it saw pending where its room will be, and is late: the API server
+ * refuses that, and nothing changes. */
+static void nominate_late(void)
+{
+    const struct bh_sim_type *pods = bh_sim_type_find("", "v1", "pods");
+    struct bh_arena a;
+
+    if (!load.n_pods || !chance(DRAW_OTHERS, 5))
+        return;
+    const char *name = load.pod[draw(DRAW_OTHERS, load.n_pods)];
+    const struct bh_sim_obj *pod = bh_sim_get(server, pods, "default", name);
+    if (!pod || !*pod->node_name)
+        return;
+    reach(nominated_when_bound);
+    bh_arena_init(&a, 0);
+    struct bh_json *tree = bh_sim_obj_tree(&a, pod);
+    bh_json_set_str(&a, bh_json_obj_at(&a, tree, "status"), "nominatedNodeName", pod->node_name);
+    (void)bh_sim_update(server, pods, "default", name, BH_SIM_STATUS, &a, tree, NULL, NULL);
+    bh_arena_fini(&a);
+}
+
 void load_step(void)
 {
     draw_for(DRAW_LOAD, ++load.n_steps);
     draw_for(DRAW_GANGS, load.n_steps);
+    draw_for(DRAW_OTHERS, load.n_steps);
+    nominate_late();
     if (world.gangs && load.n_pods <= load.max_pods && chance(DRAW_GANGS, 12))
         add_gangs();
     const unsigned r = (unsigned)draw(DRAW_LOAD, 1000);
@@ -515,6 +538,19 @@ void load_add_pod_apart(const char *name, const char *priority, unsigned milli, 
 void load_remove_pod(const char *name)
 {
     delete ("", "pods", "default", name, 0);
+}
+
+void load_bind_apart(const char *name)
+{
+    (void)bh_sim_bind(server, "default", name, NULL, "apart", NULL, NULL, NULL);
+}
+
+void load_touch_apart(void)
+{
+    for (unsigned i = 0; i < TOUCHES / 2; i++) {
+        load_cordon_apart(true);
+        load_cordon_apart(false);
+    }
 }
 
 enum pod_state load_pod(const char *name)

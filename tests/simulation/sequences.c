@@ -39,6 +39,11 @@ static bool slow_is_bound(void)
     return load_pod(slow) == POD_BOUND;
 }
 
+static bool first_is_bound(void)
+{
+    return load_pod(first) == POD_BOUND;
+}
+
 static bool first_is_promised(void)
 {
     return load_pod(first) == POD_PROMISED;
@@ -75,17 +80,22 @@ static void remove_first(void)
     load_remove_pod(first);
 }
 
-/* A pod waits for the room of another that takes its time to end; a third one would fit beside that,
- * and waits because of the promise. When the first goes, the third has to have a node: nothing else
- * will ever wake it. */
-static void promise(void)
+/* A pod waits for the room of another that takes its time to end. */
+static bool is_promised(void)
 {
     in_server(add_slow);
     if (!comes(slow_is_bound, READY_NS))
-        return;
+        return false;
     pass(SECOND, 2 * SECOND); /* it runs: else it would end at once */
     in_server(add_first);
-    if (!comes(first_is_promised, STEP_NS))
+    return comes(first_is_promised, STEP_NS);
+}
+
+/* A third one would fit beside the other, and waits because of the promise. When the first goes, the
+ * third has to have a node: nothing else will ever wake it. */
+static void promise(void)
+{
+    if (!is_promised())
         return;
     in_server(add_second);
     if (!comes(second_is_refused, STEP_NS))
@@ -99,6 +109,84 @@ static void promise(void)
     in_server(remove_first);
     if (!comes(second_is_bound, STEP_NS))
         fail("not woken %d s after the end of a promise: pod %s", (int)(STEP_NS / SECOND), second);
+}
+
+static void bind_first(void)
+{
+    load_remove_pod(slow);
+    load_bind_apart(first);
+}
+
+/* Another hand binds the pod that waits, when the other ends. The scheduler, woken by that, reads of
+ * it in the snapshot before the feed tells it. With that the promise is kept: who fits beside the pod
+ * has to have a node. */
+static void elsewhere(void)
+{
+    if (!is_promised())
+        return;
+    pass(4 * SECOND, 8 * SECOND); /* behind its backoff */
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    reach(bound_by_another_hand);
+    bus_hold(find_process(P_SCHEDULER, world.leader, 0),
+             draw_between(DRAW_SEQUENCE, 100 * MS, 400 * MS));
+    in_server(bind_first);
+    pass(SECOND, 2 * SECOND);
+    in_server(add_second);
+    if (!comes(second_is_bound, STEP_NS))
+        fail("no node %d s after a promise was kept: pod %s", (int)(STEP_NS / SECOND), second);
+}
+
+/* ---- gone before it was seen ----------------------------------------------------------------- */
+
+static void add_open(void)
+{
+    load_add_apart(false);
+}
+
+static void add_large(void)
+{
+    load_add_pod_apart(second, "low", 2000, false);
+}
+
+/* Until the log of the snapshot has come round. */
+static void come_round(const struct host *h)
+{
+    for (uint64_t n = 0; n < h->log_entries + TOUCHES; n += TOUCHES) {
+        in_server(load_touch_apart);
+        pass(3 * MS, 3 * MS);
+    }
+}
+
+/* The scheduler hears from a binder that a pod is bound. Before it sees that in the snapshot the pod is
+ * gone, and so is what the log had of it: what is read anew has no trace. Its room has to be free. */
+static void unseen(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    struct host *h = world.leader;
+    in_server(add_open);
+    pass(SECOND, 2 * SECOND);
+    in_server(add_first);
+    if (!comes(first_is_bound, STEP_NS) || world.leader != h)
+        return;
+    reach(gone_unseen);
+    process_stop(find_process(P_WATCHER, h, 0), 400 * MS);
+    pass(200 * MS, 350 * MS); /* the answer may wait for others */
+    in_server(remove_first);
+    process_stop(find_process(P_SCHEDULER, h, 0), 800 * MS);
+    if (chance(DRAW_SEQUENCE, 50)) /* what the feed has to say of that comes behind all this */
+        bus_hold(find_process(P_SCHEDULER, h, 0), 1500 * MS);
+    pass(350 * MS, 400 * MS);
+    world.slow_copies = true;
+    come_round(h);
+    pass(200 * MS, 200 * MS);
+    come_round(h); /* what it copies moves */
+    world.slow_copies = false;
+    pass(2 * SECOND, 3 * SECOND);
+    in_server(add_large);
+    if (!comes(second_is_bound, STEP_NS))
+        fail("no node %d s after its room was free: pod %s", (int)(STEP_NS / SECOND), second);
 }
 
 /* ---- a term that ends with nothing written --------------------------------------------------- */
@@ -151,6 +239,30 @@ static void unwritten(void)
     set_binders(true);
 }
 
+/* ---- a write after its grant ----------------------------------------------------------------- */
+
+/* Each binder of the leader is stopped when a request of its own is about to leave, and goes on when
+ * nothing of that term may be written any more. */
+static void held(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    const struct host *h = world.leader;
+    in_server(add_open);
+    pass(SECOND, 2 * SECOND);
+    reach(write_after_its_grant);
+    for (unsigned i = 1; i < n_processes; i++)
+        if (processes[i].kind == P_BINDER && host_served(&processes[i]) == h) {
+            processes[i].request_only = true;
+            processes[i].stop_ns = draw_between(DRAW_SEQUENCE, AWAY_MIN, AWAY_MAX);
+            processes[i].steps_left = 1;
+        }
+    in_server(add_first);
+    (void)comes(first_is_bound, READY_NS);
+    for (unsigned i = 1; i < n_processes; i++)
+        processes[i].steps_left = 0;
+}
+
 void sequences_run(void)
 {
     const uint64_t which = draw(DRAW_SEQUENCE, 100);
@@ -161,4 +273,10 @@ void sequences_run(void)
         promise();
     else if (which < 16)
         unwritten();
+    else if (which < 22)
+        elsewhere();
+    else if (which < 28)
+        unseen();
+    else if (which < 32)
+        held();
 }

@@ -83,7 +83,11 @@
     X(host_told_to_end)                                                                            \
     X(promise_ended)                                                                               \
     X(watcher_told_to_end_alone)                                                                   \
-    X(term_ended_unwritten)
+    X(term_ended_unwritten)                                                                        \
+    X(nominated_when_bound)                                                                        \
+    X(bound_by_another_hand)                                                                       \
+    X(gone_unseen)                                                                                 \
+    X(write_after_its_grant)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -127,6 +131,7 @@ enum stream { /* of random numbers: a draw in one does not shift the others */
               DRAW_GANGS,
               DRAW_DRAIN,
               DRAW_SEQUENCE,
+              DRAW_OTHERS, /* clients that are none of ours */
               DRAW_COUNT
 };
 
@@ -148,6 +153,7 @@ struct host {
     bool cut_off; /* from the API server */
     bool leads;   /* as far as its watcher knows */
     bool shm_full, disk_full;
+    uint64_t log_entries; /* of its snapshot */
 };
 struct process {
     char name[24];
@@ -180,6 +186,7 @@ struct world {
     enum gangs gangs;
     bool tcp; /* the last binder of each host works for the scheduler of the next one */
     bool peace, verbose;
+    bool slow_copies;    /* copying out of a snapshot takes long */
     uint64_t peace_ns;   /* since then */
     struct host *leader; /* who took the lease last */
     bool down;           /* everything ends */
@@ -224,6 +231,7 @@ void process_hup(struct process *p);               /* as SIGHUP */
 void bus_process_gone(struct process *p);
 void bus_cut_one(const struct process *p);   /* one connection of its own, or of all: drawn */
 void bus_lose_next(const struct process *p); /* told to it, and the connection with that */
+void bus_hold(const struct process *p, uint64_t ns); /* what it is told next arrives so late */
 void api_process_gone(struct process *p);
 void api_host_cut(struct host *h);
 bool api_watches_stand(void); /* as many on each host as there ever were */
@@ -274,6 +282,9 @@ void load_add_apart(bool cordoned);
 void load_cordon_apart(bool cordoned);
 void load_add_pod_apart(const char *name, const char *priority, unsigned milli, bool is_slow);
 void load_remove_pod(const char *name);
+void load_bind_apart(const char *name); /* by somebody who is none of ours */
+void load_touch_apart(void);            /* some changes, and it is as before */
+#define TOUCHES 16u                     /* so many */
 enum pod_state load_pod(const char *name);
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
