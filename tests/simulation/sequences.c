@@ -263,6 +263,24 @@ static void held(void)
         processes[i].steps_left = 0;
 }
 
+/* ---- a last word ----------------------------------------------------------------------------- */
+
+/* What the feed says of a pod is lost with its connection, and nothing comes after it that would show
+ * the gap. */
+static void last_word(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    in_server(add_open);
+    pass(2 * SECOND, 3 * SECOND);
+    reach(last_word_lost);
+    bus_lose_next(find_process(P_SCHEDULER, world.leader, 0));
+    in_server(add_first);
+    if (!comes(first_is_bound, STEP_NS))
+        fail("no node %d s after the feed's last word was lost: pod %s", (int)(STEP_NS / SECOND),
+             first);
+}
+
 void sequences_run(void)
 {
     const uint64_t which = draw(DRAW_SEQUENCE, 100);
@@ -279,4 +297,6 @@ void sequences_run(void)
         unseen();
     else if (which < 32)
         held();
+    else if (which < 36)
+        last_word();
 }
