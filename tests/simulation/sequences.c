@@ -239,10 +239,31 @@ static void unwritten(void)
     set_binders(true);
 }
 
-/* ---- a write after its grant ----------------------------------------------------------------- */
+/* ---- binders that are stopped with a request in hand ----------------------------------------- */
 
-/* Each binder of the leader is stopped when a request of its own is about to leave, and goes on when
- * nothing of that term may be written any more. */
+static bool works_for(const struct process *p, const struct host *h)
+{
+    return p->kind == P_BINDER && host_served(p) == h;
+}
+
+/* Each binder of the host, when a request of its own that writes is about to leave. */
+static void stop_binders_of(const struct host *h, uint64_t min_ns, uint64_t max_ns)
+{
+    for (unsigned i = 1; i < n_processes; i++)
+        if (works_for(&processes[i], h)) {
+            processes[i].request_only = true;
+            processes[i].stop_ns = draw_between(DRAW_SEQUENCE, min_ns, max_ns);
+            processes[i].steps_left = 1;
+        }
+}
+
+static void stop_no_more(void)
+{
+    for (unsigned i = 1; i < n_processes; i++)
+        processes[i].steps_left = 0;
+}
+
+/* They go on when nothing of that term may be written any more. */
 static void held(void)
 {
     if (!comes(somebody_leads, READY_NS))
@@ -251,16 +272,51 @@ static void held(void)
     in_server(add_open);
     pass(SECOND, 2 * SECOND);
     reach(write_after_its_grant);
-    for (unsigned i = 1; i < n_processes; i++)
-        if (processes[i].kind == P_BINDER && host_served(&processes[i]) == h) {
-            processes[i].request_only = true;
-            processes[i].stop_ns = draw_between(DRAW_SEQUENCE, AWAY_MIN, AWAY_MAX);
-            processes[i].steps_left = 1;
-        }
+    stop_binders_of(h, AWAY_MIN, AWAY_MAX);
     in_server(add_first);
     (void)comes(first_is_bound, READY_NS);
+    stop_no_more();
+}
+
+static struct process *stopped_binder(void)
+{
     for (unsigned i = 1; i < n_processes; i++)
-        processes[i].steps_left = 0;
+        if (processes[i].stopped && works_for(&processes[i], world.leader))
+            return &processes[i];
+    return NULL;
+}
+
+static bool one_is_stopped(void)
+{
+    return stopped_binder();
+}
+
+static void open_for_two(void)
+{
+    load_cordon_apart(false);
+    load_add_pod_apart(second, "low", 1000, false);
+}
+
+/* One is stopped with a status in hand, not for so long that it would not write it any more, and its
+ * connection is cut, as the scheduler learns by the second pod. What comes after the status has to
+ * wait: else it would be written behind that. */
+static void cut_off(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    in_server(add_cordoned);
+    pass(SECOND, 2 * SECOND);
+    stop_binders_of(world.leader, 2200 * MS, 2400 * MS);
+    in_server(add_first);
+    (void)comes(one_is_stopped, STEP_NS);
+    stop_no_more();
+    pass(1200 * MS, 1400 * MS); /* behind the pod's backoff */
+    if (!one_is_stopped())
+        return;
+    reach(cut_off_while_stopped);
+    bus_cut_one(stopped_binder());
+    in_server(open_for_two);
+    (void)comes(first_is_bound, READY_NS);
 }
 
 /* ---- a last word ----------------------------------------------------------------------------- */
@@ -299,4 +355,6 @@ void sequences_run(void)
         held();
     else if (which < 36)
         last_word();
+    else if (which < 40)
+        cut_off();
 }

@@ -88,7 +88,8 @@
     X(bound_by_another_hand)                                                                       \
     X(gone_unseen)                                                                                 \
     X(write_after_its_grant)                                                                       \
-    X(last_word_lost)
+    X(last_word_lost)                                                                              \
+    X(cut_off_while_stopped)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
