@@ -47,12 +47,13 @@ struct instance {
 #define PERCENTAGE "minCandidateNodesPercentage"
 #define ABSOLUTE   "minCandidateNodesAbsolute"
 
-/* 0: it is no integer of 32 bits. */
+/* 0: it is no integer of 32 bits. Null stands for the default. */
 static int read_count(const struct berth_value *args, struct berth_str name, int64_t *ret)
 {
     const struct berth_value *v = host->values->get(args, name);
 
-    return !v || (host->values->integer(v, ret) && *ret >= INT32_MIN && *ret <= INT32_MAX);
+    return host->values->type(v) == BERTH_NULL ||
+           (host->values->integer(v, ret) && *ret >= INT32_MIN && *ret <= INT32_MAX);
 }
 
 static void invalid(struct berth_errors *errors, struct berth_str path, int64_t value,
@@ -70,10 +71,14 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     const struct berth_host_values *v = host->values;
     int64_t percentage = 10, absolute = 100;
 
-    for (const struct berth_value *m = v->first(args); m; m = v->next(m))
-        if (!berth_str_is(v->key(m), PERCENTAGE) && !berth_str_is(v->key(m), ABSOLUTE))
-            v->error(errors, v->key(m),
-                     BERTH_STR("unknown field: " PERCENTAGE " and " ABSOLUTE " are known"));
+    for (const struct berth_value *m = v->first(args); m; m = v->next(m)) {
+        struct berth_str key = v->key(m);
+        char text[160];
+        int n = snprintf(text, sizeof text, "unknown field \"%.*s\"",
+                         (int)(key.n < 100 ? key.n : 100), key.p);
+        if (!berth_str_is(key, PERCENTAGE) && !berth_str_is(key, ABSOLUTE))
+            v->error(errors, BERTH_STR(""), (struct berth_str){text, (uint64_t)n});
+    }
     if (!read_count(args, BERTH_STR(PERCENTAGE), &percentage))
         v->error(errors, BERTH_STR(PERCENTAGE), BERTH_STR("an integer of 32 bits is needed"));
     else if (percentage < 0 || percentage > 100)

@@ -8,6 +8,7 @@
  * Upstream:    sigs.k8s.io/scheduler-plugins, pkg/sysched.
  * Differences: README.md.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,21 +309,28 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
 
     for (const struct berth_value *m = v->first(args); m; m = v->next(m)) {
         struct berth_str key = v->key(m);
+        char text[160];
+        int n = snprintf(text, sizeof text, "unknown field \"%.*s\"",
+                         (int)(key.n < 100 ? key.n : 100), key.p);
         if (!berth_str_is(key, known[0]) && !berth_str_is(key, known[1]))
-            v->error(errors, key,
-                     BERTH_STR("unknown field: defaultProfileNamespace and defaultProfileName are "
-                               "known"));
-        else if (v->type(m) != BERTH_STRING || v->text(m).n > 253)
+            v->error(errors, BERTH_STR(""), (struct berth_str){text, (uint64_t)n});
+        else if (v->type(m) != BERTH_NULL && (v->type(m) != BERTH_STRING || v->text(m).n > 253))
             v->error(errors, key, BERTH_STR("a name of at most 253 bytes is needed"));
     }
+}
+
+/* Null stands for the default, an empty text for no profile. */
+static struct berth_str name_of(const struct berth_value *args, struct berth_str name,
+                                struct berth_str fallback)
+{
+    const struct berth_value *v = host->values->get(args, name);
+
+    return host->values->type(v) == BERTH_STRING ? host->values->text(v) : fallback;
 }
 
 static int32_t create(struct berth_home *home, const struct berth_value *args, void **ret,
                       struct berth_why *why)
 {
-    const struct berth_host_values *v = host->values;
-    const struct berth_value *ns = v->get(args, BERTH_STR("defaultProfileNamespace"));
-    const struct berth_value *name = v->get(args, BERTH_STR("defaultProfileName"));
     struct instance *in = calloc(1, sizeof *in);
 
     if (!in || !BERTH_HAS(host->pods, seccomp_profile)) {
@@ -333,8 +341,9 @@ static int32_t create(struct berth_home *home, const struct berth_value *args, v
         return BERTH_ERROR;
     }
     in->home = home;
-    make_key(in->fallback, ns ? v->text(ns) : BERTH_STR("default"),
-             name ? v->text(name) : BERTH_STR("all-syscalls"));
+    make_key(in->fallback,
+             name_of(args, BERTH_STR("defaultProfileNamespace"), BERTH_STR("default")),
+             name_of(args, BERTH_STR("defaultProfileName"), BERTH_STR("all-syscalls")));
     *ret = in;
     return BERTH_SUCCESS;
 }

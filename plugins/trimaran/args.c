@@ -30,6 +30,13 @@ static const char *const known[] = {
 
 /* ---- looking at values ----------------------------------------------------------------------- */
 
+struct at { /* an object among the arguments, or NULL */
+    const struct berth_value *v;
+    const char *path; /* "", or with a point behind */
+    /* NULL: create(), for which check_args() has found nothing. */
+    struct berth_errors *errors;
+};
+
 static const struct berth_value *get(const struct berth_value *v, const char *name)
 {
     return v ? trimaran_host->values->get(v, (struct berth_str){name, strlen(name)}) : NULL;
@@ -40,20 +47,31 @@ static int is(const struct berth_value *v, uint32_t type)
     return trimaran_host->values->type(v) == type;
 }
 
-/* errors NULL: create(), for which check_args() has found nothing. */
-static void complain(struct berth_errors *errors, const char *path, const char *text)
+static int length(struct berth_str s)
 {
-    if (errors)
-        trimaran_host->values->error(errors, (struct berth_str){path, strlen(path)},
+    return (int)(s.n < 100 ? s.n : 100);
+}
+
+static void complain(struct at a, struct berth_str name, const char *text)
+{
+    char path[256];
+    int n = snprintf(path, sizeof path, "%s%.*s", a.path, length(name), name.p);
+
+    if (a.errors)
+        trimaran_host->values->error(a.errors, (struct berth_str){path, (uint64_t)n},
                                      (struct berth_str){text, strlen(text)});
 }
 
-static void check_known(const struct berth_value *v, const char *names, const char *path,
-                        struct berth_errors *errors)
+static void complain_of(struct at a, const char *name, const char *text)
+{
+    complain(a, (struct berth_str){name, strlen(name)}, text);
+}
+
+static void check_known(struct at a, const char *names)
 {
     const struct berth_host_values *h = trimaran_host->values;
 
-    for (const struct berth_value *m = h->first(v); m; m = h->next(m)) {
+    for (const struct berth_value *m = h->first(a.v); m; m = h->next(m)) {
         struct berth_str key = h->key(m);
         char text[160];
         int found = 0;
@@ -62,130 +80,153 @@ static void check_known(const struct berth_value *v, const char *names, const ch
             found = n == key.n && memcmp(s, key.p, n) == 0;
             s += n;
         }
-        snprintf(text, sizeof text, "unknown field \"%.*s\"", (int)(key.n < 100 ? key.n : 100),
-                 key.p);
-        if (!found)
-            complain(errors, path, text);
+        snprintf(text, sizeof text, "unknown field \"%s%.*s\"", a.path, length(key), key.p);
+        if (!found && a.errors)
+            trimaran_host->values->error(a.errors, BERTH_STR(""),
+                                         (struct berth_str){text, strlen(text)});
     }
 }
 
-/* A number that may be left out; below is not to be had: the default then. */
-static void number(const struct berth_value *args, const char *name, double least, double most,
-                   double *ret, struct berth_errors *errors)
+/* A member of the type. NULL: it is not there, or null, or of another type, which is told. */
+static const struct berth_value *given(struct at a, const char *name, uint32_t type)
 {
-    const struct berth_value *v = get(args, name);
-    double d;
+    static const char *const needed[] = {
+        [BERTH_BOOL] = "true or false is needed", [BERTH_NUMBER] = "a number is needed",
+        [BERTH_STRING] = "a string is needed",    [BERTH_ARRAY] = "a list is needed",
+        [BERTH_OBJECT] = "an object is needed",
+    };
+    const struct berth_value *v = get(a.v, name);
 
     if (!v || is(v, BERTH_NULL))
-        return;
-    if (!trimaran_host->values->number(v, &d))
-        complain(errors, name, "a number is needed");
-    else if (d >= least && d <= most)
+        return NULL;
+    if (!is(v, type))
+        complain_of(a, name, needed[type]);
+    return is(v, type) ? v : NULL;
+}
+
+static struct berth_str text_of(struct at a, const char *name)
+{
+    const struct berth_value *v = given(a, name, BERTH_STRING);
+
+    return v ? trimaran_host->values->text(v) : (struct berth_str){"", 0};
+}
+
+/* A number that may be left out; beyond the limits it stays the default. */
+static void number(struct at a, const char *name, double least, double most, double *ret)
+{
+    const struct berth_value *v = given(a, name, BERTH_NUMBER);
+    double d;
+
+    if (v && !trimaran_host->values->number(v, &d))
+        complain_of(a, name, "a number of 64 bits is needed");
+    else if (v && d >= least && d <= most)
         *ret = d;
 }
 
-static void whole(const struct berth_value *args, const char *name, double *ret,
-                  struct berth_errors *errors)
+static void whole(struct at a, const char *name, double *ret)
 {
-    const struct berth_value *v = get(args, name);
+    const struct berth_value *v = given(a, name, BERTH_NUMBER);
     int64_t i;
 
-    if (!v || is(v, BERTH_NULL))
-        return;
-    if (!trimaran_host->values->integer(v, &i))
-        complain(errors, name, "an integer is needed");
-    else if (i > 0)
+    if (v && !trimaran_host->values->integer(v, &i))
+        complain_of(a, name, "an integer is needed");
+    else if (v && i > 0)
         *ret = (double)i;
-}
-
-static int milli(struct berth_str s, int64_t *ret)
-{
-    char text[32], *end = text;
-    double d;
-
-    if (!s.n || s.n >= sizeof text || !strchr("0123456789.", s.p[0]))
-        return 0;
-    memcpy(text, s.p, s.n);
-    text[s.n] = '\0';
-    d = strtod(text, &end);
-    if (strspn(text, "0123456789.") != (size_t)(end - text) || (*end && strcmp(end, "m") != 0) ||
-        d > 1e12)
-        return 0;
-    *ret = (int64_t)ceil(*end ? d : d * 1000);
-    return 1;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static void read_source(const struct berth_value *args, int which, struct berth_errors *errors)
+/* Where metrics would come from: upstream asks nobody for them only where there is no address. */
+static void read_source(struct at args, int which)
 {
-    const struct berth_host_values *h = trimaran_host->values;
-    const struct berth_value *provider = get(args, "metricProvider");
-    const char *address = which == PEAKS ? "WatcherAddress" : "watcherAddress";
-    struct berth_str type = h->text(get(provider, "type"));
+    const struct at provider = {given(args, "metricProvider", BERTH_OBJECT), "metricProvider.",
+                                args.errors};
+    struct berth_str type = text_of(provider, "type");
     char text[160];
 
-    if (provider && !is(provider, BERTH_OBJECT))
-        complain(errors, "metricProvider", "an object is needed");
-    check_known(provider, "type address token insecureSkipVerify", "metricProvider", errors);
-    if (get(args, address) && !is(get(args, address), BERTH_STRING))
-        complain(errors, address, "a string is needed");
-    if (which == PEAKS && !h->text(get(args, address)).n)
-        complain(errors, address, "invalid MetricProvider.Type, got ");
-    snprintf(text, sizeof text, "invalid MetricProvider.Type, got %.*s",
-             (int)(type.n < 100 ? type.n : 100), type.p);
-    if (type.n && !berth_str_is(type, "KubernetesMetricsServer") &&
-        !berth_str_is(type, "Prometheus") && !berth_str_is(type, "SignalFx"))
-        complain(errors, "metricProvider.type", text);
+    check_known(provider, "type address token insecureSkipVerify");
+    text_of(provider, "address");
+    text_of(provider, "token");
+    given(provider, "insecureSkipVerify", BERTH_BOOL);
+    if (text_of(args, which == PEAKS ? "WatcherAddress" : "watcherAddress").n)
+        return;
+    if (which == PEAKS) {
+        complain_of(args, "WatcherAddress", "invalid MetricProvider.Type, got ");
+        return;
+    }
+    const struct berth_value *address = get(args.v, "watcherAddress");
+    if (!type.n && (!address || !is(address, BERTH_STRING)))
+        return;
+    snprintf(text, sizeof text, "invalid MetricProvider.Type, got %.*s", length(type), type.p);
+    if (!berth_str_is(type, "KubernetesMetricsServer") && !berth_str_is(type, "Prometheus") &&
+        !berth_str_is(type, "SignalFx"))
+        complain_of(provider, "type", text);
 }
 
-static void read_file_args(const struct berth_value *args, struct instance *in,
-                           struct berth_errors *errors)
+static void read_file_args(struct at args, struct instance *in)
 {
-    const struct berth_value *file = get(args, "metricsFile"), *age = get(args, "maxAgeSeconds");
+    const struct berth_value *file = get(args.v, "metricsFile"),
+                             *age = get(args.v, "maxAgeSeconds");
 
     if (file && (!is(file, BERTH_STRING) || !trimaran_host->values->text(file).n))
-        complain(errors, "metricsFile", "the path of a file is needed");
+        complain_of(args, "metricsFile", "the path of a file is needed");
     if (age && (!trimaran_host->values->integer(age, &in->max_age) || in->max_age < 1 ||
                 in->max_age > 86400))
-        complain(errors, "maxAgeSeconds", "1 to 86400 is needed");
+        complain_of(args, "maxAgeSeconds", "1 to 86400 is needed");
 }
 
-static void read_target_load(const struct berth_value *args, struct instance *in,
-                             struct berth_errors *errors)
+/* What is given stands for all: of what it does not name nothing is requested. */
+static void read_requests(struct at args, struct instance *in)
 {
     const struct berth_host_values *h = trimaran_host->values;
-    const struct berth_value *requests = get(args, "defaultRequests"),
-                             *multiplier = get(args, "defaultRequestsMultiplier");
-    struct berth_str cpu = h->text(get(requests, "cpu")), s = h->text(multiplier);
-    char text[64] = "", *end = text;
+    const struct at all = {given(args, "defaultRequests", BERTH_OBJECT), "defaultRequests.",
+                           args.errors};
 
-    whole(args, "targetUtilization", &in->target, errors);
-    if (requests && !is(requests, BERTH_NULL))
-        in->default_cpu = 0; /* what is given stands for all */
-    if (cpu.n && !milli(cpu, &in->default_cpu))
-        complain(errors, "defaultRequests.cpu", "a quantity of CPU is needed, such as 500m");
-    if (multiplier && !is(multiplier, BERTH_STRING))
-        complain(errors, "defaultRequestsMultiplier", "a string is needed, such as \"1.5\"");
-    if (!multiplier || !is(multiplier, BERTH_STRING))
+    if (all.v)
+        in->default_cpu = 0;
+    for (const struct berth_value *m = h->first(all.v); m; m = h->next(m)) {
+        int64_t milli = 0;
+        if (!h->quantity(m, 1, &milli) && !is(m, BERTH_NULL))
+            complain(all, h->key(m), "a quantity is needed, such as 500m");
+        if (berth_str_is(h->key(m), "cpu"))
+            in->default_cpu = milli;
+    }
+}
+
+static void read_multiplier(struct at args, struct instance *in)
+{
+    const struct berth_value *v = given(args, "defaultRequestsMultiplier", BERTH_STRING);
+    struct berth_str s = trimaran_host->values->text(v);
+    char text[64] = "", what[256], *end = text;
+
+    if (!v)
         return;
     snprintf(text, sizeof text, "%.*s", (int)(s.n < sizeof text ? s.n : 0), s.p);
     in->multiplier = strtod(text, &end);
-    if (!*text || *end || !isfinite(in->multiplier))
-        complain(errors, "defaultRequestsMultiplier",
-                 "unable to parse DefaultRequestsMultiplier: a number is needed");
+    snprintf(what, sizeof what,
+             "unable to parse DefaultRequestsMultiplier: strconv.ParseFloat: parsing \"%.*s\": %s",
+             length(s), s.p, isfinite(in->multiplier) ? "invalid syntax" : "value out of range");
+    if (!*text || *end || !isfinite(in->multiplier) || text[strspn(text, "+-.0123456789eE")])
+        complain_of(args, "defaultRequestsMultiplier", what);
 }
 
-static void read_low_risk(const struct berth_value *args, struct instance *in,
-                          struct berth_errors *errors)
+static void read_low_risk(struct at args, struct instance *in)
 {
-    const struct berth_value *weights = get(args, "riskLimitWeights");
+    const struct berth_host_values *h = trimaran_host->values;
+    const struct at weights = {given(args, "riskLimitWeights", BERTH_OBJECT), "riskLimitWeights.",
+                               args.errors};
 
-    whole(args, "smoothingWindowSize", &in->window, errors);
-    if (weights && !is(weights, BERTH_OBJECT) && !is(weights, BERTH_NULL))
-        complain(errors, "riskLimitWeights", "an object is needed");
-    number(weights, "cpu", 0, 1, &in->cpu_w, errors);
-    number(weights, "memory", 0, 1, &in->mem_w, errors);
+    whole(args, "smoothingWindowSize", &in->window);
+    for (const struct berth_value *m = h->first(weights.v); m; m = h->next(m)) {
+        double *w = berth_str_is(h->key(m), "cpu")      ? &in->cpu_w
+                    : berth_str_is(h->key(m), "memory") ? &in->mem_w
+                                                        : NULL;
+        double d = 0; /* null */
+        if (!is(m, BERTH_NULL) && !h->number(m, &d))
+            complain(weights, h->key(m), "a number is needed");
+        else if (w && d >= 0 && d <= 1)
+            *w = d;
+    }
 }
 
 static int by_node(const void *a, const void *b)
@@ -195,30 +236,29 @@ static int by_node(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void read_peaks(const struct berth_value *args, struct instance *in,
-                       struct berth_errors *errors)
+static void read_peaks(struct at args, struct instance *in)
 {
     const struct berth_host_values *h = trimaran_host->values;
-    const struct berth_value *model = get(args, "NodePowerModel");
+    const struct at models = {given(args, "NodePowerModel", BERTH_OBJECT), "NodePowerModel.",
+                              args.errors};
     double k0;
-    uint64_t n = 0;
 
-    if (!h->first(model))
-        complain(errors, "NodePowerModel",
-                 "the models of some nodes are needed (the file of NODE_POWER_MODEL is not read)");
-    for (const struct berth_value *m = h->first(model); m; m = h->next(m), n++) {
-        char path[160];
-        snprintf(path, sizeof path, "NodePowerModel.%.*s", (int)(h->key(m).n & 127), h->key(m).p);
-        if (!is(m, BERTH_OBJECT))
-            complain(errors, path, "an object with k0, k1 and k2 is needed");
-        check_known(m, "k0 k1 k2", path, errors);
-    }
-    in->power = in->home ? calloc(n + 1, sizeof *in->power) : NULL;
-    for (const struct berth_value *m = h->first(model); m; m = h->next(m)) {
+    if (!h->first(models.v))
+        complain_of(
+            args, "NodePowerModel",
+            "the models of some nodes are needed (the file of NODE_POWER_MODEL is not read)");
+    in->power = in->home ? calloc(h->count(models.v) + 1, sizeof *in->power) : NULL;
+    for (const struct berth_value *m = h->first(models.v); m; m = h->next(m)) {
         struct power p = {0, 0, 0};
-        number(m, "k0", -INFINITY, INFINITY, &k0, errors);
-        number(m, "k1", -INFINITY, INFINITY, &p.k1, errors);
-        number(m, "k2", -INFINITY, INFINITY, &p.k2, errors);
+        char path[160];
+        snprintf(path, sizeof path, "NodePowerModel.%.*s.", length(h->key(m)), h->key(m).p);
+        const struct at model = {m, path, args.errors};
+        if (!is(m, BERTH_OBJECT) && !is(m, BERTH_NULL))
+            complain(models, h->key(m), "an object with k0, k1 and k2 is needed");
+        check_known(model, "k0 k1 k2");
+        number(model, "k0", -INFINITY, INFINITY, &k0);
+        number(model, "k1", -INFINITY, INFINITY, &p.k1);
+        number(model, "k2", -INFINITY, INFINITY, &p.k2);
         p.node = in->power ? trimaran_host->base->intern(in->home, h->key(m)) : 0;
         if (in->power)
             in->power[in->n_power++] = p;
@@ -227,9 +267,11 @@ static void read_peaks(const struct berth_value *args, struct instance *in,
         qsort(in->power, in->n_power, sizeof *in->power, by_node);
 }
 
-static void read_args(int which, const struct berth_value *args, struct instance *in,
+static void read_args(int which, const struct berth_value *v, struct instance *in,
                       struct berth_errors *errors)
 {
+    const struct at args = {v, "", errors};
+
     in->target = 40;
     in->multiplier = 1.5;
     in->default_cpu = 1000;
@@ -237,20 +279,22 @@ static void read_args(int which, const struct berth_value *args, struct instance
     in->window = 5;
     in->cpu_w = in->mem_w = 0.5;
     in->max_age = 300;
-    if (errors)
-        check_known(args, known[which], "", errors);
-    read_source(args, which, errors);
-    read_file_args(args, in, errors);
-    if (which == TARGET_LOAD)
-        read_target_load(args, in, errors);
+    check_known(args, known[which]);
+    read_source(args, which);
+    read_file_args(args, in);
+    if (which == TARGET_LOAD) {
+        whole(args, "targetUtilization", &in->target);
+        read_requests(args, in);
+        read_multiplier(args, in);
+    }
     if (which == VARIATION) {
-        number(args, "safeVarianceMargin", 0, INFINITY, &in->margin, errors);
-        number(args, "safeVarianceSensitivity", 0, INFINITY, &in->sensitivity, errors);
+        number(args, "safeVarianceMargin", 0, INFINITY, &in->margin);
+        number(args, "safeVarianceSensitivity", 0, INFINITY, &in->sensitivity);
     }
     if (which == LOW_RISK)
-        read_low_risk(args, in, errors);
+        read_low_risk(args, in);
     if (which == PEAKS)
-        read_peaks(args, in, errors);
+        read_peaks(args, in);
 }
 
 static void check(int which, const struct berth_value *args, struct berth_errors *errors)

@@ -32,6 +32,12 @@ static double clamp(double x, double most)
     return x > most ? most : x < 0 ? 0 : x;
 }
 
+/* As Go converts on amd64. */
+static int64_t whole(double x)
+{
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
 /* ---- what pods ask for ----------------------------------------------------------------------- */
 
 typedef int64_t (*amount_fn)(struct berth_call *c, const struct berth_pod *pod, uint32_t i,
@@ -86,7 +92,7 @@ static int64_t predicted(const struct instance *in, struct berth_call *c,
         int64_t request = p->container_request(c, pod, i, in->cpu);
         if (p->container_kind(c, pod, i) == BERTH_CONTAINER)
             sum += limit >= 0     ? limit
-                   : request >= 0 ? (int64_t)round((double)request * in->multiplier)
+                   : request >= 0 ? whole(round((double)request * in->multiplier))
                                   : in->default_cpu;
     }
     return sum;
@@ -125,9 +131,9 @@ int32_t trimaran_target_load(void *self, struct berth_call *c, const struct bert
     if (capacity != 0)
         p = 100 * (used_milli + (double)pod + (double)missing(in, c, node)) / capacity;
     if (p > in->target)
-        *ret = p > 100 ? 0 : (int64_t)round(in->target * (100 - p) / (100 - in->target));
+        *ret = p > 100 ? 0 : whole(round(in->target * (100 - p) / (100 - in->target)));
     else
-        *ret = (int64_t)round((100 - in->target) * p / in->target + in->target);
+        *ret = whole(round((100 - in->target) * p / in->target + in->target));
     return BERTH_SUCCESS;
 }
 
@@ -313,6 +319,16 @@ static int by_node(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* CPU as NodeResourcesFit counts it; overhead is of no account where nothing is requested. */
+static int64_t requested(const struct instance *in, struct berth_call *c)
+{
+    const struct berth_host_pods *p = trimaran_host->pods;
+    const struct berth_pod *pod = p->current(c);
+    int64_t all = p->request(c, pod, in->cpu);
+
+    return all == p->overhead(c, pod, in->cpu) ? 0 : all;
+}
+
 int32_t trimaran_peaks(void *self, struct berth_call *c, const struct berth_node *node,
                        int64_t *ret, struct berth_why *why)
 {
@@ -326,19 +342,17 @@ int32_t trimaran_peaks(void *self, struct berth_call *c, const struct berth_node
     if (isnan(used))
         return BERTH_SUCCESS;
     double capacity = (double)trimaran_host->nodes->capacity(c, node, in->cpu);
-    double request = (double)effective_one(c, trimaran_host->pods->current(c),
-                                           trimaran_host->pods->container_request, in->cpu);
     if (capacity != 0)
-        p = 100 * ((used / 100) * capacity + request) / capacity;
+        p = 100 * ((used / 100) * capacity + (double)requested(in, c)) / capacity;
     const struct power *m =
         in->n_power ? bsearch(&key, in->power, in->n_power, sizeof key, by_node) : NULL;
     m = m ? m : &unknown;
     if (p <= 100)
-        *ret = (int64_t)(m->k1 * (exp(m->k2 * p) - exp(m->k2 * used)) * 1e15);
+        *ret = whole(m->k1 * (exp(m->k2 * p) - exp(m->k2 * used)) * 1e15);
     return BERTH_SUCCESS;
 }
 
-/* The less power, the better. */
+/* The less power, the better. Differences wrap, as Go's do. */
 int32_t trimaran_peaks_normalize(void *self, struct berth_call *c, int64_t *scores, uint64_t n,
                                  struct berth_why *why)
 {
@@ -349,9 +363,10 @@ int32_t trimaran_peaks_normalize(void *self, struct berth_call *c, int64_t *scor
         low = scores[i] < low ? scores[i] : low;
         high = scores[i] > high ? scores[i] : high;
     }
-    for (uint64_t i = 0; i < n && (low || high); i++)
-        scores[i] = low == high
-                        ? 100
-                        : 100 - (int64_t)(100 * (double)(scores[i] - low) / (double)(high - low));
+    const double range = (double)(int64_t)((uint64_t)high - (uint64_t)low);
+    for (uint64_t i = 0; i < n && (low || high); i++) {
+        const double above = (double)(int64_t)((uint64_t)scores[i] - (uint64_t)low);
+        scores[i] = low == high ? 100 : (int64_t)(100 - (uint64_t)whole(100 * above / range));
+    }
     return BERTH_SUCCESS;
 }
