@@ -21,9 +21,13 @@ static const char *const detects[] = {"All", "None", "OnlyExclusiveResources"};
 static const char *const methods[] = {"Autodetect", "All", "OnlyExclusiveResources"};
 static const char *const scopes[] = {"All", "OnlyResources"};
 
+/* NULL: it is not there, or null. */
 static const struct berth_value *get(const struct berth_value *v, const char *name)
 {
-    return v ? nrt_host->values->get(v, (struct berth_str){name, strlen(name)}) : NULL;
+    const struct berth_value *m =
+        v ? nrt_host->values->get(v, (struct berth_str){name, strlen(name)}) : NULL;
+
+    return nrt_host->values->type(m) == BERTH_NULL ? NULL : m;
 }
 
 static struct berth_str text(const struct berth_value *v, const char *name)
@@ -41,8 +45,8 @@ static void complain(struct berth_errors *errors, const char *path, const char *
 
 /* ---- checking -------------------------------------------------------------------------------- */
 
-/* names: with one space between. */
-static void check_known(const struct berth_value *v, const char *path, const char *names,
+/* at: where, with a point behind; names: with one space between. */
+static void check_known(const struct berth_value *v, const char *at, const char *names,
                         struct berth_errors *errors)
 {
     const struct berth_host_values *h = nrt_host->values;
@@ -56,11 +60,24 @@ static void check_known(const struct berth_value *v, const char *path, const cha
             found = n == key.n && memcmp(s, key.p, n) == 0;
             s += n;
         }
-        snprintf(what, sizeof what, "unknown field \"%.*s\"", (int)(key.n < 100 ? key.n : 100),
-                 key.p);
+        snprintf(what, sizeof what, "unknown field \"%s%.*s\"", at,
+                 (int)(key.n < 100 ? key.n : 100), key.p);
         if (!found)
-            complain(errors, path, what);
+            complain(errors, "", what);
     }
+}
+
+/* An object or a list, if it is given at all; what it is not is told. */
+static const struct berth_value *get_all(const struct berth_value *v, const char *name,
+                                         uint32_t type, const char *path,
+                                         struct berth_errors *errors)
+{
+    const struct berth_value *m = get(v, name);
+
+    if (!m || nrt_host->values->type(m) == type)
+        return m;
+    complain(errors, path, type == BERTH_ARRAY ? "a list is needed" : "an object is needed");
+    return NULL;
 }
 
 static void check_one_of(const struct berth_value *v, const char *name, const char *path,
@@ -90,11 +107,13 @@ static void check_weights(const struct berth_value *list, struct berth_errors *e
         char path[64];
         int64_t weight;
         snprintf(path, sizeof path, "scoringStrategy.resources[%u]", n);
-        check_known(r, path, "name weight", errors);
         if (!text(r, "name").n)
-            complain(errors, path, "a name is needed");
+            complain(errors, path, "an object with name and weight is needed");
+        snprintf(path, sizeof path, "scoringStrategy.resources[%u].", n);
+        check_known(r, path, "name weight", errors);
+        snprintf(path, sizeof path, "scoringStrategy.resources[%u].weight", n);
         if (get(r, "weight") && !h->integer(get(r, "weight"), &weight))
-            complain(errors, path, "weight: an integer is needed");
+            complain(errors, path, "an integer is needed");
     }
     if (n > NRT_WEIGHTS)
         complain(errors, "scoringStrategy.resources", "at most 32 are allowed");
@@ -102,7 +121,9 @@ static void check_weights(const struct berth_value *list, struct berth_errors *e
 
 static void check_args(const struct berth_value *args, struct berth_errors *errors)
 {
-    const struct berth_value *strategy = get(args, "scoringStrategy"), *cache = get(args, "cache");
+    const struct berth_value *strategy =
+        get_all(args, "scoringStrategy", BERTH_OBJECT, "scoringStrategy", errors);
+    const struct berth_value *cache = get_all(args, "cache", BERTH_OBJECT, "cache", errors);
     int64_t period = 0;
     int32_t discard;
 
@@ -110,15 +131,16 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
         args, "",
         "scoringStrategy cacheResyncPeriodSeconds discardReservedNodes cache preemptionMode",
         errors);
-    check_known(strategy, "scoringStrategy", "type resources", errors);
+    check_known(strategy, "scoringStrategy.", "type resources", errors);
     if (strategy && !get(strategy, "type"))
         complain(errors, "scoringStrategy.type",
                  "Invalid value: \"\": invalid ScoringStrategyType");
     check_one_of(strategy, "type", "scoringStrategy.type",
                  "LeastAllocated MostAllocated BalancedAllocation LeastNUMANodes",
                  "invalid ScoringStrategyType", errors);
-    check_weights(get(strategy, "resources"), errors);
-    check_known(cache, "cache", "foreignPodsDetect resyncMethod informerMode resyncScope", errors);
+    check_weights(get_all(strategy, "resources", BERTH_ARRAY, "scoringStrategy.resources", errors),
+                  errors);
+    check_known(cache, "cache.", "foreignPodsDetect resyncMethod informerMode resyncScope", errors);
     check_one_of(cache, "foreignPodsDetect", "cache.foreignPodsDetect",
                  "None All OnlyExclusiveResources", "None, All or OnlyExclusiveResources is needed",
                  errors);

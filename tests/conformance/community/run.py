@@ -12,7 +12,7 @@ A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cas
                 `terminating: true`; `copies`: of it; `nominated: NODE`: it is on no node, but waits for room on this one
   before        pods that are scheduled first, each {containers: [...]}
   pod           the one that is scheduled: {containers: [{requests, limits}], init: [...], overhead: {...}}
-  topology      of node `node`, or by node: a name in the table's `topologies`: {policy, attributes, zones: [{cpu: "4", costs: [10, 20]}, ...]};
+  topology      of node `node`, or by node: a name in the table's `topologies`: {policy: one or a list, attributes, zones: [{cpu: "4", costs: [10, 20] or by number}, ...]};
                 a zone is named node-0, node-1 and so on, or by its `name`, and of type Node or its `type`;
                 `knows`: the pods (NAMESPACE/NAME) whose fingerprint it has, or the fingerprint; `annotated: true`: in an annotation;
                 `allocatable` of each zone: {cpu: "4", ...}; `placed`: {NAMESPACE/POD/CONTAINER: zone}, or the attribute as it is
@@ -193,6 +193,11 @@ def placement(placed, n):
             ["" if z == busiest else t for z, t in enumerate(texts)])
 
 
+def numbered(what):
+    """The pairs of a list, by number, or of a mapping."""
+    return what.items() if isinstance(what, dict) else enumerate(what)
+
+
 def topology(name, what):
     """The object NodeResourceTopology of a node: what is available in its zones."""
     zones = []
@@ -204,7 +209,7 @@ def topology(name, what):
         most = what.get("allocatable", {})
         text = z.get("list", lists[i])
         zones.append({"name": z.get("name", f"node-{i}"), "type": z.get("type", "Node"),
-                      "costs": [{"name": f"node-{k}", "value": v} for k, v in enumerate(z.get("costs", []))],
+                      "costs": [{"name": f"node-{k}", "value": v} for k, v in numbered(z.get("costs", []))],
                       "attributes": [{"name": prefix + "vector", "value": text}] if text else [],
                       "resources": [{"name": k, "capacity": "1000", "allocatable": most.get(k, "1000Gi" if k == "memory" else "1000"),
                                      "available": v} for k, v in there.items()]})
@@ -219,7 +224,7 @@ def topology(name, what):
             attributes["nodeTopologyPodsFingerprint"] = knows
     return {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
             "metadata": {"name": name, "uid": "t-" + name, "annotations": annotations},
-            "topologyPolicies": [what["policy"]] if "policy" in what else [], "zones": zones,
+            "topologyPolicies": what["policy"] if isinstance(what.get("policy"), list) else [what["policy"]] if "policy" in what else [], "zones": zones,
             "attributes": [{"name": k, "value": v} for k, v in attributes.items()]}
 
 
