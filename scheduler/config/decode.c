@@ -131,7 +131,7 @@ static int check_args_kind(struct bh_config_ctx *x, const struct bh_json *args, 
     const char *text;
     if (!(!*version || (known_version(version, &v, &text) &&
                         (x->version != BH_CONFIG_V1 || v == BH_CONFIG_V1))) ||
-        !is_args_kind(kind))
+        !(bh_streq(kind, go_type) || is_args_kind(kind)))
         return bh_config_fail(x, args, "decoding %s: decoding args for plugin %s: " NOT_REGISTERED,
                               at, name, kind, *version ? version : BH_CONFIG_GROUP "/v1");
     if (!bh_streq(kind, go_type))
@@ -140,6 +140,20 @@ static int check_args_kind(struct bh_config_ctx *x, const struct bh_json *args, 
                               ", got %s." BH_CONFIG_GROUP,
                               at, name, go_type, kind);
     return 0;
+}
+
+/* Of a plugin out of tree that checks its args itself: as one that upstream's scheme knows, unless the
+ * args name an API group of its own. */
+static int decode_own_args(struct bh_config_ctx *x, const struct bh_json *args, const char *at,
+                           const char *name)
+{
+    const char *version = "", *kind = "";
+    const char *error = type_meta(x->a, args, &version, &kind);
+
+    if (!error && *version &&
+        strncmp(version, BH_CONFIG_GROUP "/", sizeof BH_CONFIG_GROUP "/" - 1) != 0)
+        return 0;
+    return check_args_kind(x, args, at, name, bh_arena_printf(x->a, "%sArgs", name));
 }
 
 /* Args may name their own kind; apart from that they hold the plugin's fields and nothing else. */
@@ -151,6 +165,8 @@ static int decode_args(struct bh_config_ctx *x, const struct bh_json *entry, con
     struct bh_field_errors strict = {.a = x->a};
     struct bh_field_reader r = {.strict = &strict, .package = x->version_text, .repeats = x->json};
 
+    if (p && args && p->flags & BH_PLUGIN_OWN_ARGS && p->args_check)
+        return decode_own_args(x, args, at, name);
     if (!p || !p->args_schema || !args)
         return 0;
     const char *go_type = bh_arena_printf(x->a, "%sArgs", name);
