@@ -12,7 +12,6 @@
  *           left out.
  */
 #include "common/base/log.h"
-#include "common/base/utf8.h"
 #include "scheduler/wasm/guest_int.h"
 
 #define BURST          100.0 /* of one guest */
@@ -61,19 +60,6 @@ static const char *text_or_null(const struct bh_json *o, const char *key)
     return *s ? s : NULL;
 }
 
-static const char *cut(struct bh_arena *a, const char *s)
-{
-    size_t n = strlen(s), at = 0, width = 0;
-
-    if (n <= NOTE_MAX)
-        return s;
-    while (at + width <= NOTE_MAX) {
-        at += width;
-        (void)bh_utf8_get(s + at, n - at, &width);
-    }
-    return bh_arena_strndup(a, s, at);
-}
-
 /* What an API server would not take; NULL: it does. */
 static const char *fault(const struct bh_guest_event *e, const char *kind)
 {
@@ -95,11 +81,13 @@ static const char *fault(const struct bh_guest_event *e, const char *kind)
     return NULL;
 }
 
-static void record(struct bh_guest_run *r, struct bh_arena *a, const struct bh_json *v)
+static void record(struct bh_guest_run *r, const struct bh_json *v)
 {
+    const struct bh_str said = bh_str_c(bh_json_get_text(v, "Note"));
     const struct bh_json *about = bh_json_get(v, "RegardingReference");
     const char *kind = bh_json_get_text(about, "Kind");
     const char *ns = text_or_null(about, "Namespace");
+    char note[NOTE_MAX + 1];
     struct bh_guest_event e = {
         .plugin = r->g->of->name,
         .profile = r->c ? bh_sym_text(r->c->tab, r->c->pod->shape->scheduler_name) : "",
@@ -111,10 +99,12 @@ static void record(struct bh_guest_run *r, struct bh_arena *a, const struct bh_j
         .type = bh_json_get_text(v, "Eventtype"),
         .reason = bh_json_get_text(v, "Reason"),
         .action = bh_json_get_text(v, "Action"),
-        .note = cut(a, bh_json_get_text(v, "Note")),
+        .note = note,
     };
     const char *why = fault(&e, kind);
 
+    /* Not in the arena of the text: one that fills it has no room for a copy. */
+    snprintf(note, sizeof note, "%.*s", (int)bh_guest_fits(said, NOTE_MAX), said.p);
     if (why)
         bh_log_warn("An event of a guest is not written", bh_kv_s("plugin", e.plugin),
                     bh_kv_s("why", why), bh_kv_s("note", e.note));
@@ -135,7 +125,7 @@ bool bh_guest_eventf(struct bh_guest_run *r, struct bh_str json)
     bh_arena_init(&a, (size_t)1 << 20);
     bool good = bh_json_parse(&a, json.p, json.n, 0, &v, &err) == 0 && v->type == BH_JSON_OBJECT;
     if (good && !r->again && may_record(r->g->of))
-        record(r, &a, v);
+        record(r, v);
     bh_arena_fini(&a);
     return good || bh_wasm_fail(r->w, "event: %s", *err.msg ? err.msg : "an object is needed");
 }

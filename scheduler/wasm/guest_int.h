@@ -140,6 +140,8 @@ bool bh_guest_eventf(struct bh_guest_run *r, struct bh_str json);
 
 /* ---- host.c, wasi.c: what guests may import --------------------------------------------------- */
 bool bh_guest_current_node_name(struct bh_wasm *w, void *user, uint64_t *v);
+/* How many bytes of s are at most max, without a part of a character at the end. */
+size_t bh_guest_fits(struct bh_str s, size_t max);
 extern const struct bh_wasm_host bh_guest_host[], bh_guest_wasi[];
 extern const size_t bh_guest_n_host, bh_guest_n_wasi;
 #endif

@@ -13,7 +13,8 @@
 #include "common/base/log.h"
 #include "scheduler/wasm/guest_int.h"
 
-#define WORDS_MAX 32u /* of a line that a guest logs */
+#define WORDS_MAX  32u   /* of a line that a guest logs */
+#define REASON_MAX 1024u /* bytes of a reason: there may be one for each node */
 
 static const char memory[] = "out of memory";
 
@@ -46,6 +47,15 @@ static const char *said(struct bh_wasm *w, const uint64_t *v, unsigned at, struc
     ret->n = (uint32_t)v[at + 1];
     ret->p = ret->n ? bh_wasm_memory(w, (uint32_t)v[at], (uint32_t)ret->n) : "";
     return ret->p;
+}
+
+size_t bh_guest_fits(struct bh_str s, size_t max)
+{
+    if (s.n <= max)
+        return s.n;
+    while (max && ((unsigned char)s.p[max] & 0xc0) == 0x80)
+        max--;
+    return max;
 }
 
 static bool keep(struct bh_wasm *w, const uint64_t *v, struct bh_buf *to, const char *what)
@@ -329,7 +339,7 @@ static bool status_reason(struct bh_wasm *w, void *user, uint64_t *v)
 
     bh_buf_reset(to);
     if (said(w, v, 0, &s))
-        bh_buf_add(to, s.p, s.n);
+        bh_buf_add(to, s.p, bh_guest_fits(s, REASON_MAX));
     else
         bh_buf_adds(to, "BUG: out of memory reading message");
     return true;

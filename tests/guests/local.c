@@ -3,13 +3,14 @@
  * A guest whose answers may be kept (nodeLocal), or not: config "size": the score is of the node's
  * object; "turns": another one each time; "trap": it traps; "tenth": a node whose object has less than
  * 10 bytes is none; "few": it traps when it is asked about more than 128 nodes after one prefilter;
- * "event": prefilter and prescore record an Event each.
+ * "event": prefilter and prescore record an Event each; "doubts": prefilter says another thing the second time;
+ * "balks", "late": prefilter, prescore traps then.
  */
 #include "plugins/wasm/guest.h"
 
 static char name[254], config[16];
 static uint8_t node[1 << 16];
-static uint32_t n_config, n_scores, n_asked;
+static uint32_t n_config, n_scores, n_asked, n_prefilters, n_prescores;
 
 void start(void)
     __attribute__((export_name("_start"))); /* it has a run time, as those of the SDK */
@@ -41,12 +42,18 @@ static int32_t about_pod(void)
 
 GUEST_HOOK(prefilter, int32_t)
 {
+    const bool again = n_prefilters++ > 0;
+
     n_asked = 0;
-    return about_pod();
+    if (again && wished("balks"))
+        __builtin_trap();
+    return again && wished("doubts") ? GUEST_UNSCHEDULABLE : about_pod();
 }
 
 GUEST_HOOK(prescore, int32_t)
 {
+    if (n_prescores++ > 0 && wished("late"))
+        __builtin_trap();
     return about_pod();
 }
 

@@ -64,6 +64,81 @@ static uint32_t deeper(uint32_t n)
     return n ? deeper(n + 1) + sink : 0;
 }
 
+/* "default/p" of the object's protobuf: namespace and name of its metadata. */
+static uint32_t full_name(const void *o, uint32_t n, char *to)
+{
+    struct guest_field meta, ns, name;
+    uint32_t k = 0;
+
+    if (!guest_find(guest_open(o, n), 1, &meta) ||
+        !guest_find(guest_open(meta.bytes, meta.n), 1, &name))
+        return 0;
+    if (guest_find(guest_open(meta.bytes, meta.n), 3, &ns) && ns.n) {
+        for (uint32_t i = 0; i < ns.n; i++)
+            to[k++] = (char)ns.bytes[i];
+        to[k++] = '/';
+    }
+    for (uint32_t i = 0; i < name.n; i++)
+        to[k++] = (char)name.bytes[i];
+    return k;
+}
+
+/* Names of a v1.NodeList. */
+static uint32_t names_of(uint32_t n)
+{
+    struct guest_message m = guest_open(object, n);
+    struct guest_field f;
+    uint32_t k = 0;
+
+    while (guest_next(&m, &f))
+        if (f.number == 2) {
+            k += full_name(f.bytes, f.n, answer + k);
+            answer[k++] = ' ';
+        }
+    return k;
+}
+
+/* "images:a": what it is told is the reason, of objects their names. Nothing: Success. */
+static int32_t tell(const char *what)
+{
+    const char *name = what;
+    uint32_t n = 0, n_name = 0, size = 0;
+
+    while (*name && *name != ':' && *name != ' ')
+        name++;
+    for (name += *name == ':'; name[n_name] && name[n_name] != ' ';)
+        n_name++;
+    if (starts(what, "images")) {
+        n = guest_node_images(name, n_name, answer, sizeof answer);
+    } else if (starts(what, "nodes")) {
+        n = names_of(guest_all_nodes(object, sizeof object));
+    } else if (starts(what, "node")) {
+        size = guest_node(name, n_name, object, sizeof object);
+    } else if (starts(what, "target")) {
+        size = guest_target_pod(object, sizeof object);
+    } else if (starts(what, "waiting")) {
+        for (uint32_t i = 0; i < 8; i++)
+            object[i] = 0xff;
+        guest_waiting_pod(name, n_name, object, sizeof object);
+        size = object[0] ? sizeof object : 0;
+    } else if (starts(what, "reject")) {
+        uint64_t done = 7;
+        guest_reject(name, n_name, &done, sizeof done);
+        answer[n++] = (char)('0' + (uint32_t)done);
+        n = done ? n : 0;
+    } else if (starts(what, "short")) { /* what does not fit is not there */
+        size = guest_current_pod(object, sizeof object);
+        object[0] = 0;
+        n = guest_current_pod(object, size - 1) == size && !object[0] ? 1 : 0;
+        answer[0] = '-';
+        size = 0;
+    }
+    if (size)
+        n = full_name(object, size, answer);
+    guest_reason(answer, n);
+    return n ? GUEST_UNSCHEDULABLE : GUEST_SUCCESS;
+}
+
 /* Traps where that is wished; else the number wished, or 0. */
 static int32_t act(const char *hook)
 {
@@ -103,6 +178,8 @@ static int32_t act(const char *hook)
             guest_record(&pod, true, "Wished", "Wishing", "a \"note\"\t100%");
     } else if (starts(w, "noevent")) {
         guest_event_json("{\"Eventtype\":\"Strange\"}", 23);
+    } else if (starts(w, "tell:")) {
+        return tell(w + 5);
     } else if (*w == '-' || (*w >= '0' && *w <= '9')) {
         guest_reason(hook, guest_length(hook));
         return number(w);
@@ -118,10 +195,16 @@ void start(void)
 
 GUEST_HOOK(enqueue, void)
 {
-    const struct guest_event node_add = {1, 1};
+    const struct guest_event node_add = {1, 1}, anything = {10, 63},
+                             strange[] = {{4, 1}, {11, 1}, {1, 0}, {0, 60}, {9, 63}};
+    const char *w = wish("events");
 
     act("enqueue");
-    if (wish("events"))
+    if (w && starts(w, "any"))
+        guest_events(&anything, sizeof anything);
+    else if (w && starts(w, "strange")) /* ... and a part of one more */
+        guest_events(strange, sizeof strange - 1);
+    else if (w)
         guest_events(&node_add, sizeof node_add);
 }
 
@@ -207,6 +290,10 @@ GUEST_HOOK(normalizescore, int32_t)
         guest_normalized("{\"a\":1}", 7);
     else if (w && starts(w, "bad"))
         guest_normalized("[", 1);
+    else if (w && starts(w, "none"))
+        guest_normalized("{}", 2);
+    else if (w && starts(w, "other"))
+        guest_normalized("{\"a\":1,\"b\":2,\"x\":3}", 19);
     else
         guest_normalized(answer, n);
     return act("normalizescore");

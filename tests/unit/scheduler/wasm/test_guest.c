@@ -9,100 +9,7 @@
 
 #include "common/wasm/store.h"
 #include "scheduler/wasm/guest_int.h"
-#include "tests/unit/scheduler/engine/fixture.h"
-
-#define TIME (INT64_C(1893456000) * 1000000000)
-
-static char url[512]; /* of the guest */
-static const char *wish_file(void)
-{
-    const char *build = getenv("BUILD");
-
-    snprintf(url, sizeof url, "file://%s%s", build && *build ? build : "build",
-             "/tests/guests/wish.wasm");
-    return url;
-}
-
-static bool absent(void)
-{
-    bool no = access(wish_file() + strlen("file://"), R_OK) != 0;
-
-    if (no)
-        bh_test_skip("the guest is not built: clang and wasm-ld are needed");
-    return no;
-}
-
-static const char *profile(struct bh_arena *a, const char *name, const char *args)
-{
-    return bh_arena_printf(a,
-                           "{'schedulerName':'default-scheduler','plugins':{'multiPoint':"
-                           "{'enabled':[{'name':'%s','weight':10}]},'bind':{'disabled':"
-                           "[{'name':'DefaultBinder'}]}},'pluginConfig':[{'name':'%s',"
-                           "'args':%s}]}",
-                           name, name, args);
-}
-
-static void put_pod_object(struct fx *f, const char *name, const char *node)
-{
-    bh_engine_put_raw_message(
-        f->e, BH_KIND_POD,
-        fx_message(f, &k8s__pod__descriptor,
-                   fx_json(f, bh_arena_printf(&f->arena,
-                                              "{'metadata':{'name':'%s','namespace':'default',"
-                                              "'uid':'uid-%s'},'spec':{'containers':[{'name':'c'}],"
-                                              "'nodeName':'%s'}}",
-                                              name, name, node))));
-}
-
-/* Three nodes, and the guest with what it is wished. A minute, so that no busy machine is a trap. */
-static void begin_with(struct fx *f, const char *wish, const char *timeout)
-{
-    static const char *const nodes[] = {"a", "b", "c"};
-    struct bh_arena a = {0};
-
-    bh_arena_init(&a, 0);
-    bh_guest_start();
-    const char *args = bh_arena_printf(
-        &a, "{'guestURL':'%s','guestConfig':'%s','hookTimeout':'%s'}", wish_file(), wish, timeout);
-    fx_init_with(f, profile(&a, "Wish", args),
-                 (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .verify = true});
-    bh_arena_fini(&a);
-    for (unsigned i = 0; i < 3; i++) {
-        fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
-        bh_engine_put_raw_message(
-            f->e, BH_KIND_NODE,
-            fx_message(
-                f, &k8s__node__descriptor,
-                fx_json(f, bh_arena_printf(&f->arena, "{'metadata':{'name':'%s'}}", nodes[i]))));
-    }
-}
-static void begin(struct fx *f, const char *wish)
-{
-    begin_with(f, wish, "1m");
-}
-
-static const struct bh_decision *decide(struct fx *f, const char *name)
-{
-    put_pod_object(f, name, "");
-    return fx_schedule(f, fx_pod(f, name, "'cpu':'10m'", ""));
-}
-
-#define HAS(have, want)                                                                            \
-    do {                                                                                           \
-        const char *h_ = (have), *w_ = (want);                                                     \
-        if (!h_ || !strstr(h_, w_))                                                                \
-            fprintf(stderr, "  line %d: have \"%s\"\n           want \"%s\"\n", __LINE__,          \
-                    h_ ? h_ : "(null)", w_);                                                       \
-        CU_ASSERT(h_ &&strstr(h_, w_));                                                            \
-    } while (0)
-
-static const struct bh_json *of_wish(struct fx *f)
-{
-    bh_json_each(p, bh_guests_json(&f->arena))
-        if (bh_streq(bh_json_get_text(p, "name"), "Wish"))
-            return p;
-    return NULL;
-}
+#include "tests/unit/scheduler/wasm/wish.h"
 
 /* ---- what it may do -------------------------------------------------------------------------- */
 
@@ -119,7 +26,8 @@ static void test_decides(void)
         FX_INT(fx_score(&f, d, "b", "Wish", true), 1);
         FX_INT(fx_score(&f, d, "c", "Wish", false), 20);
     }
-    CU_ASSERT(bh_engine_raw_needs(f.e) == (BH_EXT_NEED_PENDING | BH_EXT_NEED_NODES));
+    CU_ASSERT(bh_engine_raw_needs(f.e) ==
+              (BH_EXT_NEED_PENDING | BH_EXT_NEED_ASSIGNED | BH_EXT_NEED_NODES));
     bh_engine_put_raw(f.e, BH_KIND_NODE, "c", NULL, 0);
     const struct bh_decision *d = decide(&f, "q");
     FX_STR(fx_text(&f, d->node), "b");
@@ -187,14 +95,6 @@ static void test_post_filter(void)
 }
 
 /* ---- after a node was chosen ----------------------------------------------------------------- */
-
-static struct bh_pending pending(struct fx *f, const char *name)
-{
-    struct fx_pod p = fx_pod(f, name, "'cpu':'10m'", "");
-
-    put_pod_object(f, name, "");
-    return (struct bh_pending){.pod = p.rec, .shape = p.shape};
-}
 
 static void test_binding(void)
 {
@@ -409,6 +309,31 @@ static void test_many_nodes(void)
         const struct bh_decision *d = decide(&f, "p");
         CU_ASSERT((d->node != BH_SYM_NONE) == (i > 0));
         HAS(i ? "" : d->message, i ? "" : "wasm: filter error: wasm error: unreachable");
+        fx_fini(&f);
+    }
+}
+
+/* What a guest says when it is told of the pod anew is looked at, in filter and in score. */
+static void test_told_anew(void)
+{
+    static const struct {
+        const char *wish, *says;
+    } rows[] = {
+        {"doubts", "wasm: prefilter: it has status code 2 when it is asked again: the guest is not "
+                   "nodeLocal"},
+        {"balks", "wasm: prefilter error: wasm error: unreachable"},
+        {"late", "wasm: prescore error: wasm error: unreachable"},
+    };
+
+    if (absent())
+        return;
+    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct fx f;
+        begin_local(&f, rows[i].wish, true, false);
+        put_many_nodes(&f);
+        const struct bh_decision *d = decide(&f, "p");
+        CU_ASSERT(d->node == BH_SYM_NONE);
+        HAS(d->message ? d->message : "", rows[i].says);
         fx_fini(&f);
     }
 }
@@ -765,7 +690,7 @@ BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_ans
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
          {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
          {"answers that are kept", test_kept}, {"asked once about each node", test_asked_once},
-         {"many nodes", test_many_nodes}, {"stubs", test_stubs},
+         {"many nodes", test_many_nodes}, {"told anew", test_told_anew}, {"stubs", test_stubs},
          {"imports of v0.1.0", test_first_abi}, {"a liar is found", test_liar},
          {"bound already", test_bound_already}, {"Events", test_events},
          {"told to people", test_told}, {"all of it, compiled", test_all_compiled})

@@ -235,6 +235,7 @@ static void test_answers(void)
         {"handle.eventrecorder.eventf", "out of memory reading event"},
         {"handle.get_waiting_pod", "out of memory reading uid"},
         {"nodeImageStates", "out of memory reading nodeName"},
+        {"node", "out of memory reading nodeName"},
     };
     struct world t;
 
@@ -248,6 +249,13 @@ static void test_answers(void)
     CU_ASSERT_STRING_EQUAL(bh_buf_str(&t.run.reason), "because");
     (void)ask(&t, "result.status_reason", PAGE - 1, 2, 0, 0); /* the original goes on, too */
     CU_ASSERT_STRING_EQUAL(bh_buf_str(&t.run.reason), "BUG: out of memory reading message");
+    memset(at(&t, 0), 'x', 2000); /* of a long one the beginning, in whole characters */
+    memcpy(at(&t, 1023), "\xc3\xa9", 2);
+    (void)ask(&t, "result.status_reason", 0, 2000, 0, 0);
+    CU_ASSERT(t.run.reason.n == 1023 && !strchr(bh_buf_str(&t.run.reason), '\xc3'));
+    memset(at(&t, 0), '\x80', 2000); /* not one */
+    (void)ask(&t, "result.status_reason", 0, 2000, 0, 0);
+    CU_ASSERT_EQUAL(t.run.reason.n, 0);
     (void)ask(&t, "result.node_names", 0, 0, 0, 0);
     CU_ASSERT_EQUAL(t.run.node_names.n, 0);
     memcpy(at(&t, 0), "{\"a\":1}{", 8);
@@ -278,8 +286,15 @@ static void test_readers(void)
     CU_ASSERT_EQUAL(ask(&t, "currentPod", 0, 100, 0, 0), 0);
     CU_ASSERT_EQUAL(ask(&t, "targetPod", 0, 100, 0, 0), 0);
     CU_ASSERT_EQUAL(ask(&t, "currentNodeName", 0, 100, 0, 0), 0);
+    CU_ASSERT_EQUAL(ask(&t, "filteredNodeList", 0, 2, 0, 0), 2);
+    CU_ASSERT_EQUAL(memcmp(at(&t, 0), "[]", 2), 0);
+    CU_ASSERT_EQUAL(ask(&t, "nodeToStatusMap", 0, 2, 0, 0), 2);
     CU_ASSERT_EQUAL(ask(&t, "nodeScoreList", 0, 2, 0, 0), 2);
     CU_ASSERT_EQUAL(memcmp(at(&t, 0), "{}", 2), 0);
+    CU_ASSERT_EQUAL(ask(&t, "nodeList", 0, 100, 0, 0), 8);
+    CU_ASSERT_EQUAL(ask(&t, "nodeList", PAGE - 1, 100, 0, 0), UINT64_MAX);
+    expect_trap(&t, "out of memory");
+    CU_ASSERT_EQUAL(ask(&t, "node", 0, 2, 16, 100), 0);
     CU_ASSERT_EQUAL(ask(&t, "nodeImageStates", 0, 1, 16, 8), 4);
     CU_ASSERT_EQUAL(memcmp(at(&t, 16), "null", 4), 0);
     /* Nobody waits: no pod, and none that was rejected. */
@@ -403,8 +418,54 @@ static void test_events(void)
     end(&t);
 }
 
+static void hear(void *arg, const struct bh_guest_event *e)
+{
+    snprintf(arg, 2000, "%s", e->note ? e->note : "(null)");
+}
+
+/* Notes of every length, up to one that fills all that is there for an event: the first 1,024 bytes are heard. */
+static void test_long_notes(void)
+{
+    static const char head[] =
+        "{\"RegardingReference\":" POD
+        ",\"Eventtype\":\"Normal\",\"Reason\":\"R\",\"Action\":\"A\",\"Note\":\"";
+    const struct bh_wasm_limits limits = {.pages = 32, .elements = 1, .depth = 10, .slots = 1000};
+    static const uint8_t bytes[] = {0, 'a', 's', 'm', 1, 0, 0, 0, 5, 3, 1, 0, 32};
+    const size_t n_head = sizeof head - 1, most = (1u << 20) - n_head - 2;
+    struct bh_err err = {0};
+    char heard[2000];
+    size_t n_heard = 0;
+    struct world t;
+
+    begin(&t);
+    bh_wasm_free(t.w);
+    bh_wasm_unload(t.m);
+    CU_ASSERT_EQUAL_FATAL(bh_wasm_load(bytes, sizeof bytes, &t.m, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_wasm_new(t.m, NULL, 0, NULL, &limits, &t.w, &err), 0);
+    t.run.w = t.w;
+    bh_guest_set_events(hear, heard);
+    char *p = bh_wasm_memory(t.w, 0, 32 * PAGE);
+    memset(p, 'n', 32 * PAGE);
+    memcpy(p, head, n_head);
+    for (size_t n = most - 4096; n <= most; n += 128) {
+        *heard = '\0';
+        t.plugin.events_ns = 0; /* as if none had been recorded */
+        memcpy(p + n_head + n, "\"}", 2);
+        const bool good =
+            ask(&t, "handle.eventrecorder.eventf", 0, n_head + n + 2, 0, 0) != UINT64_MAX;
+        memset(p + n_head + n, 'n', 2);
+        CU_ASSERT_EQUAL(strlen(heard), good ? 1024 : 0);
+        n_heard += good;
+        bh_buf_reset(&t.w->why);
+    }
+    CU_ASSERT(n_heard > 10); /* and above a length it is too large */
+    CU_ASSERT(n_heard < 33);
+    bh_guest_set_events(NULL, NULL);
+    end(&t);
+}
+
 BH_TESTS("scheduler/wasm/host", {"what it writes", test_output},
          {"arguments and environment", test_arguments},
          {"clocks and random numbers", test_clocks_and_random}, {"no files", test_no_files},
          {"an exit", test_exit}, {"answers", test_answers}, {"readers", test_readers},
-         {"the log", test_log}, {"events", test_events})
+         {"the log", test_log}, {"events", test_events}, {"long notes", test_long_notes})
