@@ -148,7 +148,7 @@ static int check(int argc, char **argv)
                                    ", kind: ConfigCheckList, items: %p",
                                    k.items),
                       bh_streq(k.output, "json") ? BH_FORM_JSON : BH_FORM_YAML);
-        (void)bh_cli_print(WHO_CHECK, &out);
+        k.bad |= bh_cli_print(WHO_CHECK, &out) != BH_EXIT_OK;
     }
     bh_arena_fini(&k.arena);
     return k.bad || (k.strict && k.warned) ? BH_EXIT_FAIL : BH_EXIT_OK;

@@ -130,7 +130,7 @@ int bh_config_show(int argc, char **argv)
             if (out.n && out.p[out.n - 1] != '\n')
                 bh_buf_addc(&out, '\n');
         }
-        (void)bh_cli_print("berth config show", &out);
+        rc = bh_cli_print(WHO, &out) == BH_EXIT_OK ? 0 : -EIO;
     }
     bh_sched_config_free(s.c);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;

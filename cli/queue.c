@@ -168,7 +168,7 @@ static void table(const struct listing *l, const struct arguments *a, struct bh_
     bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
 }
 
-static void print(struct listing *l, const struct arguments *a)
+static int print(struct listing *l, const struct arguments *a)
 {
     struct bh_buf out = {0};
 
@@ -181,7 +181,7 @@ static void print(struct listing *l, const struct arguments *a)
             bh_json_push(bh_json_get(doc, "items"), l->rows[i].doc);
         bh_form_write(&out, doc, a->form);
     }
-    (void)bh_cli_print(WHO, &out);
+    return bh_cli_print(WHO, &out);
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -249,8 +249,10 @@ static int watch(struct bh_ask *k, struct arguments *a, struct listing *l, struc
         if (rc < 0)
             break;
         keep_news(l, &known, round);
-        if (l->n)
-            print(l, a);
+        if (l->n && print(l, a) != BH_EXIT_OK) {
+            rc = bh_err_set(err, -EIO, "it is watched no longer");
+            break;
+        }
         a->no_headers = a->no_headers || l->n;
         (void)nanosleep(&(struct timespec){.tv_sec = WATCH_EVERY_S}, NULL);
     }
@@ -268,6 +270,7 @@ int bh_cmd_queue(int argc, char **argv)
     struct listing l = {.n = 0};
     struct bh_err err = {0};
     struct bh_ask k = {.id = 0};
+    int status = BH_EXIT_OK;
     char dir[108];
     const struct bh_opt table[] = {
         {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "only this namespace (default: all)"},
@@ -293,10 +296,10 @@ int bh_cmd_queue(int argc, char **argv)
     } else if (rc == 0) {
         rc = ask(&k, &a, &l, &err);
         if (rc == 0)
-            print(&l, &a);
+            status = print(&l, &a);
     }
     bh_ask_close(&k);
     bh_arena_fini(&l.arena);
     free(l.rows);
-    return rc < 0 ? bh_cli_fail(WHO, &err) : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(WHO, &err) : status;
 }

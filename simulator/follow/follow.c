@@ -181,7 +181,7 @@ static int choose_kinds(struct bh_follow *f, struct bh_err *err)
             if (f->o.on_trouble)
                 f->o.on_trouble(f->o.arg, k, last.msg);
         } else {
-            return bh_err_prefix(err, rc, "%s", last.msg);
+            return bh_err_set(err, rc, "%s", last.msg);
         }
     }
     if (f->n)
