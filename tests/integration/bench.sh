@@ -30,6 +30,14 @@ expect "pods that fit nowhere are counted" 'Basic/full: op 1 \(createPods\): nam
 expect "data items" '"Metric": "SchedulingThroughput"' p --labels short -o json
 check "data items go into a folder" p --labels short --data-items-dir "$work/items"
 expect "named as upstream's" '^BenchmarkPerfScheduling_benchmark_bench_20.*Z.json$' ls "$work/items"
+p --labels devices --verify >"$work/devices" 2>&1
+expect "claims that are allocated without a pod leave room for one" '^Claims/3of4 +1 +1 ' cat "$work/devices"
+expect "volumes, as many as nodes can attach" '^Volumes/six +6 +6 ' cat "$work/devices"
+p --labels devices --mode pipeline >"$work/devices" 2>&1
+expect "claims in the pipeline" '^Claims/3of4 +1 +1 ' cat "$work/devices"
+expect "and volumes" '^Volumes/six +6 +6 ' cat "$work/devices"
+expect "more claims than devices" 'op 5 \(allocResourceClaims\): claim bench/held-4: 0/2 nodes are available: 2 cannot allocate all claims' both p --labels toomany
+expect "a gate that is locked" 'featureGates: \[.*cannot set feature gate DynamicResourceAllocation to false, feature is locked to true\]' both p --labels locked
 check "no file: status 2" status 2 "$BERTH_BIN/berth" bench perf
 check "a wrong flag: status 2" status 2 p --mode cluster
 check "a flag of the other mode: status 2" status 2 p --mode pipeline --verify

@@ -66,6 +66,20 @@ expect "too few" 'filter takes 1 arguments, there are 0' said_by b wasm run "$wo
 expect "no such function" 'no function score is exported' said_by b wasm run "$work/guest.wasm" score
 check "a call needs a function" status 2 b wasm run "$work/guest.wasm"
 
+# Of each type the function that gives back what it is given.
+same() { # TYPE VALUE
+    printf '%b' "\\0asm\\1\\0\\0\\0\\1\\6\\1\\x60\\1\\x$1\\1\\x$1\\3\\2\\1\\0\\7\\5\\1\\1f\\0\\0\\x0a\\6\\1\\4\\0\\x20\\0\\x0b" >"$work/same.wasm"
+    said_by b wasm run "$work/same.wasm" f -- "$2"
+}
+expect "a long number" '^i64:-9223372036854775808$' same 7e -9223372036854775808
+expect "a short one that is below 0" '^i32:-1$' same 7f -1
+expect "one that is too small for it" 'argument -2147483649 is no i32' same 7f -2147483649
+expect "one that is too large" 'argument 4294967296 is no i32' same 7f 4294967296
+expect "one with a fraction" '^f32:1.5$' same 7d 1.5
+expect "and twice the bits" '^f64:-2.25$' same 7c -2.25
+expect "a reference cannot be given" 'f takes references' same 70 0
+expect "it is not compiled" 'it is not compiled: there is no [0-9a-f]{64}.so in' said_by b wasm run --compiled "$work/guest.wasm" filter 0
+
 # ---- manual pages: one for each command of a command, of which groff has nothing to say
 if command -v help2man >/dev/null && command -v groff >/dev/null; then
     man=$(cd "$here/../.." && pwd)/tools/man.sh
@@ -114,6 +128,8 @@ check "what would change one of them asks which" test "$(dirs "$said")" = "$run 
 check "and says how to choose" grep -q 'BERTH_RUNTIME_DIR=DIR or KUBECONFIG=DIR/kubeconfig says which' <<<"$said"
 check "with a status" status 1 b load synthetic --node-count 0 --pod-count 1
 expect "--runtime-dir wins" 'node-a1' b get nodes --runtime-dir "$first"
+check "nodes as JSON" test "$(b get nodes --runtime-dir "$first" -o json | jq -r 'map(.name) | index("node-a1")')" = 0
+check "pods as JSON" test "$(b get pods --runtime-dir "$first" -o json | jq -r 'map(select(.node == "")) | length')" = 0
 expect "BERTH_RUNTIME_DIR wins" 'node-a1' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" get nodes
 check "and nothing is said then" test -z "$(BERTH_RUNTIME_DIR=$first b get nodes 2>&1 >/dev/null)"
 expect "also for load" 'bound +1$' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" load synthetic --node-count 0 --pod-count 1

@@ -35,6 +35,11 @@ expect "list" "default/small +1 +Scheduled +Bound +node-" b decisions --pod defa
 expect "list, wide" 'UnschedulablePodAdd +default-scheduler' b decisions -n default -o wide
 expect "show" '^Result: +Scheduled on node-' b decisions show "$(last small .id)"
 expect "show one node" 'untolerated taint' b decisions show "$(last small .id)" --node node-c1
+expect "a node that was chosen, plugin by plugin" '^SCORE +WEIGHT +RAW +NORMALIZED +WEIGHTED' b decisions show "$(last small .id)" --node "$(last small .nodeName)"
+expect "its annotations" "^$prefix/selected-node: node-" b decisions annotations "$(last small .id)"
+check "as JSON" test "$(b decisions annotations "$(last small .id)" -o json | jq -r --arg k "$prefix/selected-node" '.[$k]')" = "$(last small .nodeName)"
+check "none of an attempt that there is not" status 1 b decisions annotations 999999
+check "nor of what is no number" status 2 b decisions annotations x
 pod big 900 >/dev/null
 eventually "a failed attempt is recorded" 15 outcome_is big ""
 b explain pod/big -o json | jq -S .explanation >"$work/explain"

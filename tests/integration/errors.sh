@@ -351,3 +351,35 @@ done <<'TABLE'
 {{Mod 1 0}} | template: Mod: division by zero
 {{AddInt one}} | template: "one" is not known here
 TABLE
+
+# ---- recorded decisions: steps that are none, and decisions that are others
+N='{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"4","pods":"9"}}}'
+P='{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p1","uid":"u1"},"spec":{"containers":[{"name":"c"}]}}'
+while IFS='|' read -r want flags steps pattern; do
+    [ -n "$pattern" ] || continue
+    steps=${steps//PUT/{\"op\":\"apply\",\"object\":$N\}} steps=${steps//POD/\"op\":\"schedule\",\"object\":$P}
+    printf '{"name":"one","objects":[],"steps":[%s]}\n' "$steps" >"$work/case.jsonl"
+    # shellcheck disable=SC2086
+    out=$(berth conformance $flags "$work/case.jsonl" 2>&1)
+    rc=$?
+    if [ $rc -eq "$want" ] && grep -qE -- "${pattern# }" <<<"$out"; then ok "conformance: ${pattern# }"; else not_ok "conformance: $steps" "status $rc, wanted $want and: ${pattern# }
+got: $out"; fi
+done <<'TABLE'
+1 | | {} | step 0: step without op
+1 | | {"op":"sing"} | step 0: unknown op sing
+1 | | {"op":"schedule","object":{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}} | schedule: the object is not a pod
+1 | | {"op":"apply","object":{"apiVersion":"v1","kind":"Recipe"}} | unknown object v1 Recipe
+1 | | {"op":"apply","object":{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"x"}}}} | step 0: Node n: 
+1 | | {"op":"delete"} | delete: kind or name is missing
+1 | | {"op":"delete","kind":"Recipe","name":"x"} | delete: unknown kind Recipe
+0 | | PUT,{"op":"delete","kind":"Node","name":"n1"},{"op":"delete","kind":"Pod","name":"p9"} | decisions: 0/0 equal
+1 | | PUT,{POD,"expect":{"chosen":"n1"}} | expected \(absent\)
+1 | | PUT,{POD,"expect":{"chosen":"n2"}} | step 1: chosen differs
+1 | | PUT,{POD,"expect":{"nothing":[1]}} | expected \[1\]
+1 | | PUT,{POD,"expect":{"filtered":{"n1":{"plugin":"X","code":"Y","reasons":["z"]}}}} | step 1: filtered differs
+1 | | PUT,{POD,"expect":{"feasible":["n1","n2"]}} | got      \["n1"\]
+1 | --max-diffs 0 | PUT,{POD,"expect":{"chosen":"n2"}} | decisions: 0/1 equal
+0 | --print | PUT,{POD,"expect":{"chosen":"n2"}} | "chosen":"n1"
+0 | --file-filter other | PUT,{POD,"expect":{"chosen":"n2"}} | decisions: 0/0 equal
+1 | --through-record --no-verify | PUT,{POD,"expect":{"feasible":["n1"]}} | best differs
+TABLE
