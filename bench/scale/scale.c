@@ -64,7 +64,8 @@ static int start(struct child *c, part_fn *fn, const struct run *r, uint32_t nod
         if (fn == bh_scale_decide) /* it has nothing to clean up */
             signal(SIGTERM, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        exit(fn(&r->o, nodes, runtime_dir, fd[1], theirs)); /* a coverage build writes its counters */
+        /* Not _exit(): a coverage build writes its counters. */
+        exit(fn(&r->o, nodes, runtime_dir, fd[1], theirs));
     }
     int rc = c->pid < 0 ? complain("fork") : 0;
     close(fd[1]);

@@ -232,6 +232,24 @@ try <<'TABLE'
 1 | berth-scheduler --config $work/good.yaml -v 2 --metrics-address nowhere | command failed
 1 | berth-scheduler --metrics-address 0 --binder-listen tcp://127.0.0.1:0 | tcp needs a key and a folder of keys that may connect
 1 | berth-scheduler --metrics-address 0 --binder-listen tcp://127.0.0.1:0 --key-file $work/none --binder-keys $work/dir | none
+# ---- benchmarks
+2 | berth bench plugins --nodes -1 | invalid value for --nodes: 1 to 1000000
+1 | berth bench plugins --load-guest $work/none | none: No such file or directory
+1 | berth bench plugins --load-guest $work/text | text
+1 | berth bench plugins --nodes 2 --plugin-dir $work/none | ScorePlugin "NodeNumber" does not exist
+2 | berth bench scale --nodes '' | invalid value for --nodes: empty
+2 | berth bench scale --nodes 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 | invalid value for --nodes: at most 16 sizes
+2 | berth bench scale --nodes 1000000 --pods-per-node 100 | more than 99,000,000 pods
+0 | berth bench scale --nodes 5 --decisions 5 --clock cpu | Decisions are timed by CPU time of the thread
+1 | berth bench scale --nodes 5 --decisions 5 >/dev/full | could not write: No space left on device
+1 | TMPDIR=$work/none berth bench scale --nodes 5 --decisions 5 | none/berth-scale-.*: No such file or directory
+2 | berth bench perf $work/text --pace 0 | invalid value for --pace
+2 | berth bench perf $work/text --time-limit 0s | invalid value for --time-limit: must be > 0
+2 | berth bench perf $work/text --rounds 3 --mode pipeline | --rounds needs --record-decisions
+2 | berth bench perf $work/text --name '(' | invalid value "\(" for --name
+2 | berth bench perf $work/text --binders 33 --mode pipeline | invalid value for --binders: 1 to 32
+1 | berth bench perf $work/text | a list of test cases is expected
+1 | berth bench perf $work/empty | a list of test cases is expected
 # ---- nobody there
 1 | berth queue | nobody
 1 | berth queue -w --runtime-dir $work/nobody | nobody
