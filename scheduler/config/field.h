@@ -45,8 +45,8 @@ struct bh_field {
     const char *name; /* NULL ends a table */
     enum bh_field_type type;
     const struct bh_field *sub;
-    /* Name of the Go struct that sub describes, for error texts; with its package when that is not
-     * the reader's: "v1alpha1.LeaderElectionConfiguration". */
+    /* Name of the Go struct that sub describes, or of a string's type, for error texts; with its package
+     * when that is not the reader's: "v1alpha1.LeaderElectionConfiguration". */
     const char *go_type;
 };
 extern const struct bh_field bh_field_shape_point[]; /* UtilizationShapePoint, of several args */

@@ -289,7 +289,7 @@ static const struct bh_event_reg events[] = {
 
 static const struct bh_field requirement_schema[] = {
     {"key", BH_FIELD_STRING, NULL, NULL},
-    {"operator", BH_FIELD_STRING, NULL, NULL},
+    {"operator", BH_FIELD_STRING, NULL, "v1.NodeSelectorOperator"},
     {"values", BH_FIELD_STRINGS, NULL, NULL},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };

@@ -14,7 +14,7 @@ static const struct bh_field ratio_schema[] = {
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 static const struct bh_field strategy_schema[] = {
-    {"type", BH_FIELD_STRING, NULL, NULL},
+    {"type", BH_FIELD_STRING, NULL, "ScoringStrategyType"},
     {"resources", BH_FIELD_OBJECTS, bh_res_schema, "ResourceSpec"},
     {"requestedToCapacityRatio", BH_FIELD_OBJECT, ratio_schema, "RequestedToCapacityRatioParam"},
     {NULL, BH_FIELD_RAW, NULL, NULL},

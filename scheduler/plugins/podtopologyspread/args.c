@@ -146,16 +146,16 @@ static const struct bh_field selector_schema[] = {
 static const struct bh_field constraint_schema[] = {
     {"maxSkew", BH_FIELD_INT32, NULL, NULL},
     {"topologyKey", BH_FIELD_STRING, NULL, NULL},
-    {"whenUnsatisfiable", BH_FIELD_STRING, NULL, NULL},
+    {"whenUnsatisfiable", BH_FIELD_STRING, NULL, "v1.UnsatisfiableConstraintAction"},
     {"labelSelector", BH_FIELD_OBJECT, selector_schema, "LabelSelector"},
     {"minDomains", BH_FIELD_INT32, NULL, NULL},
-    {"nodeAffinityPolicy", BH_FIELD_STRING, NULL, NULL},
-    {"nodeTaintsPolicy", BH_FIELD_STRING, NULL, NULL},
+    {"nodeAffinityPolicy", BH_FIELD_STRING, NULL, "v1.NodeInclusionPolicy"},
+    {"nodeTaintsPolicy", BH_FIELD_STRING, NULL, "v1.NodeInclusionPolicy"},
     {"matchLabelKeys", BH_FIELD_STRINGS, NULL, NULL},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 const struct bh_field bh_spread_schema[] = {
     {"defaultConstraints", BH_FIELD_OBJECTS, constraint_schema, "TopologySpreadConstraint"},
-    {"defaultingType", BH_FIELD_STRING, NULL, NULL},
+    {"defaultingType", BH_FIELD_STRING, NULL, "PodTopologySpreadConstraintsDefaulting"},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };

@@ -271,6 +271,18 @@ static void test_args_kind(void)
          AT "decoding args for plugin InterPodAffinity: json: cannot unmarshal string into Go "
             "struct field InterPodAffinityArgs.hardPodAffinityWeight of type int32",
          7},
+        /* A string may have a type of its own, of the configuration's package or of another. */
+        {ARGS "  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: 1}}\n",
+         AT "decoding args for plugin NodeResourcesFit: json: cannot unmarshal number into Go "
+            "struct field ScoringStrategy.scoringStrategy.type of type v1.ScoringStrategyType",
+         6},
+        {ARGS
+         "  - name: PodTopologySpread\n    args: {defaultConstraints: [{whenUnsatisfiable: []}]}\n",
+         AT
+         "decoding args for plugin PodTopologySpread: json: cannot unmarshal array into Go struct "
+         "field TopologySpreadConstraint.defaultConstraints.whenUnsatisfiable of type "
+         "v1.UnsatisfiableConstraintAction",
+         6},
     };
     struct fx_read f;
 
