@@ -138,7 +138,7 @@ static void check_queue_sort(const struct bh_json *profiles, struct bh_field_err
                            "for all profiles",
                            i, mine);
         const struct bh_json *others = args_of(first, name);
-        if (*name && args && (!others || !bh_json_equal(args, others)))
+        if (args && (!others || !bh_json_equal(args, others)))
             bh_field_error(errs,
                            "profiles[%u].pluginConfig.args: Invalid value: %s: queueSort must be "
                            "the same for all profiles",

@@ -170,6 +170,12 @@ static void test_queue_sort(void)
          "profiles[1].pluginConfig.args: Invalid value: {\"a\":1}: queueSort must be the same for "
          "all profiles",
          8},
+        /* args of no plugin are those of no queueSort */
+        {HEAD
+         "profiles:\n- schedulerName: a\n- schedulerName: b\n  pluginConfig: [{args: {a: 1}}]\n",
+         "profiles[1].pluginConfig.args: Invalid value: {\"a\":1}: queueSort must be the same for "
+         "all profiles",
+         6},
     };
 
     fx_refused(cases, BH_ARRAY_LEN(cases));
