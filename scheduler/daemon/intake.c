@@ -242,7 +242,7 @@ static void pod_changed(struct bh_intake *in, const Berth__ObjectChange *c)
                     !bh_str_eqc(bh_rec_text(pod, pod->name), c->name) ||
                     !bh_str_eqc(bh_rec_text(pod, pod->uid), c->uid)))
         rc = bh_err_set(&err, -EINVAL, "the pod inside has another name or uid");
-    if (rc < 0) {
+    if (rc != 0) {
         bh_log_error("Skipping a pod that cannot be read", bh_kv_s("namespace", c->namespace_),
                      bh_kv_s("pod", c->name), bh_kv_s("err", err.msg));
         return;
