@@ -5,8 +5,8 @@
  * Invariants: an entry holds what its object of revision rv added to the sums, so that it can be
  *             taken away again; entries are found by uid (pods) and name (nodes).
  *             The list of nodes is in the order of changed_rv, newest last.
- * Cost:       a pod is parsed when its spec changes, and while it waits for a node when its status
- *             does; all other commits of it cost a look-up.
+ * Cost:       a pod is parsed when its spec changes by more than its node, and while it waits for
+ *             one when its status does; all other commits of it cost a look-up.
  */
 #include "simulator/console/parts.h"
 #include "simulator/console/totals.h"
@@ -173,6 +173,19 @@ static bool worth_reading(const struct bh_sim_obj *old, const struct bh_sim_obj 
            !same_part(old, old->status_at, old->status_n, o, o->status_at, o->status_n);
 }
 
+/* Whether a node was added to its spec, and nothing else: as a binding does it. */
+static bool only_bound(const struct bh_sim_obj *old, const struct bh_sim_obj *o)
+{
+    static const char before[] = ",\"nodeName\":\"", after[] = "\"}";
+    const size_t n_before = sizeof before - 1, n_name = strlen(o->node_name), n = old->spec_n;
+    const char *was = old->json + old->spec_at, *is = o->json + o->spec_at;
+
+    return !*old->node_name && n && o->spec_n == n - 1 + n_before + n_name + 2 &&
+           memcmp(is, was, n - 1) == 0 && memcmp(is + n - 1, before, n_before) == 0 &&
+           memcmp(is + n - 1 + n_before, o->node_name, n_name) == 0 &&
+           memcmp(is + o->spec_n - 2, after, 2) == 0;
+}
+
 static void read_pod(struct bh_console_totals *t, struct pod_totals *p, const struct bh_sim_obj *o)
 {
     const struct bh_json *obj = bh_sim_obj_tree(&t->arena, o);
@@ -209,8 +222,12 @@ static void put_pod(struct bh_console_totals *t, const struct bh_sim_obj *old,
     } else {
         count_pod(t, p, -1);
     }
-    if (again) {
+    if (again)
         add_amounts(t, p, o->rv, -1);
+    if (again && old && p->rv == old->rv && only_bound(old, o)) {
+        p->gated = false;
+        why_gone(t, bh_take_ptr(p->why));
+    } else if (again) {
         read_pod(t, p, o);
     }
     p->rv = o->rv;

@@ -156,6 +156,21 @@ static void test_history_begins_with_the_server(void)
     fixture_fini(&f);
 }
 
+static void count_waiting(void *arg, const char *message, int64_t pods)
+{
+    CU_ASSERT_STRING_EQUAL(message, "no room");
+    *(int64_t *)arg += pods;
+}
+
+static int64_t waiting(struct fixture *f)
+{
+    int64_t n = 0;
+
+    bh_sim_drain(f->s);
+    bh_console_totals_waiting(f->s->console, count_waiting, &n);
+    return n;
+}
+
 static void test_totals(void)
 {
     struct fixture f;
@@ -173,7 +188,17 @@ static void test_totals(void)
     CU_ASSERT_EQUAL(counts(&f)->allocatable.cpu_milli, 8000);
     CU_ASSERT_EQUAL(cpu_of(&f, "n1"), 1000);
     CU_ASSERT_EQUAL(cpu_of(&f, "n2"), 500);
+    just(&f,
+         (struct call){.method = "PATCH",
+                       .path = PODS "/b/status",
+                       .content_type = "application/merge-patch+json",
+                       .body =
+                           "{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+                           "\"False\",\"reason\":\"Unschedulable\",\"message\":\"no room\"}]}}"},
+         200);
+    CU_ASSERT_EQUAL(waiting(&f), 1);
     CU_ASSERT_EQUAL(bh_sim_bind(f.s, "default", "b", NULL, "n2", NULL, NULL, NULL), 0);
+    CU_ASSERT_EQUAL(waiting(&f), 0);
     CU_ASSERT_EQUAL(cpu_of(&f, "n2"), 2500);
     CU_ASSERT_EQUAL(counts(&f)->pods.pending, 0);
     /* who is finished needs nothing any more */
