@@ -181,19 +181,20 @@ static unsigned split(struct bh_sim_req *r, const char *prefix, const char *seg[
 
 bool bh_console_route(struct bh_sim_req *r)
 {
+    const char *prefix = NULL, *rest = NULL; /* of the routes at hand; the path behind it */
     bool known = false;
 
     if (bh_console_web(r))
         return true;
     for (const struct route *t = routes; t->fn; t++) {
         struct bh_console_req c = {.r = r};
-        /* Prefix, name, and nothing or a slash: most requests are for the API and are not split. */
-        const char *path = r->path;
-        const char *prefix = t->prefix;
-        const char *name = t->name;
-        size_t np = strlen(prefix), nn = strlen(name);
-        if (!(strncmp(path, prefix, np) == 0 && strncmp(path + np, name, nn) == 0 &&
-              (!path[np + nn] || path[np + nn] == '/')))
+        if (t->prefix != prefix) {
+            const size_t n = strlen(prefix = t->prefix);
+            rest = strncmp(r->path, prefix, n) == 0 ? r->path + n : NULL;
+        }
+        /* The name, and nothing or a slash: most requests are for the API and are not split. */
+        const size_t n = rest && *rest == *t->name ? strlen(t->name) : 0;
+        if (!n || strncmp(rest, t->name, n) != 0 || (rest[n] && rest[n] != '/'))
             continue;
         c.n = split(r, t->prefix, c.seg);
         if (c.n < t->n_min || c.n > t->n_max || !bh_streq(c.seg[0], t->name))
