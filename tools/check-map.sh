@@ -4,6 +4,7 @@
 #   - every folder with more than three .c and .h files has a README;
 #   - each plugin of plugins/ is a Debian package and has an example configuration;
 #   - links between the project's Markdown files lead somewhere;
+#   - the C files that a README's table of files names are there;
 #   - bugs that are planted on purpose still have their place.
 # Prints what is wrong and "N passed, N failed, 0 skipped" (one test a folder or file).
 # usage: tools/check-map.sh
@@ -58,6 +59,10 @@ no_dead_link() { # file
 while read -r f; do
     test_that "a link in $f leads nowhere" no_dead_link "$f"
 done <<<"$documents"
+while read -r f name; do
+    test_that "$f names $name, which is not there" test -e "${f%/*}/$name"
+done < <(grep '/README.md$' <<<"$documents" | xargs awk -F'|' 'FNR == 1 || !/^\|/ { on = 0 } /^\| file / { on = 1 }
+    on { while (match($2, /`[a-z0-9_]+\.(c|h|data)`/)) { print FILENAME, substr($2, RSTART + 1, RLENGTH - 2); $2 = substr($2, RSTART + RLENGTH) } }')
 while read -r f; do
     test_that "$f does not apply any more" git apply --check "$f"
 done < <(git ls-files -co --exclude-standard '*/planted/*.patch')
