@@ -87,10 +87,15 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
     /* What about the plugins does not change from cycle to cycle. */
     for (unsigned i = 0; i < fw->n_plugins; i++) {
         struct bh_plugin_instance *in = &fw->plugins[i];
-        in->no_pre_filter =
+        const bool leans = !(in->plugin->flags & BH_PLUGIN_STANDS_ALONE);
+        const bool left_out =
             in->plugin->pre_filter && !bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) &&
             (bh_framework_runs(fw, BH_POINT_FILTER, i) || bh_framework_runs(fw, BH_POINT_SCORE, i));
-        in->no_pre_score = in->plugin->pre_score && bh_framework_runs(fw, BH_POINT_SCORE, i) &&
+        in->no_pre_filter = leans && left_out;
+        if (!leans && left_out && in->plugin->epoch)
+            fw->epochs_alone |= (uint64_t)1 << i;
+        in->no_pre_score = leans && in->plugin->pre_score &&
+                           bh_framework_runs(fw, BH_POINT_SCORE, i) &&
                            !bh_framework_runs(fw, BH_POINT_PRE_SCORE, i);
         fw->kinds |= in->plugin->kinds;
         if (bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) && in->plugin->change_pod)

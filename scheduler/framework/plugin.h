@@ -64,7 +64,9 @@ enum bh_plugin_flags {
     /* Its args have no schema: they stand in the configuration as the file has them. */
     BH_PLUGIN_OWN_ARGS = 64,
     /* Its PostFilter may evict pods that have no lower priority than the pod at hand. */
-    BH_PLUGIN_EVICTS_ANY = 128
+    BH_PLUGIN_EVICTS_ANY = 128,
+    /* Where a profile leaves its pre_filter or pre_score out, filter and score say the same. */
+    BH_PLUGIN_STANDS_ALONE = 256
 };
 
 struct bh_plugin;

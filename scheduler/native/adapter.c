@@ -887,7 +887,8 @@ void bh_native_describe(struct bh_native_plugin *np)
         flags = BH_PLUGIN_OVERLAY | (flags & BH_PLUGIN_READS_SUMS);
     np->d = (struct bh_plugin){
         BH_PLUGIN_HEAD(name),
-        .flags = flags | BH_PLUGIN_OWN_ARGS | (p->post_filter ? BH_PLUGIN_EVICTS_ANY : 0),
+        .flags = flags | BH_PLUGIN_OWN_ARGS | (p->post_filter ? BH_PLUGIN_EVICTS_ANY : 0) |
+                 (p->flags & BERTH_STANDS_ALONE ? BH_PLUGIN_STANDS_ALONE : 0),
         .args_check = args_check,
         .args_new = args_new,
         .args_free = args_free,

@@ -558,6 +558,9 @@ struct berth_host {
 #define BERTH_NORMAL_MAX_REVERSE 2u /* 100 minus that */
 
 #define BERTH_USER_COLUMNS 1u /* a flag: it publishes user columns */
+/* A flag, since 1.1: a profile may leave its PreFilter or PreScore out. Filter and Score find NULL as their
+ * state then, and say the same; so answers are kept, which they are not without this flag. */
+#define BERTH_STANDS_ALONE 2u
 
 #define BERTH_ON_POD     1u
 #define BERTH_ON_NODE    2u
@@ -627,8 +630,8 @@ struct berth_kind {
  * create() left. Callbacks without a result cannot fail. */
 struct berth_plugin {
     uint32_t size; /* sizeof(struct berth_plugin) */
-    /* BERTH_USER_COLUMNS. Of bits that the host does not know, those from 1 << 16 on refuse the
-     * plugin. */
+    /* BERTH_USER_COLUMNS, BERTH_STANDS_ALONE. Of bits that the host does not know, those from
+     * 1 << 16 on refuse the plugin. */
     uint32_t flags;
     struct berth_str name; /* one of the note's; as in the configuration */
     uint32_t reads;        /* BERTH_READS_... */

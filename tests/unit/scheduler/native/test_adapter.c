@@ -744,6 +744,13 @@ static int32_t filter_pod_notes(void *self, struct berth_call *c, const struct b
     return yes ? BERTH_SUCCESS : BERTH_UNSCHEDULABLE;
 }
 
+static int32_t pre_score(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
+                         struct berth_why *why)
+{
+    (void)self, (void)c, (void)rows, (void)n, (void)why;
+    return BERTH_SUCCESS;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -802,6 +809,10 @@ static const struct berth_plugin plugins[] = {
     {NAMED("BadPatch"), .reads = BERTH_READS_NODE, .pre_bind = bad_pre_bind,
      .permit = writes_at_permit},
     {NAMED("Tends"), .reads = BERTH_READS_NODE, .filter = filter_all, .tend = tend},
+    {NAMED("Alone"), .flags = BERTH_STANDS_ALONE, .reads = BERTH_READS_NODE,
+     .pre_filter = pre_filter, .filter = filter, .pre_score = pre_score, .score = score},
+    {NAMED("Leans"), .reads = BERTH_READS_NODE, .pre_filter = pre_filter, .filter = filter,
+     .pre_score = pre_score, .score = score},
 };
 
 static const struct bh_plugin *aside;
@@ -824,28 +835,38 @@ static const struct bh_plugin *find(const char *name)
     return NULL;
 }
 
-static void begin_empty(struct fx *f, const char *plugin, bool verify)
+/* at: the extension points where it is enabled, up to two. */
+static void begin_at(struct fx *f, const char *plugin, const char *const at[2], bool verify)
 {
-    char profile[256];
+#define ENABLED "'%s':{'enabled':[{'name':'%s','weight':10}]}"
+    char profile[256], second[96] = "";
 
     bh_plugin_find_more = find;
     n_created = n_destroyed = n_filter = n_filter_rows = n_score = n_score_rows = 0;
-    snprintf(
-        profile, sizeof profile,
-        "{'schedulerName':'default-scheduler','plugins':{'multiPoint':{'enabled':[{'name':'%s',"
-        "'weight':10}]}}}",
-        plugin);
+    if (at[1])
+        snprintf(second, sizeof second, "," ENABLED, at[1], plugin);
+    snprintf(profile, sizeof profile,
+             "{'schedulerName':'default-scheduler','plugins':{" ENABLED "%s}}", at[0], plugin,
+             second);
     fx_init_with(f, profile,
                  (struct bh_engine_options){.tie_break = BH_TIE_FIRST, .verify = verify});
 }
-static void begin(struct fx *f, const char *plugin, bool verify)
+static void begin_empty(struct fx *f, const char *plugin, bool verify)
+{
+    begin_at(f, plugin, (const char *const[]){"multiPoint", NULL}, verify);
+}
+static void make_nodes(struct fx *f)
 {
     static const char *const nodes[] = {"a", "b", "c"};
     static const char *const labels[] = {"'rank':'20'", "'rank':'30'", ""};
 
-    begin_empty(f, plugin, verify);
     for (unsigned i = 0; i < 3; i++)
         fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", labels[i], "", "");
+}
+static void begin(struct fx *f, const char *plugin, bool verify)
+{
+    begin_empty(f, plugin, verify);
+    make_nodes(f);
 }
 
 static const struct bh_decision *schedule(struct fx *f, const char *name)
@@ -903,6 +924,29 @@ static void test_fast(void)
         bh_engine_stats(f.e, &st);
         CU_ASSERT(st.cycles == 40 && st.fast_cycles == (rows[i].fast ? 40u : 0u));
         fx_fini(&v);
+        fx_fini(&f);
+    }
+}
+
+/* Without its PreFilter and PreScore answers are kept only if it says that it does without. */
+static void test_alone(void)
+{
+    static const char *const names[] = {"Leans", "Alone"};
+    static const char *const at[] = {"filter", "score"};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++) {
+        struct bh_engine_stats st;
+        struct fx f;
+        char name[8];
+        wish = WELL;
+        begin_at(&f, names[i], at, false);
+        make_nodes(&f);
+        for (unsigned k = 0; k < 5; k++) {
+            snprintf(name, sizeof name, "p%u", k);
+            FX_STR(fx_text(&f, schedule(&f, name)->node), "b");
+        }
+        bh_engine_stats(f.e, &st);
+        CU_ASSERT(st.cycles == 5 && st.fast_cycles == (i ? 5u : 0u));
         fx_fini(&f);
     }
 }
@@ -2029,6 +2073,7 @@ static void test_past(void)
 
 BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"what it declares keeps the fast path", test_fast},
+         {"a profile leaves its PreFilter and PreScore out", test_alone},
          {"it is not asked anew for nothing", test_kept},
          {"answers that may not be are errors with its name", test_wrong_answers},
          {"a batch form that changes its rows is not used", test_changed_rows},
