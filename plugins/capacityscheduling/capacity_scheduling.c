@@ -103,6 +103,13 @@ static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **na
     return BERTH_UNSCHEDULABLE;
 }
 
+/* Profiles of the original's name it at Reserve; what is used the host knows. */
+static int32_t reserve(void *self, struct berth_call *c, berth_sym node, struct berth_why *why)
+{
+    (void)self, (void)c, (void)node, (void)why;
+    return BERTH_SUCCESS;
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static const struct berth_kind kinds[] = {
@@ -123,6 +130,7 @@ static const struct berth_plugin plugin = {
     .destroy = destroy,
     .pre_filter = pre_filter,
     .post_filter = cs_post_filter,
+    .reserve = reserve,
     .idle = idle,
     .kinds = kinds,
     .n_kinds = 1,

@@ -249,15 +249,7 @@ static void destroy(void *self)
     free(in);
 }
 
-/* ---- before filter and score ----------------------------------------------------------------- */
-
-static int32_t kept(const void *state, struct berth_why *why)
-{
-    if (state)
-        return BERTH_SUCCESS;
-    why->reason = BERTH_STR("out of memory");
-    return BERTH_ERROR;
-}
+/* ---- before filter ----------------------------------------------------------------- */
 
 static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **names, uint64_t *n,
                           struct berth_why *why)
@@ -268,18 +260,10 @@ static int32_t pre_filter(void *self, struct berth_call *c, const berth_sym **na
     (void)names;
     (void)n;
     *state = pod ? nrt_new_state(c, pod) : NULL;
-    return kept(*state, why);
-}
-
-static int32_t pre_score(void *self, struct berth_call *c, const uint32_t *rows, uint64_t n,
-                         struct berth_why *why)
-{
-    void **state = nrt_host->base->score_state(c);
-
-    (void)rows;
-    (void)n;
-    *state = (void *)(uintptr_t)nrt_pod(self, c);
-    return kept(*state, why);
+    if (*state)
+        return BERTH_SUCCESS;
+    why->reason = BERTH_STR("out of memory");
+    return BERTH_ERROR;
 }
 
 static const struct berth_kind kinds[] = {
@@ -291,6 +275,7 @@ static const struct berth_event events[] = {
 };
 static const struct berth_plugin plugin = {
     .size = sizeof plugin,
+    .flags = BERTH_STANDS_ALONE,
     .name = {"NodeResourceTopologyMatch", 25},
     /* Of SUMS nothing is asked: a node whose pods changed is to be looked at anew, for what is reserved
      * there. */
@@ -306,7 +291,6 @@ static const struct berth_plugin plugin = {
     .change_pod = nrt_change_pod,
     .clone_state = nrt_clone_state,
     .filter = nrt_filter,
-    .pre_score = pre_score,
     .score = nrt_score,
     .reserve = nrt_reserve,
     .unreserve = nrt_unreserve,

@@ -174,10 +174,15 @@ int32_t nrt_filter(void *self, struct berth_call *c, const struct berth_node *no
                    struct berth_why *why)
 {
     struct nrt_instance *in = self;
-    const struct nrt_state *st = *nrt_host->base->filter_state(c);
-    const struct nrt_pod *pod = st->pod;
+    const struct nrt_pod *pod = nrt_pod_at_hand(in, c);
+    const struct nrt_state alone = {.pod = pod}, *found = *nrt_host->base->filter_state(c),
+                           *st = found ? found : &alone;
     berth_sym name = nrt_host->nodes->name(c, node);
 
+    if (!pod) {
+        why->reason = BERTH_STR("out of memory");
+        return BERTH_ERROR;
+    }
     if (pod->qos == NRT_BEST_EFFORT && !pod->non_native)
         return BERTH_SUCCESS;
     if (in->discard_reserved && nrt_is_reserved(in, name)) {

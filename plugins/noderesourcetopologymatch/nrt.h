@@ -198,6 +198,8 @@ int nrt_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
                      const struct berth_pod *pod, const struct nrt_topology *t);
 /* NULL: no memory. In memory of the callback. */
 const struct nrt_pod *nrt_pod(struct nrt_instance *in, struct berth_call *c);
+/* What PreFilter found; where a profile leaves that out, found anew. NULL: no memory. */
+const struct nrt_pod *nrt_pod_at_hand(struct nrt_instance *in, struct berth_call *c);
 /* Resources that must belong to a NUMA node: cpu, memory, huge pages. */
 int nrt_is_affine(const struct nrt_instance *in, berth_sym resource);
 /* Those that may belong to the node as a whole: storage, devices. */
@@ -226,7 +228,7 @@ int64_t nrt_least_nodes(const struct nrt_instance *in, const struct nrt_pod *pod
 
 /* ---- preempt.c ---- */
 struct nrt_victim;
-struct nrt_state { /* of a decision, from PreFilter to Filter */
+struct nrt_state { /* of a decision, from PreFilter on */
     const struct nrt_pod *pod;
     uint32_t n, cap;
     const struct nrt_victim *victim[]; /* pods that are off the node */

@@ -224,3 +224,10 @@ const struct nrt_pod *nrt_pod(struct nrt_instance *in, struct berth_call *c)
     p->all = of_pod(c, pod, &names);
     return p->all ? p : NULL;
 }
+
+const struct nrt_pod *nrt_pod_at_hand(struct nrt_instance *in, struct berth_call *c)
+{
+    const struct nrt_state *st = *nrt_host->base->filter_state(c);
+
+    return st ? st->pod : nrt_pod(in, c);
+}

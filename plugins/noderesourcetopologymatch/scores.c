@@ -100,11 +100,15 @@ int32_t nrt_score(void *self, struct berth_call *c, const struct berth_node *nod
                   struct berth_why *why)
 {
     struct nrt_instance *in = self;
-    const struct nrt_pod *pod = *nrt_host->base->score_state(c);
+    const struct nrt_pod *pod = nrt_pod_at_hand(in, c);
     berth_sym name = nrt_host->nodes->name(c, node);
     struct nrt_zones z;
     double sum = 0;
 
+    if (!pod) {
+        why->reason = BERTH_STR("out of memory");
+        return BERTH_ERROR;
+    }
     *ret = pod->qos == NRT_GUARANTEED ? 0 : MAX_SCORE;
     if (pod->qos != NRT_GUARANTEED || (in->discard_reserved && nrt_is_reserved(in, name)))
         return BERTH_SUCCESS;

@@ -374,7 +374,7 @@ OF(PEAKS, peaks)
 static const struct berth_event none[1];
 #define PLUGIN(text, fn, what)                                                                     \
     static const struct berth_plugin fn = {.size = sizeof fn,                                      \
-                                           .flags = BERTH_USER_COLUMNS,                            \
+                                           .flags = BERTH_USER_COLUMNS | BERTH_STANDS_ALONE,       \
                                            .name = {text, sizeof text - 1},                        \
                                            .reads = (what),                                        \
                                            .events = none,                                         \
@@ -388,7 +388,8 @@ PLUGIN("TargetLoadPacking", target_load, BERTH_READS_NODE | BERTH_READS_PODS)
 PLUGIN("LoadVariationRiskBalancing", variation, BERTH_READS_NODE)
 }
 ;
-PLUGIN("LowRiskOverCommitment", low_risk, BERTH_READS_NODE | BERTH_READS_PODS)
+PLUGIN("LowRiskOverCommitment", low_risk, BERTH_READS_NODE | BERTH_READS_PODS),
+    .pre_score = trimaran_low_risk_pre_score
 }
 ;
 PLUGIN("Peaks", peaks, BERTH_READS_NODE), .normalize = trimaran_peaks_normalize

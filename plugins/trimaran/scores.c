@@ -202,27 +202,43 @@ struct load { /* of a node: with the pod, and without it */
     struct vector request, limit, request_before, limit_before, capacity;
 };
 
+struct wants { /* of a pod */
+    struct vector request, limit;
+};
+
+/* What limits less than the request limits the request. */
+static struct wants wants_of(const struct instance *in, struct berth_call *c,
+                             const struct berth_pod *pod)
+{
+    struct wants w = {effective(in, c, pod, trimaran_host->pods->container_request),
+                      effective(in, c, pod, trimaran_host->pods->container_limit)};
+
+    at_least(&w.limit, w.request);
+    return w;
+}
+
+static void add(struct vector *v, struct vector more)
+{
+    v->cpu += more.cpu;
+    v->memory += more.memory;
+}
+
 static struct load load_of(const struct instance *in, struct berth_call *c,
-                           const struct berth_node *node, struct vector request,
-                           struct vector limit)
+                           const struct berth_node *node, const struct wants *own)
 {
     const struct berth_host_nodes *h = trimaran_host->nodes;
     struct load l = {
         .capacity = {h->allocatable(c, node, in->cpu), h->allocatable(c, node, in->memory)}};
 
     for (uint32_t i = 0, n = h->n_pods(c, node); i < n; i++) {
-        const struct berth_pod *pod = h->pod_at(c, node, i);
-        struct vector r = effective(in, c, pod, trimaran_host->pods->container_request);
-        struct vector m = effective(in, c, pod, trimaran_host->pods->container_limit);
-        at_least(&m, r);
-        l.request_before.cpu += r.cpu;
-        l.request_before.memory += r.memory;
-        l.limit_before.cpu += m.cpu;
-        l.limit_before.memory += m.memory;
+        const struct wants w = wants_of(in, c, h->pod_at(c, node, i));
+        add(&l.request_before, w.request);
+        add(&l.limit_before, w.limit);
     }
-    l.request = (struct vector){l.request_before.cpu + request.cpu,
-                                l.request_before.memory + request.memory};
-    l.limit = (struct vector){l.limit_before.cpu + limit.cpu, l.limit_before.memory + limit.memory};
+    l.request = l.request_before;
+    l.limit = l.limit_before;
+    add(&l.request, own->request);
+    add(&l.limit, own->limit);
     at_most(&l.request, l.capacity);
     at_most(&l.request_before, l.capacity);
     return l;
@@ -292,20 +308,32 @@ static double risk(const struct instance *in, struct berth_call *c, const struct
     return clamp(w * of_limit + (1 - w) * of_load, 1);
 }
 
+int32_t trimaran_low_risk_pre_score(void *self, struct berth_call *c, const uint32_t *rows,
+                                    uint64_t n, struct berth_why *why)
+{
+    struct wants *w = trimaran_host->base->alloc(c, sizeof *w);
+
+    (void)rows, (void)n;
+    *trimaran_host->base->score_state(c) = w;
+    if (w)
+        *w = wants_of(self, c, trimaran_host->pods->current(c));
+    why->reason = BERTH_STR("out of memory");
+    return w ? BERTH_SUCCESS : BERTH_ERROR;
+}
+
 int32_t trimaran_low_risk(void *self, struct berth_call *c, const struct berth_node *node,
                           int64_t *ret, struct berth_why *why)
 {
     const struct instance *in = self;
-    const struct berth_pod *pod = trimaran_host->pods->current(c);
-    struct vector request = effective(in, c, pod, trimaran_host->pods->container_request);
-    struct vector limit = effective(in, c, pod, trimaran_host->pods->container_limit);
+    const struct wants *found = *trimaran_host->base->score_state(c);
+    /* A profile may leave PreScore out. */
+    const struct wants w = found ? *found : wants_of(in, c, trimaran_host->pods->current(c));
 
     (void)why;
     *ret = 0;
-    at_least(&limit, request);
-    if ((!limit.cpu && !limit.memory) || isnan(column(c, node, PRESENT)))
+    if ((!w.limit.cpu && !w.limit.memory) || isnan(column(c, node, PRESENT)))
         return BERTH_SUCCESS;
-    struct load l = load_of(in, c, node, request, limit);
+    struct load l = load_of(in, c, node, &w);
     *ret = (int64_t)round((1 - fmax(risk(in, c, node, &l, 0), risk(in, c, node, &l, 1))) * 100);
     return BERTH_SUCCESS;
 }

@@ -64,6 +64,8 @@ int32_t trimaran_target_load(void *self, struct berth_call *c, const struct bert
                              int64_t *ret, struct berth_why *why);
 int32_t trimaran_variation(void *self, struct berth_call *c, const struct berth_node *node,
                            int64_t *ret, struct berth_why *why);
+int32_t trimaran_low_risk_pre_score(void *self, struct berth_call *c, const uint32_t *rows,
+                                    uint64_t n, struct berth_why *why);
 int32_t trimaran_low_risk(void *self, struct berth_call *c, const struct berth_node *node,
                           int64_t *ret, struct berth_why *why);
 int32_t trimaran_peaks(void *self, struct berth_call *c, const struct berth_node *node,

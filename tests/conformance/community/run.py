@@ -22,6 +22,7 @@ A file has `plugin` (with `sorts: true`: it is a QueueSort), defaults of its cas
   objects       what else there is, as it is; those of the table come first
   order         the queue's: names of `queue`, pods by name, as they are tried
   score         of node `node`, or by node; `raw`: before NormalizeScore; `rejects`: by node, the filter's reason
+  points        the extension points that it is enabled at: [filter, score]; without: all that it has
   errors        instead of all that: texts that checking the arguments gives; []: they are right
 
 A table with `with` (further plugins) is about what becomes of pods, by preemption too. Its cases have
@@ -58,10 +59,12 @@ REFUSED = {"TopologicalSort": "sorts the queue (less)", "QOSSort": "sorts the qu
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def config(plugin, args, others=("PrioritySort", "DefaultBinder")):
-    enabled = [{"name": n} for n in others] + [{"name": plugin, "weight": 1}]
+def config(plugin, args, others=("PrioritySort", "DefaultBinder"), points=()):
+    """points: where the plugin is enabled; (): at all of its extension points."""
+    enabled = [{"name": n} for n in others] + [{"name": plugin, "weight": 1}] * (not points)
     return {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-            "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
+            "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled},
+                                      **{p: {"enabled": [{"name": plugin}]} for p in points}},
                           "pluginConfig": [{"name": plugin, "args": args}]}]}
 
 
@@ -318,8 +321,8 @@ class Runner:
         return None if have == case["order"] else f"order {have}, not {case['order']}"
 
     def arguments(self, table, case):
-        made = sorted_by if table.get("sorts") else config
-        r = self.run("config", "check", self.file("config.yaml", made(table["plugin"], case.get("args", {}))))
+        made = sorted_by(table["plugin"], case.get("args", {})) if table.get("sorts") else config(table["plugin"], case.get("args", {}), points=case.get("points", ()))
+        r = self.run("config", "check", self.file("config.yaml", made))
         said = r.stdout + r.stderr
         if not case["errors"]:
             return None if r.returncode == 0 else said
@@ -345,7 +348,7 @@ class Runner:
         lines = [f"{n} {words}" for n, words in case.get("metrics", {}).items()]
         self.file("metrics", "\n".join(["berth-node-metrics 1", f"window {end - 900} {end}", *lines, ""]))
         args = {**table.get("args", {}), **case.get("args", {})}
-        r = self.run("simulate", "--verify", "-o", "json", "--explain", "--config", self.file("config.yaml", config(table["plugin"], args)),
+        r = self.run("simulate", "--verify", "-o", "json", "--explain", "--config", self.file("config.yaml", config(table["plugin"], args, points=case.get("points", ()))),
                      "-f", self.file("objects.json", {"apiVersion": "v1", "kind": "List", "items": objects}))
         try:
             return json.loads(r.stdout)["pods"][-1]["explanations"][-1], None
@@ -362,7 +365,7 @@ class Runner:
         objects += [topology(n, table["topologies"][t]) for n, t in case.get("topology", {}).items()]
         objects += [short_pod(table, p, True) for p in case.get("there", [])] + [short_pod(table, p, False) for p in case["come"]]
         r = self.run("simulate", "--verify", "--tie-break", "first", "-o", "json", "--config",
-                     self.file("config.yaml", config(table["plugin"], table.get("args", {}), ("PrioritySort", "DefaultBinder", *table["with"]))),
+                     self.file("config.yaml", config(table["plugin"], table.get("args", {}), ("PrioritySort", "DefaultBinder", *table["with"]), case.get("points", ()))),
                      "-f", self.file("objects.json", {"apiVersion": "v1", "kind": "List", "items": objects}))
         try:
             doc = json.loads(r.stdout)
