@@ -15,11 +15,24 @@
 
 const struct berth_host *nrt_host;
 
-static const char *const strategies[] = {"LeastAllocated", "MostAllocated", "BalancedAllocation",
-                                         "LeastNUMANodes"};
-static const char *const detects[] = {"All", "None", "OnlyExclusiveResources"};
-static const char *const methods[] = {"Autodetect", "All", "OnlyExclusiveResources"};
-static const char *const scopes[] = {"All", "OnlyResources"};
+/* What is one of a few words, the default first, in the order of nrt.h's enumerations. */
+enum { STRATEGY, DETECT, METHOD, INFORMER, SCOPE, PREEMPTION, CHOICES };
+static const struct {
+    const char *path, *what, *name[4];
+} choices[CHOICES] = {
+    [STRATEGY] = {"scoringStrategy.type",
+                  "invalid ScoringStrategyType",
+                  {"LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes"}},
+    [DETECT] = {"cache.foreignPodsDetect",
+                "None, All or OnlyExclusiveResources is needed",
+                {"All", "None", "OnlyExclusiveResources"}},
+    [METHOD] = {"cache.resyncMethod",
+                "Autodetect, All or OnlyExclusiveResources is needed",
+                {"Autodetect", "All", "OnlyExclusiveResources"}},
+    [INFORMER] = {"cache.informerMode", "Shared or Dedicated is needed", {"Dedicated", "Shared"}},
+    [SCOPE] = {"cache.resyncScope", "All or OnlyResources is needed", {"All", "OnlyResources"}},
+    [PREEMPTION] = {"preemptionMode", "invalid PreemptionMode", {"Disabled", "Enabled"}},
+};
 
 /* NULL: it is not there, or null. */
 static const struct berth_value *get(const struct berth_value *v, const char *name)
@@ -80,22 +93,40 @@ static const struct berth_value *get_all(const struct berth_value *v, const char
     return NULL;
 }
 
-static void check_one_of(const struct berth_value *v, const char *name, const char *path,
-                         const char *names, const char *what, struct berth_errors *errors)
+/* Its number; -1: it is another word, or none. */
+static int chosen(const struct berth_value *v, unsigned which)
 {
-    char with_value[256];
-    struct berth_str s = text(v, name);
-    const char *at = NULL;
+    struct berth_str s = v ? nrt_host->values->text(v) : (struct berth_str){"", 0};
 
-    for (const char *p = names; *p && !at; p += strspn(p, " ")) {
-        size_t n = strcspn(p, " ");
-        at = n == s.n && memcmp(p, s.p, n) == 0 ? p : NULL;
-        p += n;
+    for (int i = 0; i < 4 && choices[which].name[i]; i++)
+        if (nrt_is(s, choices[which].name[i]))
+            return i;
+    return -1;
+}
+
+static const struct berth_value *choice(const struct berth_value *args, unsigned which)
+{
+    const char *path = choices[which].path;
+    const struct berth_value *v =
+        nrt_host->values->path(args, (struct berth_str){path, strlen(path)});
+
+    return nrt_host->values->type(v) == BERTH_NULL ? NULL : v;
+}
+
+/* A strategy has to have a type. */
+static void check_choices(const struct berth_value *args, int has_strategy,
+                          struct berth_errors *errors)
+{
+    char what[256];
+
+    for (unsigned i = 0; i < CHOICES; i++) {
+        const struct berth_value *v = choice(args, i);
+        struct berth_str s = v ? nrt_host->values->text(v) : (struct berth_str){"", 0};
+        snprintf(what, sizeof what, "Invalid value: \"%.*s\": %s", (int)(s.n < 100 ? s.n : 100),
+                 s.n ? s.p : "", choices[i].what);
+        if ((v || (i == STRATEGY && has_strategy)) && chosen(v, i) < 0)
+            complain(errors, choices[i].path, what);
     }
-    snprintf(with_value, sizeof with_value, "Invalid value: \"%.*s\": %s",
-             (int)(s.n < 100 ? s.n : 100), s.n ? s.p : "", what);
-    if (get(v, name) && !at)
-        complain(errors, path, with_value);
 }
 
 static void check_weights(const struct berth_value *list, struct berth_errors *errors)
@@ -132,27 +163,10 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
         "scoringStrategy cacheResyncPeriodSeconds discardReservedNodes cache preemptionMode",
         errors);
     check_known(strategy, "scoringStrategy.", "type resources", errors);
-    if (strategy && !get(strategy, "type"))
-        complain(errors, "scoringStrategy.type",
-                 "Invalid value: \"\": invalid ScoringStrategyType");
-    check_one_of(strategy, "type", "scoringStrategy.type",
-                 "LeastAllocated MostAllocated BalancedAllocation LeastNUMANodes",
-                 "invalid ScoringStrategyType", errors);
     check_weights(get_all(strategy, "resources", BERTH_ARRAY, "scoringStrategy.resources", errors),
                   errors);
     check_known(cache, "cache.", "foreignPodsDetect resyncMethod informerMode resyncScope", errors);
-    check_one_of(cache, "foreignPodsDetect", "cache.foreignPodsDetect",
-                 "None All OnlyExclusiveResources", "None, All or OnlyExclusiveResources is needed",
-                 errors);
-    check_one_of(cache, "resyncMethod", "cache.resyncMethod",
-                 "Autodetect All OnlyExclusiveResources",
-                 "Autodetect, All or OnlyExclusiveResources is needed", errors);
-    check_one_of(cache, "informerMode", "cache.informerMode", "Shared Dedicated",
-                 "Shared or Dedicated is needed", errors);
-    check_one_of(cache, "resyncScope", "cache.resyncScope", "All OnlyResources",
-                 "All or OnlyResources is needed", errors);
-    check_one_of(args, "preemptionMode", "preemptionMode", "Disabled Enabled",
-                 "invalid PreemptionMode", errors);
+    check_choices(args, strategy != NULL, errors);
     if (get(args, "discardReservedNodes") &&
         !nrt_host->values->boolean(get(args, "discardReservedNodes"), &discard))
         complain(errors, "discardReservedNodes", "true or false is needed");
@@ -165,39 +179,35 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-/* Its number in the list; 0: it is not given. */
-static unsigned which(struct berth_str s, const char *const *names, unsigned n)
+static unsigned read_choice(const struct berth_value *args, unsigned which)
 {
-    for (unsigned i = 0; i < n; i++)
-        if (nrt_is(s, names[i]))
-            return i;
-    return 0;
+    int i = chosen(choice(args, which), which);
+
+    return i < 0 ? 0 : (unsigned)i;
 }
 
 /* discardReservedNodes wins, as upstream. */
 static void read_cache(struct nrt_instance *in, const struct berth_value *args)
 {
-    const struct berth_value *cache = get(args, "cache");
     int64_t period = 0;
 
     if (get(args, "cacheResyncPeriodSeconds"))
         (void)nrt_host->values->integer(get(args, "cacheResyncPeriodSeconds"), &period);
     in->cached = period > 0 && !in->discard_reserved;
-    in->preempts = in->cached && nrt_is(text(args, "preemptionMode"), "Enabled");
+    in->preempts = in->cached && read_choice(args, PREEMPTION);
     in->period = period * 1000000000;
-    in->detect = (enum nrt_detect)which(text(cache, "foreignPodsDetect"), detects, 3);
-    in->method = (enum nrt_method)which(text(cache, "resyncMethod"), methods, 3);
-    in->scope = (enum nrt_scope)which(text(cache, "resyncScope"), scopes, 2);
+    in->detect = (enum nrt_detect)read_choice(args, DETECT);
+    in->method = (enum nrt_method)read_choice(args, METHOD);
+    in->scope = (enum nrt_scope)read_choice(args, SCOPE);
 }
 
 static void read_args(struct nrt_instance *in, const struct berth_value *args)
 {
     const struct berth_host_values *h = nrt_host->values;
-    const struct berth_value *strategy = get(args, "scoringStrategy"),
-                             *list = get(strategy, "resources");
+    const struct berth_value *list = get(get(args, "scoringStrategy"), "resources");
     int32_t discard = 0;
 
-    in->strategy = (enum nrt_strategy)which(text(strategy, "type"), strategies, 4);
+    in->strategy = (enum nrt_strategy)read_choice(args, STRATEGY);
     for (const struct berth_value *r = list ? h->first(list) : NULL;
          r && in->n_weights < NRT_WEIGHTS; r = h->next(r)) {
         int64_t weight = 1;

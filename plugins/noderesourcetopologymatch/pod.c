@@ -55,50 +55,6 @@ static enum nrt_qos qos_of(const struct nrt_instance *in, struct berth_call *c,
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-struct names { /* of what any container of the pod may request */
-    uint32_t n;
-    berth_sym *name;
-};
-
-static struct names names_of(const struct nrt_instance *in, struct berth_call *c,
-                             const struct berth_pod *pod)
-{
-    struct names r = {3 + nrt_host->pods->n_extended(c, pod), NULL};
-
-    r.name = nrt_host->base->alloc(c, r.n * sizeof *r.name);
-    if (!r.name)
-        return r;
-    r.name[0] = in->cpu;
-    r.name[1] = in->memory;
-    r.name[2] = in->storage;
-    for (uint32_t i = 3; i < r.n; i++)
-        r.name[i] = nrt_host->pods->extended_at(c, pod, i - 3);
-    return r;
-}
-
-static struct nrt_request *new_request(struct berth_call *c, const struct names *names,
-                                       uint32_t kind)
-{
-    struct nrt_request *r = nrt_host->base->alloc(c, sizeof *r + names->n * sizeof r->amount[0]);
-
-    if (r)
-        r->kind = kind;
-    return r;
-}
-
-static struct nrt_request *of_container(struct berth_call *c, const struct berth_pod *pod,
-                                        const struct names *names, uint32_t i)
-{
-    struct nrt_request *r = new_request(c, names, nrt_host->pods->container_kind(c, pod, i));
-
-    for (uint32_t k = 0; r && k < names->n; k++) {
-        int64_t value = nrt_host->pods->container_request(c, pod, i, names->name[k]);
-        if (value >= 0)
-            r->amount[r->n++] = (struct nrt_amount){names->name[k], value};
-    }
-    return r;
-}
-
 /* The higher of the largest init container and the sum of the others, and overhead. */
 static int64_t effective(struct berth_call *c, const struct berth_pod *pod, berth_sym name)
 {
@@ -127,6 +83,28 @@ berth_sym nrt_resource_at(const struct nrt_instance *in, struct berth_call *c,
         return usual[i];
     return i - 3 < nrt_host->pods->n_extended(c, pod) ? nrt_host->pods->extended_at(c, pod, i - 3)
                                                       : 0;
+}
+
+/* Of the i-th container, or of the pod as a whole (AS_A_WHOLE). NULL: no memory. */
+#define AS_A_WHOLE UINT32_MAX
+static const struct nrt_request *request_of(const struct nrt_instance *in, struct berth_call *c,
+                                            const struct berth_pod *pod, uint32_t i)
+{
+    const struct berth_host_pods *h = nrt_host->pods;
+    struct nrt_request *r =
+        nrt_host->base->alloc(c, sizeof *r + (3 + h->n_extended(c, pod)) * sizeof r->amount[0]);
+    berth_sym name;
+
+    if (!r)
+        return NULL;
+    r->kind = i == AS_A_WHOLE ? BERTH_CONTAINER : h->container_kind(c, pod, i);
+    for (uint32_t k = 0; (name = nrt_resource_at(in, c, pod, k)); k++) {
+        int64_t value =
+            i == AS_A_WHOLE ? effective(c, pod, name) : h->container_request(c, pod, i, name);
+        if (value >= 0)
+            r->amount[r->n++] = (struct nrt_amount){name, value};
+    }
+    return r;
 }
 
 int64_t nrt_effective(const struct nrt_instance *in, struct berth_call *c,
@@ -187,42 +165,25 @@ int nrt_is_exclusive(const struct nrt_instance *in, struct berth_call *c,
     return 0;
 }
 
-static struct nrt_request *of_pod(struct berth_call *c, const struct berth_pod *pod,
-                                  const struct names *names)
-{
-    struct nrt_request *r = new_request(c, names, BERTH_CONTAINER);
-
-    for (uint32_t k = 0; r && k < names->n; k++) {
-        int64_t value = effective(c, pod, names->name[k]);
-        if (value >= 0)
-            r->amount[r->n++] = (struct nrt_amount){names->name[k], value};
-    }
-    return r;
-}
-
 const struct nrt_pod *nrt_pod(struct nrt_instance *in, struct berth_call *c)
 {
     const struct berth_pod *pod = nrt_host->pods->current(c);
-    const struct names names = names_of(in, c, pod);
-    struct nrt_pod *p = names.name ? nrt_host->base->alloc(c, sizeof *p) : NULL;
+    const uint32_t n = nrt_host->pods->n_containers(c, pod);
+    struct nrt_pod *p = nrt_host->base->alloc(c, sizeof *p);
 
     if (!p)
         return NULL;
     p->qos = qos_of(in, c, pod);
-    uint32_t n = nrt_host->pods->n_containers(c, pod);
     p->one = nrt_host->base->alloc(c, (n + 1) * sizeof(void *));
-    if (!p->one)
-        return NULL;
-    for (; p->n < n; p->n++) {
-        const struct nrt_request *r = of_container(c, pod, &names, p->n);
+    for (; p->one && p->n < n; p->n++) {
+        const struct nrt_request *r = p->one[p->n] = request_of(in, c, pod, p->n);
         if (!r)
             return NULL;
         for (uint32_t i = 0; i < r->n; i++)
             p->non_native |= !is_native(in, r->amount[i].name);
-        p->one[p->n] = r;
     }
-    p->all = of_pod(c, pod, &names);
-    return p->all ? p : NULL;
+    p->all = request_of(in, c, pod, AS_A_WHOLE);
+    return p->one && p->all ? p : NULL;
 }
 
 const struct nrt_pod *nrt_pod_at_hand(struct nrt_instance *in, struct berth_call *c)
