@@ -243,7 +243,7 @@ install-core: all
 COVERED ?= ^(unit|fuzz|conformance|simulation|integration)
 COVERAGE_BUILD := BUILD=$(BUILD)/coverage OPT="-O0 -g0 --coverage -fprofile-update=prefer-atomic" HARDEN=-fPIE WERROR=
 coverage: deps-dev ## what tests reach, a line a room, against bars: make coverage COVERED='^unit/' COVERAGE_OF=watcher
-	@LDFLAGS=--coverage $(MAKE) --no-print-directory $(COVERAGE_BUILD) -j$$(nproc) all unit-tests fuzz-replay integration-programs simulation-program
+	@LDFLAGS="--coverage -Wl,-u,__gcov_dump" $(MAKE) --no-print-directory $(COVERAGE_BUILD) -j$$(nproc) all unit-tests fuzz-replay integration-programs simulation-program
 	@$(MAKE) --no-print-directory $(COVERAGE_BUILD) $(BUILD)/coverage/checks
 	@find $(BUILD)/coverage -name '*.gcda' -delete
 	@grep -P '$(COVERED)' $(BUILD)/coverage/checks | bash tools/run-checks.sh $(BUILD)/coverage/check-logs; rc=$$?; \
