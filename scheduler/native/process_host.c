@@ -865,6 +865,10 @@ int bh_px_host_main(int argc BH_UNUSED, char **argv BH_UNUSED)
     struct bh_err err = {0};
     int rc = prepare();
 
+    if (bh_px_here.down == MAP_FAILED || bh_px_here.up == MAP_FAILED) {
+        fprintf(stderr, "berth-plugin-host: what it was given is no memory: %s\n", strerror(-rc));
+        return 1;
+    }
     if (rc < 0) {
         struct reply a = reply_new();
         a.r.code = bh_err_set(&err, rc, "its process could not be prepared: %s", strerror(-rc));

@@ -232,6 +232,10 @@ try <<'TABLE'
 1 | berth-scheduler --config $work/good.yaml -v 2 --metrics-address nowhere | command failed
 1 | berth-scheduler --metrics-address 0 --binder-listen tcp://127.0.0.1:0 | tcp needs a key and a folder of keys that may connect
 1 | berth-scheduler --metrics-address 0 --binder-listen tcp://127.0.0.1:0 --key-file $work/none --binder-keys $work/dir | none
+# ---- the program that runs plugins: nobody's but the scheduler's
+2 | berth-plugin-host | the scheduler starts it, for plugins with `mode: process`
+2 | berth-plugin-host 4</dev/null | the scheduler starts it
+1 | berth-plugin-host 4</dev/null 5</dev/null 6</dev/null | berth-plugin-host: what it was given is no memory: 
 # ---- benchmarks
 2 | berth bench plugins --nodes -1 | invalid value for --nodes: 1 to 1000000
 1 | berth bench plugins --load-guest $work/none | none: No such file or directory
