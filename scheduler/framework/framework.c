@@ -88,11 +88,11 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
     for (unsigned i = 0; i < fw->n_plugins; i++) {
         struct bh_plugin_instance *in = &fw->plugins[i];
         const bool leans = !(in->plugin->flags & BH_PLUGIN_STANDS_ALONE);
-        const bool left_out =
-            in->plugin->pre_filter && !bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) &&
+        const bool without_pre_filter =
+            !bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) &&
             (bh_framework_runs(fw, BH_POINT_FILTER, i) || bh_framework_runs(fw, BH_POINT_SCORE, i));
-        in->no_pre_filter = leans && left_out;
-        if (!leans && left_out && in->plugin->epoch)
+        in->no_pre_filter = leans && without_pre_filter && in->plugin->pre_filter;
+        if (without_pre_filter && !in->no_pre_filter && in->plugin->epoch)
             fw->epochs_alone |= (uint64_t)1 << i;
         in->no_pre_score = leans && in->plugin->pre_score &&
                            bh_framework_runs(fw, BH_POINT_SCORE, i) &&

@@ -751,6 +751,14 @@ static int32_t pre_score(void *self, struct berth_call *c, const uint32_t *rows,
     return BERTH_SUCCESS;
 }
 
+static unsigned n_epoch;
+static uint64_t count_epoch(void *self, struct berth_call *c)
+{
+    (void)self, (void)c;
+    n_epoch++;
+    return 0;
+}
+
 #define SIZED(text, bytes)                                                                         \
     .size = (bytes), .name = {text, sizeof text - 1}, .create = create, .destroy = destroy
 #define NAMED(text) SIZED(text, sizeof(struct berth_plugin))
@@ -811,6 +819,7 @@ static const struct berth_plugin plugins[] = {
     {NAMED("Tends"), .reads = BERTH_READS_NODE, .filter = filter_all, .tend = tend},
     {NAMED("Alone"), .flags = BERTH_STANDS_ALONE, .reads = BERTH_READS_NODE,
      .pre_filter = pre_filter, .filter = filter, .pre_score = pre_score, .score = score},
+    {NAMED("Refreshes"), .reads = BERTH_READS_NODE, .epoch = count_epoch, .score = score},
     {NAMED("Leans"), .reads = BERTH_READS_NODE, .pre_filter = pre_filter, .filter = filter,
      .pre_score = pre_score, .score = score},
 };
@@ -947,6 +956,29 @@ static void test_alone(void)
         }
         bh_engine_stats(f.e, &st);
         CU_ASSERT(st.cycles == 5 && st.fast_cycles == (i ? 5u : 0u));
+        fx_fini(&f);
+    }
+}
+
+/* For each pod, whichever way it is decided: a plugin may follow there what its answers are made of. */
+static void test_epoch(void)
+{
+    static const char *const requests[] = {"'cpu':'10m'", "'cpu':'20m'", "'cpu':'10m'",
+                                           "'cpu':'10m'"};
+    static const unsigned flags[] = {0, BH_EXPLAIN}; /* explained: by the reference path */
+    struct fx f;
+
+    wish = WELL;
+    for (unsigned i = 0; i < BH_ARRAY_LEN(flags); i++) {
+        begin_at(&f, "Refreshes", (const char *const[]){"score", NULL}, false);
+        make_nodes(&f);
+        for (unsigned k = 0; k < BH_ARRAY_LEN(requests); k++) {
+            struct fx_pod p = fx_pod(&f, "p", requests[k], "");
+            const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+            n_epoch = 0;
+            CU_ASSERT(bh_engine_schedule(f.e, &pending, flags[i], 1)->kind == BH_DECIDED);
+            CU_ASSERT(n_epoch > 0);
+        }
         fx_fini(&f);
     }
 }
@@ -2084,12 +2116,12 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"a plugin put aside", test_aside}, {"containers, extended resources, starts", test_spec},
          {"user columns", test_user_columns}, {"objects", test_objects},
          {"annotations", test_annotations}, {"epoch by time", test_time},
-         {"nodes that changed", test_changed}, {"PreEnqueue and hints", test_queue},
-         {"Permit", test_permit}, {"PostFilter nominates", test_post_filter},
-         {"nominated pods count", test_nominated}, {"Reserve", test_reserve},
-         {"plugins that are refused", test_refused}, {"a struct of the future", test_future},
-         {"a struct of the past", test_past}, {"no say about a pod", test_idle},
-         {"pods that wait, and events", test_waiting_and_events},
+         {"epoch for each pod", test_epoch}, {"nodes that changed", test_changed},
+         {"PreEnqueue and hints", test_queue}, {"Permit", test_permit},
+         {"PostFilter nominates", test_post_filter}, {"nominated pods count", test_nominated},
+         {"Reserve", test_reserve}, {"plugins that are refused", test_refused},
+         {"a struct of the future", test_future}, {"a struct of the past", test_past},
+         {"no say about a pod", test_idle}, {"pods that wait, and events", test_waiting_and_events},
          {"what is written for no pod", test_tends}, {"events are few", test_event_rate},
          {"wake", test_wake}, {"QueueSort", test_queue_sort},
          {"QueueSort by objects", test_queue_sort_objects},
