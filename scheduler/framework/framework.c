@@ -98,6 +98,8 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
                            bh_framework_runs(fw, BH_POINT_SCORE, i) &&
                            !bh_framework_runs(fw, BH_POINT_PRE_SCORE, i);
         fw->kinds |= in->plugin->kinds;
+        fw->idlers |= (uint64_t)(in->plugin->idle != NULL) << i;
+        fw->dated |= (uint64_t)(in->plugin->epoch != NULL) << i;
         if (bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) && in->plugin->change_pod)
             fw->extending |= (uint64_t)1 << i;
         if (bh_framework_runs(fw, BH_POINT_FILTER, i) &&

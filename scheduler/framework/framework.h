@@ -59,6 +59,7 @@ struct bh_framework {
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
     uint64_t *soon_ns;                  /* by plugin: what score_soon took; NULL: soon is 0 */
     uint64_t soon;                      /* plugins at Score with score_soon; bit i: plugin i */
+    uint64_t idlers, dated;             /* plugins with idle, with epoch; bit i: plugin i */
 };
 /* Each plugin that the profile runs at a point, in order: i is its index. */
 #define bh_each_plugin(i, fw, pt)                                                                  \

@@ -321,9 +321,8 @@ static void read_epochs(const struct bh_engine *e, struct bh_cycle *cy, uint64_t
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < cy->fw->n_plugins; i++) {
-        if (!cy->fw->plugins[i].plugin->epoch)
-            continue;
+    for (uint64_t left = cy->fw->dated; left; left &= left - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(left);
         cy->calls[i].now_ns = e->now_ns;
         epoch[n++] = cy->fw->plugins[i].plugin->epoch(&cy->calls[i]);
     }
@@ -671,12 +670,11 @@ static struct takers takers_of(struct bh_engine *e, const struct bh_profile *p,
                            .arena = &e->arena,
                            .now_ns = now_ns};
 
-    for (uint32_t i = 0; i < p->fw->n_plugins; i++) {
+    for (uint64_t left = p->fw->idlers; left; left &= left - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(left);
         const struct bh_plugin *plugin = p->fw->plugins[i].plugin;
         uint64_t bit = (uint64_t)1 << i;
         call.args = p->fw->plugins[i].args;
-        if (!plugin->idle)
-            continue;
         if (plugin->idle(&call))
             t.idle |= bit;
         else if (plugin->flags & BH_PLUGIN_OVERLAY)
