@@ -457,15 +457,19 @@ const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_p
 
 void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
 {
-    struct bh_pod_info pod;
+    const struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
+    struct bh_pod_info pod = info_of(e, p);
+    const struct bh_profile *prof = profile_of(e, pod.shape);
     struct bh_cycle cy;
 
-    if (bh_aside_cycle(e, p, &pod, &cy)) {
-        uint64_t t = bh_aside_watch(e, cy.fw, BH_POINT_RESERVE);
-        bh_run_unreserve(&cy, node);
-        bh_aside_point(e, cy.fw, BH_SEEN_UNRESERVE, BH_SUCCESS, t);
+    if (prof) {
+        uint64_t t = bh_aside_watch(e, prof->fw, BH_POINT_RESERVE);
+        if ((bh_reservation_of(&e->reserved, uid) || !nothing_to_reserve(e, prof->fw, &pod)) &&
+            bh_aside_cycle(e, p, &pod, &cy))
+            bh_run_unreserve(&cy, node);
+        bh_aside_point(e, prof->fw, BH_SEEN_UNRESERVE, BH_SUCCESS, t);
     }
-    bh_reservation_drop(&e->reserved, bh_rec_text(p->pod, p->pod->uid));
+    bh_reservation_drop(&e->reserved, uid);
 }
 
 const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
