@@ -655,8 +655,12 @@ static bool is_undecided(const struct bh_sim_obj *pod)
            !is_member(pod); /* as long as its gang is not complete it is not tried */
 }
 
+/* On a node that is gone, too: it is deleted in the end. */
 static bool is_leaving(const struct bh_sim_obj *pod)
 {
+    if (*pod->node_name &&
+        !bh_sim_get(server, bh_sim_type_find("", "v1", "nodes"), "", pod->node_name))
+        return true;
     return pod->deleting && !strstr(pod->json, "\"preStop\""); /* slow: nobody waits for it */
 }
 
@@ -683,5 +687,5 @@ const char *load_undecided(void)
 
 const char *load_leaving(void)
 {
-    return some_pod(is_leaving, "is still being deleted");
+    return some_pod(is_leaving, "is still being deleted, or on a node that is gone");
 }

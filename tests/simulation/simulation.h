@@ -274,7 +274,7 @@ void load_rivals(void);                   /* some pods that go first */
 void load_take_lease(void);               /* by somebody who has nothing to do with us */
 /* A text for what is not decided yet; NULL = everything is. */
 const char *load_undecided(void);
-/* A text for a pod that is being deleted: its room is still to come. NULL = there is none. */
+/* A text for a pod that is being deleted, or will be: its room is still to come. NULL = there is none. */
 const char *load_leaving(void);
 void load_count_gangs(void); /* at the end */
 /* A node that only its own pods tolerate, and these pods: they fit nowhere else. One that is slow
