@@ -91,7 +91,7 @@ static bool known_version(const char *api_version, enum bh_config_version *ret, 
 
 static int identify(struct bh_config_ctx *x, const struct bh_json *tree)
 {
-    const char *version, *kind;
+    const char *version = "", *kind = "";
     const char *error = type_meta(x->a, tree, &version, &kind);
 
     if (error)
