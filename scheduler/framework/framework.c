@@ -93,7 +93,7 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
             (bh_framework_runs(fw, BH_POINT_FILTER, i) || bh_framework_runs(fw, BH_POINT_SCORE, i));
         in->no_pre_filter = leans && without_pre_filter && in->plugin->pre_filter;
         if (without_pre_filter && !in->no_pre_filter && in->plugin->epoch)
-            fw->epochs_alone |= (uint64_t)1 << i;
+            fw->epochs |= (uint64_t)1 << i;
         in->no_pre_score = leans && in->plugin->pre_score &&
                            bh_framework_runs(fw, BH_POINT_SCORE, i) &&
                            !bh_framework_runs(fw, BH_POINT_PRE_SCORE, i);

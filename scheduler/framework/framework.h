@@ -51,9 +51,8 @@ struct bh_framework {
     uint32_t profile;   /* index in the configuration */
     uint64_t extending; /* plugins at PreFilter that have change_pod; bit i: plugin i */
     uint64_t looking;   /* plugins at Filter without BH_PLUGIN_READS_SUMS */
-    uint64_t
-        epochs_alone; /* plugins at Filter or Score, not at PreFilter, which is not missed: their epoch is asked */
-    bool pre_binds; /* some plugin at PreBind is there for pods without claims, too */
+    uint64_t epochs; /* plugins at Filter or Score whose epoch is asked: PreFilter is not theirs */
+    bool pre_binds;  /* some plugin at PreBind is there for pods without claims, too */
     const struct bh_engine_observer *observer; /* NULL: nothing is timed */
     uint64_t kinds;                            /* that its plugins read, see struct bh_plugin */
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */

@@ -82,7 +82,7 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
     const struct bh_framework *fw = cy->fw;
 
     *ret = (struct bh_pre_filter_result){.nodes.all = true, .rejected_by = -1};
-    for (uint64_t left = fw->epochs_alone; left; left &= left - 1) {
+    for (uint64_t left = fw->epochs; left; left &= left - 1) {
         int i = __builtin_ctzll(left);
         (void)fw->plugins[i].plugin->epoch(&cy->calls[i]);
     }
