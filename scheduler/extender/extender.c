@@ -335,7 +335,8 @@ uint64_t bh_ext_interest_of(const struct bh_ext *x, const K8s__Pod *p)
 uint64_t bh_ext_interest(const struct bh_ext *x, struct bh_str uid,
                          const struct bh_shape_rec *shape, const struct bh_symtab *tab)
 {
-    const uint64_t all = UINT64_MAX >> (64 - x->n);
+    /* None where objects are kept for guests alone. */
+    const uint64_t all = x->n ? UINT64_MAX >> (64 - x->n) : 0;
     uint64_t set = 0;
 
     if (!x->any_managed)

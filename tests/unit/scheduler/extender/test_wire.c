@@ -367,6 +367,18 @@ static void test_interest(void)
     end();
     begin(WHOLE);
     FX_INT(bh_ext_needs(t.x), BH_EXT_NEED_PENDING | BH_EXT_NEED_NODES | BH_EXT_NEED_ASSIGNED);
+    /* Objects are kept for guests, and nobody is asked. */
+    struct bh_sched_config *none = t.config;
+    const uint32_t n = none->n_extenders;
+    struct bh_err err = {{0}};
+    struct bh_ext *x = NULL;
+    none->n_extenders = 0;
+    none->whole_objects = BH_EXT_NEED_NODES;
+    CU_ASSERT_FATAL(bh_ext_new(none, NULL, NULL, &x, &err) == 0 && x);
+    FX_INT(bh_ext_interest(x, BH_STR("u"), NULL, NULL), 0);
+    CU_ASSERT(!bh_ext_binds(x, bh_ext_interest(x, BH_STR("u"), NULL, NULL)));
+    bh_ext_free(x);
+    none->n_extenders = n;
     end();
 }
 
