@@ -17,7 +17,8 @@
 #include "common/base/log.h"
 #include "scheduler/wasm/guest_int.h"
 
-#define MS 1000000ll
+#define MS        1000000ll
+#define NAMES_MAX 1000000u /* of nodes, in an answer */
 
 static struct bh_guest *guest(const struct bh_call *c)
 {
@@ -90,16 +91,20 @@ static const struct bh_status *run_code(struct bh_call *c, enum bh_guest_hook ho
 
 /* ---- filtering ------------------------------------------------------------------------------- */
 
-/* Names with a NUL behind each; those that the cluster does not have are no nodes to look at. */
-static void take_names(struct bh_call *c, const struct bh_buf *b, struct bh_node_set *ret)
+/* Names with a NUL behind each; those that the cluster does not have are no nodes to look at. false: there are
+ * more than any cluster has. */
+static bool take_names(struct bh_call *c, const struct bh_buf *b, struct bh_node_set *ret)
 {
-    bh_sym *names = bh_arena_new_array(c->arena, bh_sym, b->n / 2 + 1);
+    const size_t most = BH_MIN(b->n, (size_t)NAMES_MAX);
+    bh_sym *names = bh_arena_new_array(c->arena, bh_sym, most + 1);
     const char *p = bh_buf_str(b), *end = p + b->n;
-    uint32_t n = 0;
+    uint32_t n = 0, n_said = 0;
     bool any = false;
 
     for (const char *nul; (nul = memchr(p, '\0', (size_t)(end - p))); p = nul + 1) {
         bh_sym s = bh_sym_find(c->tab, p, (size_t)(nul - p));
+        if (n_said++ == NAMES_MAX)
+            return false;
         any |= nul > p;
         if (s)
             names[n++] = s;
@@ -107,6 +112,7 @@ static void take_names(struct bh_call *c, const struct bh_buf *b, struct bh_node
     if (any)
         *ret = (struct bh_node_set){
             .n = (uint32_t)bh_sort_unique(names, n, sizeof *names, bh_by_sym), .names = names};
+    return true;
 }
 
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret)
@@ -121,8 +127,8 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     if (trap)
         return fails(c, trap);
     s = verdict(c, r, (int32_t)r->value);
-    if (!s)
-        take_names(c, &r->node_names, ret);
+    if (!s && !take_names(c, &r->node_names, ret))
+        return fails(c, "wasm: prefilter names more than a million nodes");
     return s;
 }
 

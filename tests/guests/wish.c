@@ -217,7 +217,13 @@ GUEST_HOOK(prefilter, int32_t)
     n_prefilters++;
     if (!n || n > sizeof object || !guest_find(guest_open(object, n), 2, &f))
         return guest_status(GUEST_ERROR, "no pod");
-    if (only)
+    if (only && starts(only, "million")) { /* and a few more */
+        while (__builtin_wasm_memory_size(0) < 60)
+            __builtin_wasm_memory_grow(0, 1);
+        for (char *c = (char *)(20u << 16), *end = c + 2000100; c < end; c += 2)
+            c[0] = 'a', c[1] = '\0';
+        guest_only_nodes((const char *)(20u << 16), starts(only, "million:") ? 2000100 : 2000000);
+    } else if (only)
         guest_only_nodes(only, guest_length(only) + 1);
     return act("prefilter");
 }

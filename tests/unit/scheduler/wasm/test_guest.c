@@ -41,6 +41,8 @@ static void test_answers(void)
         const char *wish, *node, *message;
     } rows[] = {
         {"only=b", "b", ""},
+        {"only=million", "a", ""},
+        {"only=million:", "", "wasm: prefilter names more than a million nodes"},
         {"prefilter=2", "", "0/3 nodes are available: prefilter"},
         {"prefilter=5", "c", ""},
         {"prefilter=1", "", "running PreFilter plugin \"Wish\": prefilter"},
