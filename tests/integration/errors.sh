@@ -246,6 +246,11 @@ try <<'TABLE'
 2 | berth bench scale --nodes 1000000 --pods-per-node 100 | more than 99,000,000 pods
 0 | berth bench scale --nodes 5 --decisions 5 --clock cpu | Decisions are timed by CPU time of the thread
 1 | berth bench scale --nodes 5 --decisions 5 >/dev/full | could not write: No space left on device
+0 | TMPDIR= berth bench scale --nodes 5 --decisions 5 --clock cpu -o json | "clock": "cpu"
+0 | berth bench scale --nodes 5 --decisions 5 --report $work/page.html --only plain | ^ *5  plain +5 
+1 | berth bench scale --nodes 5 --decisions 5 --report $work/none/page.html | none/page.html: No such file or directory
+2 | berth bench scale --nodes 99999999999999999999 | invalid value "99999999999999999999" for --nodes
+2 | berth bench scale --nodes 5, | invalid value
 1 | TMPDIR=$work/none berth bench scale --nodes 5 --decisions 5 | none/berth-scale-.*: No such file or directory
 2 | berth bench perf $work/text --pace 0 | invalid value for --pace
 2 | berth bench perf $work/text --time-limit 0s | invalid value for --time-limit: must be > 0
