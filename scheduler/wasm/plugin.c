@@ -449,25 +449,30 @@ static uint32_t actions_of(uint32_t guests)
                               : guests & BH_EV_ALL;
 }
 
-/* *all: woken by everything. */
+/* One for each resource, however often it is named. *all: woken by everything. */
 static struct bh_event_reg *read_events(const struct bh_buf *b, bool *all)
 {
-    size_t n = b->n / 8, m = 0;
-    struct bh_event_reg *r = bh_calloc(n + BH_ARRAY_LEN(resources) + 1, sizeof *r);
+    static const uint8_t defaults[] = {0, 1, 7, 2, 3, 6};
+    struct bh_event_reg *r = bh_calloc(BH_ARRAY_LEN(resources) + 1, sizeof *r);
+    uint32_t wanted[BH_ARRAY_LEN(resources)] = {0};
+    const size_t n = b->n / 8;
+    size_t m = 0;
 
     for (size_t i = 0; i < n; i++) {
         uint32_t at[2];
         memcpy(at, b->p + 8 * i, sizeof at);
-        uint32_t resource = le32toh(at[0]), actions = actions_of(le32toh(at[1]));
+        const uint32_t resource = le32toh(at[0]);
         *all |= resource == ANY_RESOURCE;
-        if (resource >= BH_ARRAY_LEN(resources) || !resources[resource].actions || !actions)
-            continue;
-        r[m] = resources[resource];
-        r[m++].actions = actions;
+        if (resource < BH_ARRAY_LEN(resources) && resources[resource].actions)
+            wanted[resource] |= actions_of(le32toh(at[1]));
     }
-    static const uint8_t defaults[] = {0, 1, 7, 2, 3, 6};
     for (size_t i = 0; !n && i < sizeof defaults; i++)
-        r[m++] = resources[defaults[i]];
+        wanted[defaults[i]] = resources[defaults[i]].actions;
+    for (size_t i = 0; i < BH_ARRAY_LEN(resources); i++)
+        if (wanted[i]) {
+            r[m] = resources[i];
+            r[m++].actions = wanted[i];
+        }
     return r;
 }
 

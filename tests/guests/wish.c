@@ -196,7 +196,8 @@ void start(void)
 GUEST_HOOK(enqueue, void)
 {
     const struct guest_event node_add = {1, 1}, anything = {10, 63},
-                             strange[] = {{4, 1}, {11, 1}, {1, 0}, {0, 60}, {9, 63}};
+                             strange[] = {{4, 1}, {11, 1}, {1, 0}, {0, 60}, {9, 63}},
+                             twice[] = {{1, 1}, {0, 2}, {1, 2}, {1, 1}};
     const char *w = wish("events");
 
     act("enqueue");
@@ -204,6 +205,8 @@ GUEST_HOOK(enqueue, void)
         guest_events(&anything, sizeof anything);
     else if (w && starts(w, "strange")) /* ... and a part of one more */
         guest_events(strange, sizeof strange - 1);
+    else if (w && starts(w, "twice"))
+        guest_events(twice, sizeof twice);
     else if (w)
         guest_events(&node_add, sizeof node_add);
 }

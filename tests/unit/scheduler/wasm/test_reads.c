@@ -231,7 +231,8 @@ static void test_events(void)
     static const struct {
         const char *wish;
         unsigned n; /* events that it registers for; 0: everything */
-    } rows[] = {{"", 6}, {"events=node", 1}, {"events=strange", 1}, {"events=any", 0}};
+    } rows[] = {
+        {"", 6}, {"events=node", 1}, {"events=strange", 1}, {"events=any", 0}, {"events=twice", 2}};
 
     if (absent())
         return;
@@ -253,6 +254,10 @@ static void test_events(void)
         CU_ASSERT((d->events == NULL) == (rows[i].n == 0));
         if (i == 2) {
             CU_ASSERT(d->events->on == BH_ON_POD && d->events->actions == BH_EV_UPDATE);
+        }
+        if (i == 4) { /* a resource that is named three times */
+            CU_ASSERT(d->events[0].on == BH_ON_POD && d->events[0].actions == 2);
+            CU_ASSERT(d->events[1].on == BH_ON_NODE && d->events[1].actions == 3);
         }
         fx_fini(&f);
         bh_arena_fini(&a);
