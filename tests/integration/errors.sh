@@ -183,7 +183,7 @@ try <<'TABLE'
 1 | berth plugin check $work/text | text is not a shared object
 1 | berth plugin check $build/plugins/nodemetadata.so --args $work/none | none: No such file or directory
 1 | berth plugin check $build/plugins/nodemetadata.so --args $work/broken | broken
-1 | berth plugin check $build/plugins/nodemetadata.so --args $work/recipe | metadataKey
+1 | berth plugin check $build/plugins/nodemetadata.so --args $work/recipe | no kind "Recipe" is registered
 0 | cd $work/dir && berth plugin new Mine | Mine
 1 | cd $work/dir && berth plugin new Mine | folder .*Mine: File exists
 0 | cd $work/dir && berth plugin new Rusty --lang rust | Rusty
