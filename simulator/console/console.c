@@ -159,15 +159,12 @@ bool bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned
     return false;
 }
 
-/* Segments of path behind prefix; 0 when it is not below the prefix, or too deep. */
-static unsigned split(struct bh_sim_req *r, const char *prefix, const char *seg[])
+/* Segments of path; 0 when there are too many. */
+static unsigned split(struct bh_sim_req *r, const char *path, const char *seg[])
 {
-    size_t np = strlen(prefix);
     unsigned n = 0;
 
-    if (strncmp(r->path, prefix, np) != 0)
-        return 0;
-    for (char *p = bh_arena_strdup(r->a, r->path + np); p && *p;) {
+    for (char *p = bh_arena_strdup(r->a, path); p && *p;) {
         char *slash = strchr(p, '/');
         if (n == BH_CONSOLE_SEGMENTS)
             return 0;
@@ -196,8 +193,8 @@ bool bh_console_route(struct bh_sim_req *r)
         const size_t n = rest && *rest == *t->name ? strlen(t->name) : 0;
         if (!n || strncmp(rest, t->name, n) != 0 || (rest[n] && rest[n] != '/'))
             continue;
-        c.n = split(r, t->prefix, c.seg);
-        if (c.n < t->n_min || c.n > t->n_max || !bh_streq(c.seg[0], t->name))
+        c.n = split(r, rest, c.seg);
+        if (c.n < t->n_min || c.n > t->n_max)
             continue;
         known = true;
         if (!bh_streq(r->method, t->method))
