@@ -297,24 +297,39 @@ static void open_for_two(void)
     load_add_pod_apart(second, "low", 1000, false);
 }
 
-/* One is stopped with a status in hand, not for so long that it would not write it any more, and its
- * connection is cut, as the scheduler learns by the second pod. What comes after the status has to
- * wait: else it would be written behind that. */
-static void cut_off(void)
+static bool one_is_stopped_with_a_status(uint64_t min_ns, uint64_t max_ns)
 {
     if (!comes(somebody_leads, READY_NS))
-        return;
+        return false;
     in_server(add_cordoned);
     pass(SECOND, 2 * SECOND);
-    stop_binders_of(world.leader, 2200 * MS, 2400 * MS);
+    stop_binders_of(world.leader, min_ns, max_ns);
     in_server(add_first);
     (void)comes(one_is_stopped, STEP_NS);
     stop_no_more();
     pass(1200 * MS, 1400 * MS); /* behind the pod's backoff */
-    if (!one_is_stopped())
+    return one_is_stopped();
+}
+
+/* Not for so long that it would not write it any more, and its connection is cut, as the scheduler
+ * learns by the second pod. What comes after the status has to wait: else it would be written behind
+ * that. */
+static void cut_off(void)
+{
+    if (!one_is_stopped_with_a_status(2200 * MS, 2400 * MS))
         return;
     reach(cut_off_while_stopped);
     bus_cut_one(stopped_binder());
+    in_server(open_for_two);
+    (void)comes(first_is_bound, READY_NS);
+}
+
+/* For so long that another one has bound the pod: when it goes on, what it has is of before. */
+static void outdated(void)
+{
+    if (!one_is_stopped_with_a_status(AWAY_MIN, AWAY_MAX))
+        return;
+    reach(status_of_before);
     in_server(open_for_two);
     (void)comes(first_is_bound, READY_NS);
 }
@@ -357,4 +372,6 @@ void sequences_run(void)
         last_word();
     else if (which < 40)
         cut_off();
+    else if (which < 44)
+        outdated();
 }

@@ -89,7 +89,8 @@
     X(gone_unseen)                                                                                 \
     X(write_after_its_grant)                                                                       \
     X(last_word_lost)                                                                              \
-    X(cut_off_while_stopped)
+    X(cut_off_while_stopped)                                                                       \
+    X(status_of_before)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
