@@ -60,7 +60,7 @@ static const char *type_of(struct bh_field_reader *r, const struct bh_field *f)
         [BH_FIELD_FLOAT] = "float32", [BH_FIELD_DURATION] = "string",
         [BH_FIELD_BYTES] = "[]uint8", [BH_FIELD_STRINGS] = "[]string"};
 
-    if (f->go_type)
+    if (f->type >= BH_FIELD_OBJECT || (f->type == BH_FIELD_STRING && f->go_type))
         return full_type(r, f->go_type, f->type == BH_FIELD_OBJECTS ? "[]" : "");
     return names[f->type];
 }
