@@ -178,9 +178,9 @@ static void test_a_listing_names_each_pod_once(void)
     CU_ASSERT_FATAL(bh_ask_open(&k, dir, &err) == 0);
     CU_ASSERT_EQUAL(bh_ask_queue(&k, "ns", 6, note_uid, seen, &err), 0);
     CU_ASSERT_STRING_EQUAL(seen, "abcd");
-    CU_ASSERT_EQUAL(s.asked, 4);
     bh_ask_close(&k);
     played_stop(&s);
+    CU_ASSERT_EQUAL(s.asked, 4); /* counted behind the answer */
 }
 
 static void test_a_queue_that_never_stands_still_is_an_error(void)
