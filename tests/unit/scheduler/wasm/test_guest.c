@@ -464,7 +464,7 @@ static void test_endless(void)
 
     if (absent())
         return;
-    begin_with(&f, "filter=loop", "50ms");
+    begin_with(&f, "filter=loop", "50ms','cycleTimeout':'1h");
     const char *message = decide(&f, "p")->message;
     HAS(message, "time limit exceeded");
     CU_ASSERT(message && !strstr(message, "cycleTimeout"));
