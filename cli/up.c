@@ -288,6 +288,7 @@ static bool is_source(const char *s)
 static const char of_deciding[] =
     "binders data record-decisions annotate-decisions no-example leader-elect plugin-writes";
 
+/* Long, for it is a table. */
 static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
     const struct bh_opt table[] = {
