@@ -37,7 +37,7 @@ static int add_instance(struct bh_framework *fw, const char *name, const struct 
 static int add_points(struct bh_framework *fw, const struct bh_plugin_env *env, struct bh_err *err)
 {
     /* Filter first: instance order, in which rejecting plugins are named, is then the order in
-     * which they reject. */
+     * which they reject, and those at Filter are the first (run_filter.c). */
     for (unsigned k = 0; k < BH_POINT_COUNT; k++) {
         unsigned pt = (k + BH_POINT_FILTER) % BH_POINT_COUNT;
         uint32_t n = fw->config->n_points[pt];
@@ -48,6 +48,7 @@ static int add_points(struct bh_framework *fw, const struct bh_plugin_env *env, 
             int at = add_instance(fw, ref->name, env, err);
             if (at < 0)
                 return at;
+            bh_assert(pt != BH_POINT_FILTER || (uint32_t)at == i);
             fw->point[pt][i] = (uint8_t)at;
             if (pt == BH_POINT_SCORE)
                 fw->plugins[at].weight = ref->weight;
