@@ -79,11 +79,11 @@ enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
 
     bh_assert(e->marker.pod);
     for (struct flight_node *f = &e->marker; (f = TAILQ_NEXT(f, link));) {
-        const struct flight_event *ev = bh_flight_event(f);
         enum worth w = WORTH_SKIP;
         bool by_pod;
         if (f->pod)
             continue;
+        const struct flight_event *ev = bh_flight_event(f);
         if (ev->activate)
             w = ev->activate == e->pub.pod ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
         else

@@ -107,6 +107,7 @@ struct bh_queue {
 /* Of a node that is no marker. */
 static inline struct flight_event *bh_flight_event(struct flight_node *f)
 {
+    bh_assert(!f->pod);
     return (struct flight_event *)(void *)f;
 }
 /* NULL: the queue does not have it. */
