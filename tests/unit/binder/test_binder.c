@@ -1192,33 +1192,46 @@ static void test_a_write_that_waited_too_long_is_not_sent(void)
     teardown(&f);
 }
 
-/* It waits to be repeated while the scheduler hears nothing of the binder, and gives it to another. */
+static void send_status(struct fixture *f, uint64_t id, struct pod *p)
+{
+    static char type[] = "PodScheduled", status[] = "False";
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    Berth__WorkItem w, *list = &w;
+
+    c.type = type;
+    c.status = status;
+    work_of(&w, id, PATCH, p);
+    w.condition = &c;
+    send_items(f, 10, &list, 1, 7);
+}
+
+/* Until a pod's status waits to be repeated. */
+static struct pod *setup_with_a_status(struct fixture *f)
+{
+    setup(f);
+    open_binder(f);
+    grant(f, 7, 1, 20 * NS_PER_S);
+    f->script[0] = SAY_429;
+    f->n_script = 1;
+    struct pod *p = add_pod(f, "late");
+    send_status(f, 1, p);
+    SPIN(f, f->at == 1);
+    return p;
+}
+
+/* The scheduler hears nothing of the binder, and gives it to another. */
 static void test_a_status_that_may_be_anothers_is_not_written(void)
 {
     struct fixture f;
-    Berth__WorkItem w, *list = &w;
-    Berth__Condition c = BERTH__CONDITION__INIT;
-    char type[] = "PodScheduled", status[] = "False";
+    struct pod *p = setup_with_a_status(&f);
 
-    setup(&f);
-    open_binder(&f);
-    grant(&f, 7, 1, 20 * NS_PER_S);
-    f.script[0] = SAY_429;
-    f.n_script = 1;
-    c.type = type;
-    c.status = status;
-    work_of(&w, 1, PATCH, add_pod(&f, "late"));
-    w.condition = &c;
-    send_items(&f, 10, &list, 1, 7);
-    SPIN(&f, f.at == 1);
     f.b.grant.stamp_boot_ns = 1; /* it was stopped since the machine had counted to one */
     grant(&f, 7, 2, 20 * NS_PER_S);
     SPIN(&f, f.n_results == 1);
-    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE && f.pods[0].patches == 0);
-    w.id = 2;
-    send_items(&f, 10, &list, 1, 7);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE && p->patches == 0);
+    send_status(&f, 2, p);
     SPIN(&f, f.n_results == 2);
-    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_DONE && f.pods[0].patches == 1);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_DONE && p->patches == 1);
     close_binder(&f);
     teardown(&f);
 }
@@ -1227,23 +1240,11 @@ static void test_a_status_that_may_be_anothers_is_not_written(void)
 static void test_a_status_of_before_the_scheduler_says_hello_is_not_written(void)
 {
     struct fixture f;
-    Berth__WorkItem w, *list = &w;
-    Berth__Condition c = BERTH__CONDITION__INIT;
-    char type[] = "PodScheduled", status[] = "False";
+    struct pod *p = setup_with_a_status(&f);
 
-    setup(&f);
-    open_binder(&f);
-    grant(&f, 7, 1, 20 * NS_PER_S);
-    f.script[0] = SAY_429;
-    f.n_script = 1;
-    c.type = type;
-    c.status = status;
-    work_of(&w, 1, PATCH, add_pod(&f, "late"));
-    w.condition = &c;
-    send_items(&f, 10, &list, 1, 7);
     greet(&f, 10);
     SPIN(&f, f.n_results == 1);
-    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE && f.pods[0].patches == 0);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE && p->patches == 0);
     close_binder(&f);
     teardown(&f);
 }

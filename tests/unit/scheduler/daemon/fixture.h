@@ -41,7 +41,7 @@ struct binder {
     uint32_t window; /* items it is willing to hold */
     bool forgetful;  /* knows the epoch, but reports nothing of the old one */
     uint64_t epoch, hello_ns;
-    unsigned greeted; /* signs of life where no lease is granted */
+    unsigned greeted; /* hellos of the scheduler: also signs of life where no lease is granted */
     struct item items[MAX_ITEMS];
     unsigned n;
     struct item wire[4]; /* what it says is on the wire when a new scheduler greets it */

@@ -310,16 +310,22 @@ static void test_the_other_leaders_binds_are_followed(void)
     teardown(&f);
 }
 
+/* While it may write. It is stopped, for all we know. */
+static void lose_a_binder(struct fixture *f)
+{
+    stand_by(f, "4");
+    hold(f, 7, HELD);
+    SPIN(f, f->b[0].valid_ns > 0);
+    bh_ledger_patience(f->d.ledger, S / 10, 60 * S);
+    f->b[0].mute = true;
+    SPIN(f, f->d.lease.strays == 1);
+}
+
 static void test_a_binder_that_was_lost_may_write_until_its_grant_ends(void)
 {
     struct fixture f;
 
-    stand_by(&f, "4");
-    hold(&f, 7, HELD);
-    SPIN(&f, f.b[0].valid_ns > 0);
-    bh_ledger_patience(f.d.ledger, S / 10, 60 * S);
-    f.b[0].mute = true; /* stopped, for all we know */
-    SPIN(&f, f.d.lease.strays == 1);
+    lose_a_binder(&f);
     give_up(&f, 7);
     SPIN(&f, !f.d.lease.held);
     settle(&f);
@@ -334,12 +340,7 @@ static void test_a_binder_that_was_lost_is_greeted_anew(void)
 {
     struct fixture f;
 
-    stand_by(&f, "4");
-    hold(&f, 7, HELD);
-    SPIN(&f, f.b[0].valid_ns > 0);
-    bh_ledger_patience(f.d.ledger, S / 10, 60 * S);
-    f.b[0].mute = true;
-    SPIN(&f, f.d.lease.strays == 1);
+    lose_a_binder(&f);
     const unsigned greeted = f.b[0].greeted;
     bh_ledger_patience(f.d.ledger, BH_BINDER_SILENCE_NS, 60 * S);
     f.b[0].mute = false;
