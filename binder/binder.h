@@ -27,8 +27,9 @@
  * past that, or of an older epoch or term, is answered "stale", never sent. Events tell what was
  * done and follow it at any time; those that came as items of their own are fenced like the rest.
  * Status patches say what was so when they were decided. One that the scheduler may have given to
- * another binder, because it had not heard of this one for a while (BH_BUS_SILENCE_NS), or took it for
- * gone and says hello under the same epoch, is "stale" too: what came after it may be written by now. All other writes are safe to repeat at any time.
+ * another binder is "stale" too, because what came after it may be written by now: when it had not
+ * heard of this one for a while (BH_BUS_SILENCE_NS), or took it for gone and says hello under the
+ * same epoch. All other writes are safe to repeat at any time.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
  * objects.c volumes and claims (objects.h); patches.c what plugins ask for; events.c Kubernetes events;

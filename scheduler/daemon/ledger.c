@@ -28,8 +28,7 @@ struct bh_ledger {
     bool mixed; /* something came into a lane that may be of another term */
     struct bh_binder binders[BH_LEDGER_MAX_BINDERS];
     struct bh_binder outside; /* stands for extenders: holds what they write */
-    struct bh_binder
-        cut_off; /* stands for binders whose connection is gone: holds what they may write */
+    struct bh_binder cut_off; /* ... for binders whose connection is gone: what they may write */
     struct bh_ledger_stats stats;
     uint64_t flushes;
 };
