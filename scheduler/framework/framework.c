@@ -65,6 +65,30 @@ bool bh_framework_runs(const struct bh_framework *fw, enum bh_point pt, uint32_t
     return false;
 }
 
+/* What about plugin i does not change from cycle to cycle. */
+static void note_plugin(struct bh_framework *fw, unsigned i)
+{
+    struct bh_plugin_instance *in = &fw->plugins[i];
+    const struct bh_plugin *p = in->plugin;
+    const uint64_t bit = (uint64_t)1 << i;
+    const bool filters = bh_framework_runs(fw, BH_POINT_FILTER, i),
+               scores = bh_framework_runs(fw, BH_POINT_SCORE, i),
+               pre_filters = bh_framework_runs(fw, BH_POINT_PRE_FILTER, i),
+               leans = !(p->flags & BH_PLUGIN_STANDS_ALONE),
+               without_pre_filter = !pre_filters && (filters || scores);
+
+    in->no_pre_filter = leans && without_pre_filter && p->pre_filter;
+    in->no_pre_score =
+        leans && p->pre_score && scores && !bh_framework_runs(fw, BH_POINT_PRE_SCORE, i);
+    fw->kinds |= p->kinds;
+    fw->idlers |= p->idle ? bit : 0;
+    fw->dated |= p->epoch ? bit : 0;
+    fw->epochs |= p->epoch && without_pre_filter && !in->no_pre_filter ? bit : 0;
+    fw->extending |= pre_filters && p->change_pod ? bit : 0;
+    fw->looking |= filters && !(p->flags & BH_PLUGIN_READS_SUMS) ? bit : 0;
+    fw->soon |= scores && p->score_soon ? bit : 0;
+}
+
 int bh_framework_new(const struct bh_profile_config *config, int32_t default_percentage,
                      const struct bh_plugin_env *env, struct bh_framework **ret, struct bh_err *err)
 {
@@ -85,30 +109,8 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
         bh_framework_free(fw);
         return rc;
     }
-    /* What about the plugins does not change from cycle to cycle. */
-    for (unsigned i = 0; i < fw->n_plugins; i++) {
-        struct bh_plugin_instance *in = &fw->plugins[i];
-        const bool leans = !(in->plugin->flags & BH_PLUGIN_STANDS_ALONE);
-        const bool without_pre_filter =
-            !bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) &&
-            (bh_framework_runs(fw, BH_POINT_FILTER, i) || bh_framework_runs(fw, BH_POINT_SCORE, i));
-        in->no_pre_filter = leans && without_pre_filter && in->plugin->pre_filter;
-        if (without_pre_filter && !in->no_pre_filter && in->plugin->epoch)
-            fw->epochs |= (uint64_t)1 << i;
-        in->no_pre_score = leans && in->plugin->pre_score &&
-                           bh_framework_runs(fw, BH_POINT_SCORE, i) &&
-                           !bh_framework_runs(fw, BH_POINT_PRE_SCORE, i);
-        fw->kinds |= in->plugin->kinds;
-        fw->idlers |= (uint64_t)(in->plugin->idle != NULL) << i;
-        fw->dated |= (uint64_t)(in->plugin->epoch != NULL) << i;
-        if (bh_framework_runs(fw, BH_POINT_PRE_FILTER, i) && in->plugin->change_pod)
-            fw->extending |= (uint64_t)1 << i;
-        if (bh_framework_runs(fw, BH_POINT_FILTER, i) &&
-            !(in->plugin->flags & BH_PLUGIN_READS_SUMS))
-            fw->looking |= (uint64_t)1 << i;
-        if (bh_framework_runs(fw, BH_POINT_SCORE, i) && in->plugin->score_soon)
-            fw->soon |= (uint64_t)1 << i;
-    }
+    for (unsigned i = 0; i < fw->n_plugins; i++)
+        note_plugin(fw, i);
     bh_each_plugin(k, fw, BH_POINT_PRE_BIND) {
         fw->pre_binds |= !(fw->plugins[k].plugin->flags & BH_PLUGIN_RESERVES_CLAIMS);
     }

@@ -82,8 +82,9 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
     const struct bh_framework *fw = cy->fw;
 
     *ret = (struct bh_pre_filter_result){.nodes.all = true, .rejected_by = -1};
+    /* What they know is that of this moment; those at PreFilter are asked there. */
     for (uint64_t left = fw->epochs; left; left &= left - 1) {
-        int i = __builtin_ctzll(left);
+        const unsigned i = (unsigned)__builtin_ctzll(left);
         (void)fw->plugins[i].plugin->epoch(&cy->calls[i]);
     }
     bh_each_plugin(i, fw, BH_POINT_PRE_FILTER) {
