@@ -50,7 +50,7 @@ static bool of_group(const struct bh_work *w)
 
 static bool is_patch(const struct bh_work *w)
 {
-    return w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS || of_group(w);
+    return bh_work_is_status(w->item.kind);
 }
 
 /* Writes that change the own state of the pod, or of the PodGroup. */

@@ -54,6 +54,11 @@ static inline bool bh_work_is_write(Berth__WorkKind k)
 {
     return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM && (int)k <= BERTH__WORK_KIND__WORK_PATCH;
 }
+/* Of a pod or a PodGroup. */
+static inline bool bh_work_is_status(Berth__WorkKind k)
+{
+    return k == BERTH__WORK_KIND__WORK_PATCH_STATUS || k == BERTH__WORK_KIND__WORK_GROUP_STATUS;
+}
 /* A BIND in one block, with its event of at most note_max bytes; its texts may not be given
  * away. */
 struct bh_work *bh_work_bind(const struct bh_bind_texts *t, size_t note_max);

@@ -41,7 +41,8 @@ struct binder {
     uint32_t window; /* items it is willing to hold */
     bool forgetful;  /* knows the epoch, but reports nothing of the old one */
     uint64_t epoch, hello_ns;
-    unsigned greeted; /* hellos of the scheduler: also signs of life where no lease is granted */
+    uint64_t latency_ns; /* that its answers tell */
+    unsigned greeted;    /* hellos of the scheduler: also signs of life where no lease is granted */
     struct item items[MAX_ITEMS];
     unsigned n;
     struct item wire[4]; /* what it says is on the wire when a new scheduler greets it */
@@ -462,10 +463,11 @@ static inline void answer_object(struct binder *b, struct item *i, Berth__Outcom
     Berth__ResultBatch batch = BERTH__RESULT_BATCH__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
 
-    r.has_id = r.has_epoch = r.has_outcome = true;
+    r.has_id = r.has_epoch = r.has_outcome = r.has_latency_ns = true;
     r.id = i->id;
     r.epoch = i->epoch;
     r.outcome = o;
+    r.latency_ns = b->latency_ns;
     r.uid = i->uid;
     r.message = (char *)(uintptr_t)message;
     r.has_object = object != NULL;

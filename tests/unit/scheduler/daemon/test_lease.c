@@ -348,6 +348,38 @@ static void test_a_binder_that_was_lost_is_greeted_anew(void)
     teardown(&f);
 }
 
+/* Whoever has it now may write it yet: what the pod was told would come behind its binding. */
+static void test_a_status_that_was_given_out_anew_ends_with_its_own_answer(void)
+{
+    struct item *first, *second;
+    struct fixture f;
+
+    stand_by(&f, "1");
+    hold(&f, 7, HELD);
+    add_pod(&f, "p", "2");
+    first = await(&f, &f.b[0], PATCH, "p");
+    bh_ledger_patience(f.d.ledger, S / 10, 600 * S);
+    f.b[0].mute = true;
+    SPIN(&f, f.d.lease.strays == 1);
+    bh_ledger_patience(f.d.ledger, 600 * S, 600 * S);
+    f.b[1].mute = false;
+    second = await(&f, &f.b[1], PATCH, "p");
+    CU_ASSERT_EQUAL(second->id, first->id);
+    snap_node(&f, "n2", "4");
+    SPIN(&f, place(&f, "p") == BH_Q_BINDING);
+    f.b[0].mute = false;
+    answer(&f.b[0], first, DONE, NULL);
+    settle(&f);
+    f.b[1].latency_ns = 10 * S; /* of a time when it had it before */
+    answer(&f.b[1], second, DONE, NULL);
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") + count_items(&f.b[1], BIND, "p") == 0);
+    f.b[1].latency_ns = 0;
+    answer(&f.b[1], second, DONE, NULL);
+    SPIN(&f, count_items(&f.b[0], BIND, "p") + count_items(&f.b[1], BIND, "p") == 1);
+    teardown(&f);
+}
+
 static void test_a_restarted_watcher_changes_nothing_until_it_knows(void)
 {
     struct fixture f;
@@ -469,6 +501,8 @@ BH_TESTS("scheduler/daemon/lease",
          {"a binder that was lost may write until its grant ends",
           test_a_binder_that_was_lost_may_write_until_its_grant_ends},
          {"a binder that was lost is greeted anew", test_a_binder_that_was_lost_is_greeted_anew},
+         {"a status that was given out anew ends with its own answer",
+          test_a_status_that_was_given_out_anew_ends_with_its_own_answer},
          {"a restarted watcher changes nothing until it knows",
           test_a_restarted_watcher_changes_nothing_until_it_knows},
          {"election that begins ends \"always\"", test_election_that_begins_ends_always},
