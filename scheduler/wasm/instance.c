@@ -165,16 +165,43 @@ static bool is(const struct bh_buf *uid, struct bh_str s)
     return bh_str_eq((struct bh_str){bh_buf_str(uid), uid->n}, s);
 }
 
+static bool is_same_cycle(const struct bh_guest *g, const struct bh_call *c, struct bh_str uid)
+{
+    return g->cycle_at_ns == c->now_ns && is(&g->cycle_uid, uid);
+}
+
 /* Before a hook of the cycle: how long it may still take. Instances that trap come and go within one. */
 static void set_due(struct bh_guest *g, const struct bh_call *c, struct bh_str uid)
 {
-    if (g->cycle_at_ns != c->now_ns || !is(&g->cycle_uid, uid)) {
+    if (!is_same_cycle(g, c, uid)) {
         g->cycle_at_ns = c->now_ns;
         bh_buf_reset(&g->cycle_uid);
         bh_buf_add(&g->cycle_uid, uid.p, uid.n);
         g->due_ns = bh_mono_ns() + (uint64_t)g->args.cycle_ns;
     }
     bh_wasm_set_due(g->cycle->w, g->due_ns);
+}
+
+static void add_cycle_over(const struct bh_guest_args *args, struct bh_buf *b)
+{
+    char limit[32];
+
+    bh_format_duration_ns(args->cycle_ns, limit);
+    bh_buf_addf(b, "the pod's scheduling cycle has taken this guest more than its cycleTimeout, %s",
+                limit);
+}
+
+/* Not for a cycle whose time is over: a guest that traps about each node would have as many made, none of which
+ * runs for long enough to look at the clock. */
+static int make_another(struct bh_guest *g, const struct bh_call *c, struct bh_str uid,
+                        struct bh_err *err)
+{
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
+
+    if (!is_same_cycle(g, c, uid) || bh_mono_ns() < g->due_ns)
+        return bh_guest_run_new(g, &g->cycle, err);
+    add_cycle_over(&g->args, &text);
+    return bh_err_set(err, -ETIMEDOUT, "wasm: %s", bh_buf_str(&text));
 }
 
 /* The cycle's instance, for another pod from now on. */
@@ -188,7 +215,7 @@ static struct bh_guest_run *take(struct bh_call *c, const struct bh_status **ret
         g->cycle = g->free;
         g->free = g->free->next;
     }
-    if (!g->cycle && bh_guest_run_new(g, &g->cycle, &err) < 0) {
+    if (!g->cycle && make_another(g, c, uid, &err) < 0) {
         *ret_why = bh_status_new(c->arena, BH_ERROR, g->of->name, "%s", err.msg);
         return NULL;
     }
@@ -207,8 +234,9 @@ struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_
     struct bh_str uid = uid_of(c);
     struct bh_guest_run *r = bh_map_get(&g->bound, uid.p, uid.n);
 
-    if (first) { /* an earlier try of the pod is over */
+    if (first) { /* an earlier try of the pod is over, and so is its time */
         bh_guest_release(g, uid);
+        bh_buf_reset(&g->cycle_uid);
         return take(c, ret_why);
     }
     if (r)
@@ -254,16 +282,6 @@ static void check_alike(const struct bh_guest_run *r, enum bh_guest_hook hook)
     abort();
 }
 
-static void add_cycle_over(const struct bh_guest_args *args, struct bh_buf *b)
-{
-    char limit[32];
-
-    bh_format_duration_ns(args->cycle_ns, limit);
-    bh_buf_addf(b,
-                "the pod's scheduling cycle has taken this guest more than its cycleTimeout, %s\n",
-                limit);
-}
-
 /* What the hook was about is gone. NULL, or the text of the trap: then r is gone, too. */
 static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh_wasm_trap trap,
                         struct bh_arena *a)
@@ -284,8 +302,10 @@ static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh
         return NULL;
     bh_buf_addf(&text, "wasm: %s error: ", bh_guest_exports[hook].name);
     add_error(r, &text);
-    if (trap == BH_WASM_TIME && r == r->g->cycle && bh_mono_ns() >= r->g->due_ns)
+    if (trap == BH_WASM_TIME && r == r->g->cycle && bh_mono_ns() >= r->g->due_ns) {
         add_cycle_over(&r->g->args, &text);
+        bh_buf_addc(&text, '\n');
+    }
     bh_wasm_add_trap(r->w, &text);
     snprintf(p->last_trap, sizeof p->last_trap, "%s", bh_buf_str(&text));
     forget(r);

@@ -478,6 +478,29 @@ static void test_endless(void)
     fx_fini(&f);
 }
 
+/* Where each node's dry run ends with a trap, no more instances are made than the cycle has time for. */
+static void test_over(void)
+{
+    static const char *const nodes[] = {"a", "b", "c"};
+    struct fx f;
+
+    if (absent())
+        return;
+    begin_with(&f, "removepod=loop", "1m','cycleTimeout':'1ms");
+    for (unsigned i = 0; i < BH_ARRAY_LEN(nodes); i++) {
+        const char *low = bh_arena_printf(&f.arena, "low-%s", nodes[i]);
+        put_pod_object(&f, low, nodes[i]);
+        fx_place(&f, fx_pod(&f, low, "'cpu':'4'", "'priority':0"), nodes[i]);
+    }
+    const int64_t before = bh_json_get_i64(of_wish(&f), "traps", 0);
+    put_pod_object(&f, "p", "");
+    const struct bh_decision *d = fx_schedule(&f, fx_pod(&f, "p", "'cpu':'1'", "'priority':1000"));
+    HAS(d->post_filter_message, "wasm: the pod's scheduling cycle has taken this guest more than "
+                                "its cycleTimeout, 1ms");
+    FX_INT(bh_json_get_i64(of_wish(&f), "traps", 0) - before, 1);
+    fx_fini(&f);
+}
+
 /* ---- what people see ------------------------------------------------------------------------- */
 
 struct heard {
@@ -690,7 +713,8 @@ static void test_refused(void)
 
 BH_TESTS("scheduler/wasm/guest", {"decides", test_decides}, {"answers", test_answers},
          {"PostFilter", test_post_filter}, {"Reserve, Permit, Bind", test_binding},
-         {"traps", test_traps}, {"an endless loop", test_endless}, {"refused", test_refused},
+         {"traps", test_traps}, {"an endless loop", test_endless},
+         {"the cycle's time is over", test_over}, {"refused", test_refused},
          {"answers that are kept", test_kept}, {"asked once about each node", test_asked_once},
          {"many nodes", test_many_nodes}, {"told anew", test_told_anew}, {"stubs", test_stubs},
          {"imports of v0.1.0", test_first_abi}, {"a liar is found", test_liar},
