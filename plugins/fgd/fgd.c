@@ -348,20 +348,6 @@ static void complain(struct berth_errors *errors, const char *path, const char *
                             (struct berth_str){text, strlen(text)});
 }
 
-static void check_known(const struct berth_value *v, const char *names, const char *path,
-                        struct berth_errors *errors)
-{
-    for (const struct berth_value *m = host->values->first(v); m; m = host->values->next(m)) {
-        struct berth_str key = host->values->key(m);
-        char word[64], text[128];
-        snprintf(word, sizeof word, " %.*s ", (int)(key.n < 60 ? key.n : 60), key.p);
-        snprintf(text, sizeof text, "unknown field \"%.*s\"", (int)(key.n < 100 ? key.n : 100),
-                 key.p);
-        if (!strstr(names, word))
-            complain(errors, path, text);
-    }
-}
-
 static void natural(const struct berth_value *v, const char *name, int64_t most,
                     struct berth_errors *errors, const char *path, int64_t *ret)
 {
@@ -379,10 +365,11 @@ static void read_typical(struct instance *in, struct berth_home *home, const str
     const struct berth_value *models = get(v, "models");
     struct typical t = {.share = 0};
     int64_t count = 0;
-    char path[32];
+    char path[32], fields[32];
 
     snprintf(path, sizeof path, "typicalPods[%u]", i);
-    check_known(v, " cpuMilli gpuMilli gpus count models ", path, errors);
+    snprintf(fields, sizeof fields, "typicalPods[%u].", i);
+    berth_check_fields(host->values, v, fields, "cpuMilli gpuMilli gpus count models", errors);
     natural(v, "cpuMilli", 10000000, errors, path, &t.d.cpu);
     natural(v, "gpuMilli", WHOLE, errors, path, &t.d.milli);
     natural(v, "gpus", GPUS_MAX, errors, path, &t.d.gpus);
@@ -428,8 +415,8 @@ static void read_fgd(struct instance *in, struct berth_home *home, const struct 
     uint32_t n = 0;
     double sum = 0;
 
-    check_known(args, " wholeResource sharedResource modelLabel gpuPolicy typicalPods ", "",
-                errors);
+    berth_check_fields(host->values, args, "",
+                       "wholeResource sharedResource modelLabel gpuPolicy typicalPods", errors);
     read_common(in, home, args, errors);
     in->model_label = name_of(home, args, "modelLabel", "gpu-model", errors);
     in->best_fit = berth_str_is(policy, "BestFit");
@@ -465,7 +452,8 @@ static void limit(const struct berth_value *args, const char *name, double other
 static void read_best_fit(struct instance *in, struct berth_home *home,
                           const struct berth_value *args, struct berth_errors *errors)
 {
-    check_known(args, " wholeResource sharedResource largestCPUs largestGPUs ", "", errors);
+    berth_check_fields(host->values, args, "",
+                       "wholeResource sharedResource largestCPUs largestGPUs", errors);
     read_common(in, home, args, errors);
     limit(args, "largestCPUs", 128, &in->max_cpu, errors);
     limit(args, "largestGPUs", 8, &in->max_gpus, errors);

@@ -26,24 +26,6 @@ static const struct berth_value *given(const struct berth_value *args, const cha
     return v && nw_host->values->type(v) != BERTH_NULL ? v : NULL;
 }
 
-static void check_known(const struct berth_value *args, const char *const *names,
-                        struct berth_errors *errors)
-{
-    const struct berth_host_values *h = nw_host->values;
-
-    for (const struct berth_value *m = args ? h->first(args) : NULL; m; m = h->next(m)) {
-        struct berth_str key = h->key(m);
-        char what[160];
-        unsigned i = 0;
-        while (names[i] && !berth_str_is(key, names[i]))
-            i++;
-        snprintf(what, sizeof what, "unknown field \"%.*s\"", (int)(key.n < 100 ? key.n : 100),
-                 key.p);
-        if (!names[i])
-            complain(errors, "", what);
-    }
-}
-
 static void check_namespaces(const struct berth_value *args, struct berth_errors *errors)
 {
     const struct berth_host_values *h = nw_host->values;
@@ -74,9 +56,8 @@ static void check_text(const struct berth_value *args, const char *name, int may
 
 static void check_overhead(const struct berth_value *args, struct berth_errors *errors)
 {
-    static const char *const names[] = {"namespaces", "weightsName", "networkTopologyName", NULL};
-
-    check_known(args, names, errors);
+    berth_check_fields(nw_host->values, args, "", "namespaces weightsName networkTopologyName",
+                       errors);
     check_namespaces(args, errors);
     check_text(args, "weightsName", 1, "a string is needed", errors);
     check_text(args, "networkTopologyName", 0, "the name of a NetworkTopology is needed", errors);
@@ -84,9 +65,7 @@ static void check_overhead(const struct berth_value *args, struct berth_errors *
 
 static void check_sort(const struct berth_value *args, struct berth_errors *errors)
 {
-    static const char *const names[] = {"namespaces", NULL};
-
-    check_known(args, names, errors);
+    berth_check_fields(nw_host->values, args, "", "namespaces", errors);
     check_namespaces(args, errors);
 }
 

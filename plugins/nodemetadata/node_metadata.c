@@ -104,22 +104,15 @@ static void complain(struct berth_errors *errors, const char *path, struct berth
 
 static void check_fields(const struct berth_value *v, struct berth_errors *errors)
 {
-    static const char *const known[] = {"metadataKey", "metadataSource", "metadataType",
-                                        "scoringStrategy", "timestampFormat"};
-    char text[256];
+    static const char known[] =
+        "metadataKey metadataSource metadataType scoringStrategy timestampFormat";
+    const struct berth_host_values *h = host->values;
 
-    for (const struct berth_value *m = host->values->first(v); m; m = host->values->next(m)) {
-        struct berth_str key = host->values->key(m);
-        unsigned i = 0;
-        while (i < sizeof known / sizeof *known && !berth_str_is(key, known[i]))
-            i++;
-        int n = snprintf(text, sizeof text, "unknown field \"%.*s\"",
-                         (int)(key.n < 128 ? key.n : 128), key.p);
-        if (i == sizeof known / sizeof *known)
-            host->values->error(errors, BERTH_STR(""), (struct berth_str){text, (uint64_t)n});
-        else if (host->values->type(m) != BERTH_STRING && host->values->type(m) != BERTH_NULL)
-            host->values->error(errors, key, BERTH_STR("a string is needed"));
-    }
+    berth_check_fields(h, v, "", known, errors);
+    for (const struct berth_value *m = h->first(v); m; m = h->next(m))
+        if (berth_str_among(h->key(m), known) && h->type(m) != BERTH_STRING &&
+            h->type(m) != BERTH_NULL)
+            h->error(errors, h->key(m), BERTH_STR("a string is needed"));
 }
 
 /* Every timestampFormat is a layout: what is none of its parts stands for itself. */

@@ -38,22 +38,6 @@ static int is(const struct berth_value *v, uint32_t type)
     return host->values->type(v) == type;
 }
 
-/* names: the two that are known; at: where, with a point behind. */
-static void check_fields(const struct berth_value *object, const char *const names[2],
-                         const char *at, struct berth_errors *errors)
-{
-    const struct berth_host_values *v = host->values;
-    char text[256];
-
-    for (const struct berth_value *m = v->first(object); m; m = v->next(m)) {
-        struct berth_str key = v->key(m);
-        snprintf(text, sizeof text, "unknown field \"%s%.*s\"", at,
-                 (int)(key.n < 128 ? key.n : 128), key.p);
-        if (!berth_str_is(key, names[0]) && !berth_str_is(key, names[1]))
-            complain(errors, "", text);
-    }
-}
-
 /* Of a resource that is listed twice the last weight counts. */
 static int counts(const struct berth_value *spec)
 {
@@ -70,7 +54,6 @@ static int counts(const struct berth_value *spec)
 static int64_t check_resource(const struct berth_value *spec, unsigned i,
                               struct berth_errors *errors)
 {
-    static const char *const names[2] = {"name", "weight"};
     const struct berth_host_values *v = host->values;
     const struct berth_value *name = v->get(spec, BERTH_STR("name")),
                              *w = v->get(spec, BERTH_STR("weight"));
@@ -82,7 +65,7 @@ static int64_t check_resource(const struct berth_value *spec, unsigned i,
     if (!is(spec, BERTH_OBJECT))
         complain(errors, path, "an object with name and weight is needed");
     snprintf(path, sizeof path, "resources[%u].", i);
-    check_fields(spec, names, path, errors);
+    berth_check_fields(v, spec, path, "name weight", errors);
     snprintf(path, sizeof path, "resources[%u].name", i);
     if (name && !is(name, BERTH_STRING))
         complain(errors, path, "a string is needed");
@@ -101,7 +84,6 @@ static int64_t check_resource(const struct berth_value *spec, unsigned i,
 
 static void check_args(const struct berth_value *args, struct berth_errors *errors)
 {
-    static const char *const names[2] = {"mode", "resources"};
     const struct berth_host_values *v = host->values;
     const struct berth_value *mode = v->get(args, BERTH_STR("mode"));
     const struct berth_value *list = v->get(args, BERTH_STR("resources"));
@@ -111,7 +93,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     unsigned n = 0;
     int too_much = 0;
 
-    check_fields(args, names, "", errors);
+    berth_check_fields(v, args, "", "mode resources", errors);
     if (list && !is(list, BERTH_ARRAY) && !is(list, BERTH_NULL))
         complain(errors, "resources", "a list is needed");
     for (const struct berth_value *r = v->first(list); r && is(list, BERTH_ARRAY); r = v->next(r)) {

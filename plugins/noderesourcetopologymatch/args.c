@@ -58,28 +58,6 @@ static void complain(struct berth_errors *errors, const char *path, const char *
 
 /* ---- checking -------------------------------------------------------------------------------- */
 
-/* at: where, with a point behind; names: with one space between. */
-static void check_known(const struct berth_value *v, const char *at, const char *names,
-                        struct berth_errors *errors)
-{
-    const struct berth_host_values *h = nrt_host->values;
-
-    for (const struct berth_value *m = v ? h->first(v) : NULL; m; m = h->next(m)) {
-        struct berth_str key = h->key(m);
-        char what[160];
-        int found = 0;
-        for (const char *s = names; *s && !found; s += strspn(s, " ")) {
-            size_t n = strcspn(s, " ");
-            found = n == key.n && memcmp(s, key.p, n) == 0;
-            s += n;
-        }
-        snprintf(what, sizeof what, "unknown field \"%s%.*s\"", at,
-                 (int)(key.n < 100 ? key.n : 100), key.p);
-        if (!found)
-            complain(errors, "", what);
-    }
-}
-
 /* An object or a list, if it is given at all; what it is not is told. */
 static const struct berth_value *get_all(const struct berth_value *v, const char *name,
                                          uint32_t type, const char *path,
@@ -141,7 +119,7 @@ static void check_weights(const struct berth_value *list, struct berth_errors *e
         if (!text(r, "name").n)
             complain(errors, path, "an object with name and weight is needed");
         snprintf(path, sizeof path, "scoringStrategy.resources[%u].", n);
-        check_known(r, path, "name weight", errors);
+        berth_check_fields(h, r, path, "name weight", errors);
         snprintf(path, sizeof path, "scoringStrategy.resources[%u].weight", n);
         if (get(r, "weight") && !h->integer(get(r, "weight"), &weight))
             complain(errors, path, "an integer is needed");
@@ -152,26 +130,28 @@ static void check_weights(const struct berth_value *list, struct berth_errors *e
 
 static void check_args(const struct berth_value *args, struct berth_errors *errors)
 {
+    const struct berth_host_values *h = nrt_host->values;
     const struct berth_value *strategy =
         get_all(args, "scoringStrategy", BERTH_OBJECT, "scoringStrategy", errors);
     const struct berth_value *cache = get_all(args, "cache", BERTH_OBJECT, "cache", errors);
     int64_t period = 0;
     int32_t discard;
 
-    check_known(
-        args, "",
+    berth_check_fields(
+        h, args, "",
         "scoringStrategy cacheResyncPeriodSeconds discardReservedNodes cache preemptionMode",
         errors);
-    check_known(strategy, "scoringStrategy.", "type resources", errors);
+    berth_check_fields(h, strategy, "scoringStrategy.", "type resources", errors);
     check_weights(get_all(strategy, "resources", BERTH_ARRAY, "scoringStrategy.resources", errors),
                   errors);
-    check_known(cache, "cache.", "foreignPodsDetect resyncMethod informerMode resyncScope", errors);
+    berth_check_fields(h, cache, "cache.",
+                       "foreignPodsDetect resyncMethod informerMode resyncScope", errors);
     check_choices(args, strategy != NULL, errors);
     if (get(args, "discardReservedNodes") &&
-        !nrt_host->values->boolean(get(args, "discardReservedNodes"), &discard))
+        !h->boolean(get(args, "discardReservedNodes"), &discard))
         complain(errors, "discardReservedNodes", "true or false is needed");
     if (get(args, "cacheResyncPeriodSeconds") &&
-        !nrt_host->values->integer(get(args, "cacheResyncPeriodSeconds"), &period))
+        !h->integer(get(args, "cacheResyncPeriodSeconds"), &period))
         complain(errors, "cacheResyncPeriodSeconds", "an integer is needed");
     if (period > PERIOD_MAX)
         complain(errors, "cacheResyncPeriodSeconds", "at most 86400 are allowed");

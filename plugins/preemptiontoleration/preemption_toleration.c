@@ -71,14 +71,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     const struct berth_host_values *v = host->values;
     int64_t percentage = 10, absolute = 100;
 
-    for (const struct berth_value *m = v->first(args); m; m = v->next(m)) {
-        struct berth_str key = v->key(m);
-        char text[160];
-        int n = snprintf(text, sizeof text, "unknown field \"%.*s\"",
-                         (int)(key.n < 100 ? key.n : 100), key.p);
-        if (!berth_str_is(key, PERCENTAGE) && !berth_str_is(key, ABSOLUTE))
-            v->error(errors, BERTH_STR(""), (struct berth_str){text, (uint64_t)n});
-    }
+    berth_check_fields(v, args, "", PERCENTAGE " " ABSOLUTE, errors);
     if (!read_count(args, BERTH_STR(PERCENTAGE), &percentage))
         v->error(errors, BERTH_STR(PERCENTAGE), BERTH_STR("an integer of 32 bits is needed"));
     else if (percentage < 0 || percentage > 100)

@@ -301,22 +301,16 @@ static int32_t score(void *self, struct berth_call *c, const struct berth_node *
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static const char *const known[] = {"defaultProfileNamespace", "defaultProfileName"};
-
 static void check_args(const struct berth_value *args, struct berth_errors *errors)
 {
+    static const char known[] = "defaultProfileNamespace defaultProfileName";
     const struct berth_host_values *v = host->values;
 
-    for (const struct berth_value *m = v->first(args); m; m = v->next(m)) {
-        struct berth_str key = v->key(m);
-        char text[160];
-        int n = snprintf(text, sizeof text, "unknown field \"%.*s\"",
-                         (int)(key.n < 100 ? key.n : 100), key.p);
-        if (!berth_str_is(key, known[0]) && !berth_str_is(key, known[1]))
-            v->error(errors, BERTH_STR(""), (struct berth_str){text, (uint64_t)n});
-        else if (v->type(m) != BERTH_NULL && (v->type(m) != BERTH_STRING || v->text(m).n > 253))
-            v->error(errors, key, BERTH_STR("a name of at most 253 bytes is needed"));
-    }
+    berth_check_fields(v, args, "", known, errors);
+    for (const struct berth_value *m = v->first(args); m; m = v->next(m))
+        if (berth_str_among(v->key(m), known) && v->type(m) != BERTH_NULL &&
+            (v->type(m) != BERTH_STRING || v->text(m).n > 253))
+            v->error(errors, v->key(m), BERTH_STR("a name of at most 253 bytes is needed"));
 }
 
 /* Null stands for the default, an empty text for no profile. */

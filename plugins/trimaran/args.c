@@ -69,22 +69,7 @@ static void complain_of(struct at a, const char *name, const char *text)
 
 static void check_known(struct at a, const char *names)
 {
-    const struct berth_host_values *h = trimaran_host->values;
-
-    for (const struct berth_value *m = h->first(a.v); m; m = h->next(m)) {
-        struct berth_str key = h->key(m);
-        char text[160];
-        int found = 0;
-        for (const char *s = names; *s && !found; s += strspn(s, " ")) {
-            size_t n = strcspn(s, " ");
-            found = n == key.n && memcmp(s, key.p, n) == 0;
-            s += n;
-        }
-        snprintf(text, sizeof text, "unknown field \"%s%.*s\"", a.path, length(key), key.p);
-        if (!found && a.errors)
-            trimaran_host->values->error(a.errors, BERTH_STR(""),
-                                         (struct berth_str){text, strlen(text)});
-    }
+    berth_check_fields(trimaran_host->values, a.v, a.path, names, a.errors);
 }
 
 /* A member of the type. NULL: it is not there, or null, or of another type, which is told. */

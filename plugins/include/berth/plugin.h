@@ -38,6 +38,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -779,6 +780,38 @@ struct berth_entry {
 #define BERTH_EXPORT __attribute__((visibility("default")))
 /* Called once, before anything else. host stays. 0, or another number: the file is refused. */
 BERTH_EXPORT int32_t berth_plugin_entry_v1(const struct berth_host *host, struct berth_entry *ret);
+
+/* ---- for check_args() ------------------------------------------------------------------------ */
+
+/* Is it one of the names, which have one space between? */
+static inline int32_t berth_str_among(struct berth_str s, const char *names)
+{
+    while (*names) {
+        struct berth_str name = {names, 0};
+        while (names[name.n] && names[name.n] != ' ')
+            name.n++;
+        if (berth_str_equal(s, name))
+            return 1;
+        names += name.n + (names[name.n] == ' ');
+    }
+    return 0;
+}
+/* An error, unknown field "cache.period", for each member of the object that is not among the names. at: where the
+ * object is, with a point behind ("cache."), or "". errors NULL: there is nobody to tell. */
+static inline void berth_check_fields(const struct berth_host_values *h,
+                                      const struct berth_value *object, const char *at,
+                                      const char *names, struct berth_errors *errors)
+{
+    for (const struct berth_value *m = h->first(object); m; m = h->next(m)) {
+        const struct berth_str key = h->key(m), whole = {"", 0};
+        char text[256];
+        int n = snprintf(text, sizeof text, "unknown field \"%.120s%.*s\"", at,
+                         (int)(key.n < 100 ? key.n : 100), key.p);
+        const struct berth_str said = {text, (uint64_t)n};
+        if (errors && !berth_str_among(key, names))
+            h->error(errors, whole, said);
+    }
+}
 
 #ifdef __cplusplus
 }
