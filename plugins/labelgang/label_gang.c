@@ -34,6 +34,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     const struct berth_value *timeout = v->get(args, BERTH_STR("timeoutSeconds"));
     int64_t seconds = 60;
 
+    berth_check_fields(v, args, "", "groupLabel sizeLabel timeoutSeconds", errors);
     if (!v->text(v->get(args, BERTH_STR("groupLabel"))).n)
         v->error(errors, BERTH_STR("groupLabel"), BERTH_STR("the key of a label is needed"));
     if (!v->text(v->get(args, BERTH_STR("sizeLabel"))).n)

@@ -62,6 +62,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     double threshold = -1;
     int64_t n;
 
+    berth_check_fields(v, args, "", "file threshold maxAgeSeconds everySeconds onStale", errors);
     if (!v->text(v->get(args, BERTH_STR("file"))).n)
         v->error(errors, BERTH_STR("file"), BERTH_STR("the path of a file is needed"));
     if (!v->number(v->get(args, BERTH_STR("threshold")), &threshold) || threshold < 0)

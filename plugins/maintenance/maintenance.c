@@ -57,6 +57,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
     const struct berth_value *v = host->values->get(args, BERTH_STR("leadSeconds"));
     int64_t n;
 
+    berth_check_fields(host->values, args, "", "leadSeconds", errors);
     if (v && (!host->values->integer(v, &n) || n < 0 || n > LEAD_MAX))
         host->values->error(errors, BERTH_STR("leadSeconds"), BERTH_STR("0 to 604800 is needed"));
 }
