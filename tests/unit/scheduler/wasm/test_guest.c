@@ -122,8 +122,7 @@ static void test_binding(void)
         int64_t timeout = 0;
         begin(&f, rows[i].wish);
         const struct bh_pending p = pending(&f, "p"), q = pending(&f, "q");
-        bh_sym node = bh_engine_schedule(f.e, &p, 0, TIME)->node;
-        CU_ASSERT(bh_engine_assume(f.e, &p, node) == 0);
+        bh_sym node = choose(&f, &p);
         const struct bh_status *s = bh_engine_reserve(f.e, &p, node);
         HAS(s ? bh_status_message(&f.arena, s) : "", rows[i].reserve);
         CU_ASSERT((s != NULL) == (*rows[i].reserve != '\0'));
@@ -158,8 +157,7 @@ static void test_bound_already(void)
     int64_t before = bh_json_get_i64(of_wish(&f), "traps", 0),
             events = bh_json_get_i64(of_wish(&f), "events", 0);
     const struct bh_pending p = pending(&f, "p");
-    bh_sym node = bh_engine_schedule(f.e, &p, 0, TIME)->node;
-    CU_ASSERT(bh_engine_assume(f.e, &p, node) == 0);
+    bh_sym node = choose(&f, &p);
     CU_ASSERT(bh_engine_reserve(f.e, &p, node) == NULL);
     bh_engine_put_raw(f.e, BH_KIND_POD, "uid-p", NULL, 0);
     CU_ASSERT(bh_engine_bind(f.e, &p, node, &order) == NULL);
@@ -202,15 +200,6 @@ static void begin_other(struct fx *f, const char *of, const char *wish, bool loc
 static void begin_local(struct fx *f, const char *wish, bool local, bool verify)
 {
     begin_other(f, "local.wasm", wish, local, verify);
-}
-
-static void put_node_object(struct fx *f, const char *name, const char *more)
-{
-    bh_engine_put_raw_message(
-        f->e, BH_KIND_NODE,
-        fx_message(
-            f, &k8s__node__descriptor,
-            fx_json(f, bh_arena_printf(&f->arena, "{'metadata':{'name':'%s'%s}}", name, more))));
 }
 
 /* Pods of one template: decided from what is kept, and as it is when a node's object changes. */

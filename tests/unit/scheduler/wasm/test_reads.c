@@ -68,9 +68,7 @@ static void test_waiting(void)
         int64_t timeout = 0;
         begin(&f, rows[i].wish);
         const struct bh_pending p = pending(&f, "p");
-        const bh_sym node = bh_engine_schedule(f.e, &p, 0, TIME)->node; /* it does not wait yet */
-        CU_ASSERT_FATAL(node != BH_SYM_NONE);
-        CU_ASSERT(bh_engine_assume(f.e, &p, node) == 0);
+        const bh_sym node = choose(&f, &p); /* it does not wait yet */
         CU_ASSERT(!bh_engine_reserve(f.e, &p, node));
         CU_ASSERT(bh_status_code(bh_engine_permit(f.e, &p, node, &timeout)) == BH_WAIT);
         struct bh_waiting_pod *w = bh_engine_waiting(f.e, bh_str_c("uid-p"));
@@ -134,15 +132,6 @@ static void test_normalized(void)
 }
 
 /* ---- whose instance ---------------------------------------------------------------------------- */
-
-static bh_sym choose(struct fx *f, const struct bh_pending *p)
-{
-    const bh_sym node = bh_engine_schedule(f->e, p, 0, TIME)->node;
-
-    CU_ASSERT_FATAL(node != BH_SYM_NONE);
-    CU_ASSERT(bh_engine_assume(f->e, p, node) == 0);
-    return node;
-}
 
 /* Two pods on their way have an instance each; what one leaves the next pod has. */
 static void test_instances(void)

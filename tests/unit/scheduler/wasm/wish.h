@@ -53,6 +53,15 @@ BH_UNUSED static void put_pod_object(struct fx *f, const char *name, const char 
                                               name, name, node))));
 }
 
+BH_UNUSED static void put_node_object(struct fx *f, const char *name, const char *more)
+{
+    bh_engine_put_raw_message(
+        f->e, BH_KIND_NODE,
+        fx_message(
+            f, &k8s__node__descriptor,
+            fx_json(f, bh_arena_printf(&f->arena, "{'metadata':{'name':'%s'%s}}", name, more))));
+}
+
 /* Three nodes, and the guest with what it is wished. A minute, so that no busy machine is a trap. */
 BH_UNUSED static void begin_with(struct fx *f, const char *wish, const char *timeout)
 {
@@ -68,11 +77,7 @@ BH_UNUSED static void begin_with(struct fx *f, const char *wish, const char *tim
     bh_arena_fini(&a);
     for (unsigned i = 0; i < 3; i++) {
         fx_node(f, nodes[i], "'cpu':'4','memory':'8Gi','pods':'110'", "", "", "");
-        bh_engine_put_raw_message(
-            f->e, BH_KIND_NODE,
-            fx_message(
-                f, &k8s__node__descriptor,
-                fx_json(f, bh_arena_printf(&f->arena, "{'metadata':{'name':'%s'}}", nodes[i]))));
+        put_node_object(f, nodes[i], "");
     }
 }
 BH_UNUSED static void begin(struct fx *f, const char *wish)
@@ -109,5 +114,15 @@ BH_UNUSED static struct bh_pending pending(struct fx *f, const char *name)
 
     put_pod_object(f, name, "");
     return (struct bh_pending){.pod = p.rec, .shape = p.shape};
+}
+
+/* Its node, where it is assumed from now on. */
+BH_UNUSED static bh_sym choose(struct fx *f, const struct bh_pending *p)
+{
+    const bh_sym node = bh_engine_schedule(f->e, p, 0, TIME)->node;
+
+    CU_ASSERT_FATAL(node != BH_SYM_NONE);
+    CU_ASSERT(bh_engine_assume(f->e, p, node) == 0);
+    return node;
 }
 #endif
