@@ -81,8 +81,11 @@ static void put(const char *path, const struct bh_buf *b)
     CU_ASSERT_FATAL(bh_write_file(path, bh_buf_str(b), b->n, 0600) == 0);
 }
 
-static void begin(struct world *w)
+/* One profile, whose plugins those are, with args of one of them, or NULL; objects: YAML, let go here. */
+static void begin(struct world *w, const char *plugins, const char *plugin, const char *args,
+                  struct bh_buf *objects)
 {
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     static unsigned n;
 
     w->dir = bh_asprintf("%s/%u", bh_test_tmpdir(), n++);
@@ -90,6 +93,15 @@ static void begin(struct world *w)
     w->config = bh_asprintf("%s/config", w->dir);
     w->objects = bh_asprintf("%s/objects", w->dir);
     w->out = bh_asprintf("%s/out", w->dir);
+    bh_buf_addf(&b,
+                "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+                "profiles:\n- plugins: %s\n",
+                plugins);
+    if (args)
+        bh_buf_addf(&b, "  pluginConfig: [{name: %s, args: %s}]\n", plugin, args);
+    put(w->config, &b);
+    put(w->objects, objects);
+    bh_buf_fini(objects);
 }
 static void end(struct world *w)
 {
@@ -144,16 +156,6 @@ static char *simulate(struct world *w, const char *plugin, const char *file, con
     return text;
 }
 
-static void add_profile(struct bh_buf *b, const char *plugins, const char *plugin, const char *args)
-{
-    bh_buf_addf(b,
-                "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-                "profiles:\n- plugins: %s\n",
-                plugins);
-    if (args)
-        bh_buf_addf(b, "  pluginConfig: [{name: %s, args: %s}]\n", plugin, args);
-}
-
 static void add_nodes(struct bh_buf *b, unsigned n)
 {
     for (unsigned i = 1; i <= n; i++)
@@ -194,12 +196,16 @@ static void has(const char *text, const char *want)
         fprintf(stderr, "  want %s\n  have %s\n", want, text);
 }
 
-/* The two texts are one, and say that. */
-static void same(const char *what, const char *here, const char *there, const char *says)
+/* Both modes print one text, which says that. */
+static void same(struct world *w, const char *plugin, const char *file, const char *extra,
+                 const char *says)
 {
+    BH_CLEANUP(bh_freep) char *here = simulate(w, plugin, file, "inProcess", extra);
+    BH_CLEANUP(bh_freep) char *there = simulate(w, plugin, file, "process", extra);
+
     CU_ASSERT(bh_streq(here, there));
     if (!bh_streq(here, there))
-        fprintf(stderr, "  %s: in its own process\n%s\n  ... here\n%s\n", what, there, here);
+        fprintf(stderr, "  %s: in its own process\n%s\n  ... here\n%s\n", plugin, there, here);
     has(there, says);
 }
 
@@ -231,20 +237,13 @@ static void test_same(void)
     };
 
     for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
-        struct bh_buf config BH_CLEANUP(bh_buf_fini) = {0}, objects BH_CLEANUP(bh_buf_fini) = {0};
+        struct bh_buf objects = {0};
         struct world w;
-        begin(&w);
-        add_profile(&config, rows[i].profile, rows[i].plugin, rows[i].args);
         add_nodes(&objects, 20);
         add_pods(&objects, 60);
         add_pod(&objects, "large", "app: a", 100, "4", ""); /* for whom others have to go */
-        put(w.config, &config);
-        put(w.objects, &objects);
-        BH_CLEANUP(bh_freep)
-        char *here = simulate(&w, rows[i].plugin, rows[i].file, "inProcess", "--explain");
-        BH_CLEANUP(bh_freep)
-        char *there = simulate(&w, rows[i].plugin, rows[i].file, "process", "--explain");
-        same(rows[i].plugin, here, there, rows[i].says);
+        begin(&w, rows[i].profile, rows[i].plugin, rows[i].args, &objects);
+        same(&w, rows[i].plugin, rows[i].file, "--explain", rows[i].says);
         BH_CLEANUP(bh_freep)
         char *verified = simulate(&w, rows[i].plugin, rows[i].file, "process", "--verify");
         has(verified, " placed, ");
@@ -326,19 +325,12 @@ static void test_objects(void)
     };
 
     for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
-        struct bh_buf config BH_CLEANUP(bh_buf_fini) = {0}, objects BH_CLEANUP(bh_buf_fini) = {0};
+        struct bh_buf objects = {0};
         struct world w;
-        begin(&w);
-        add_profile(&config, rows[i].profile, rows[i].plugin, rows[i].args);
         add_nodes(&objects, 2);
         bh_buf_adds(&objects, rows[i].objects);
-        put(w.config, &config);
-        put(w.objects, &objects);
-        BH_CLEANUP(bh_freep)
-        char *here = simulate(&w, rows[i].plugin, rows[i].file, "inProcess", NULL);
-        BH_CLEANUP(bh_freep)
-        char *there = simulate(&w, rows[i].plugin, rows[i].file, "process", NULL);
-        same(rows[i].plugin, here, there, rows[i].says);
+        begin(&w, rows[i].profile, rows[i].plugin, rows[i].args, &objects);
+        same(&w, rows[i].plugin, rows[i].file, NULL, rows[i].says);
         end(&w);
     }
 }
@@ -346,23 +338,16 @@ static void test_objects(void)
 /* Room is made: who asks is asked back. */
 static void test_evicts(void)
 {
-    struct bh_buf config BH_CLEANUP(bh_buf_fini) = {0}, objects BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf objects = {0};
     struct world w;
 
-    begin(&w);
-    add_profile(&config, "{postFilter: {enabled: [{name: Evicts}], disabled: [{name: '*'}]}}",
-                "Evicts", NULL);
     add_nodes(&objects, 1);
     add_pod(&objects, "low0", "app: a", 0, "2", "nodeName: n1,");
     add_pod(&objects, "low1", "app: a", 1, "2", "nodeName: n1,");
     add_pod(&objects, "asks", "app: a", 100, "2", "");
-    put(w.config, &config);
-    put(w.objects, &objects);
-    BH_CLEANUP(bh_freep)
-    char *here = simulate(&w, "Evicts", "tests/plugins/evicts.so", "inProcess", NULL);
-    BH_CLEANUP(bh_freep)
-    char *there = simulate(&w, "Evicts", "tests/plugins/evicts.so", "process", NULL);
-    same("evicts", here, there, "default/asks");
+    begin(&w, "{postFilter: {enabled: [{name: Evicts}], disabled: [{name: '*'}]}}", "Evicts", NULL,
+          &objects);
+    same(&w, "Evicts", "tests/plugins/evicts.so", NULL, "default/asks");
     end(&w);
 }
 
@@ -383,16 +368,13 @@ static void test_ends(void)
     };
 
     for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
-        struct bh_buf config BH_CLEANUP(bh_buf_fini) = {0}, objects BH_CLEANUP(bh_buf_fini) = {0};
+        struct bh_buf objects = {0};
         struct world w;
-        begin(&w);
-        add_profile(&config, EVERY("Apart"), "Apart", NULL);
         add_nodes(&objects, 4);
         add_pod(&objects, "before", "app: a", 0, "100m", "");
         add_pod(&objects, "ends", rows[i].labels, 0, "100m", "");
         add_pod(&objects, "after", "app: a", 0, "100m", "");
-        put(w.config, &config);
-        put(w.objects, &objects);
+        begin(&w, EVERY("Apart"), "Apart", NULL, &objects);
         BH_CLEANUP(bh_freep)
         char *there = simulate(&w, "Apart", "tests/plugins/apart.so", "process", NULL);
         has(there, rows[i].says);
@@ -406,11 +388,9 @@ static void test_wrong(void)
 {
     static const char *const what[] = {"code", "text",       "long",  "score",
                                        "rows", "undeclared", "thread"};
-    struct bh_buf config BH_CLEANUP(bh_buf_fini) = {0}, objects BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf objects = {0};
     struct world w;
 
-    begin(&w);
-    add_profile(&config, MULTI("ApartRows"), "ApartRows", NULL);
     add_nodes(&objects, 70);
     for (size_t i = 0; i < BH_ARRAY_LEN(what); i++) {
         char labels[32], name[32];
@@ -419,8 +399,7 @@ static void test_wrong(void)
         add_pod(&objects, what[i], labels, 0, "100m", "");
         add_pod(&objects, name, "app: a", 0, "100m", "");
     }
-    put(w.config, &config);
-    put(w.objects, &objects);
+    begin(&w, MULTI("ApartRows"), "ApartRows", NULL, &objects);
     BH_CLEANUP(bh_freep)
     char *here = simulate(&w, "ApartRows", "tests/plugins/apart.so", "inProcess", NULL);
     BH_CLEANUP(bh_freep)
@@ -436,15 +415,12 @@ static void test_wrong(void)
 /* Wrong arguments are told with their path. */
 static void test_arguments(void)
 {
-    struct bh_buf config BH_CLEANUP(bh_buf_fini) = {0}, objects BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf objects = {0};
     struct world w;
 
-    begin(&w);
-    add_profile(&config, SCORES("NodeMetadata"), "NodeMetadata",
-                "{metadataSource: Label, metadataType: Number, scoringStrategy: Best}");
     add_nodes(&objects, 1);
-    put(w.config, &config);
-    put(w.objects, &objects);
+    begin(&w, SCORES("NodeMetadata"), "NodeMetadata",
+          "{metadataSource: Label, metadataType: Number, scoringStrategy: Best}", &objects);
     BH_CLEANUP(bh_freep)
     char *there = simulate(&w, "NodeMetadata", "plugins/nodemetadata.so", "process", NULL);
     has(there, "metadataKey cannot be empty");
