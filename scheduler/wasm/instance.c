@@ -182,26 +182,15 @@ static void set_due(struct bh_guest *g, const struct bh_call *c, struct bh_str u
     bh_wasm_set_due(g->cycle->w, g->due_ns);
 }
 
-static void add_cycle_over(const struct bh_guest_args *args, struct bh_buf *b)
+static const char *cycle_over(const struct bh_guest *g, struct bh_arena *a)
 {
     char limit[32];
 
-    bh_format_duration_ns(args->cycle_ns, limit);
-    bh_buf_addf(b, "the pod's scheduling cycle has taken this guest more than its cycleTimeout, %s",
-                limit);
-}
-
-/* Not for a cycle whose time is over: a guest that traps about each node would have as many made, none of which
- * runs for long enough to look at the clock. */
-static int make_another(struct bh_guest *g, const struct bh_call *c, struct bh_str uid,
-                        struct bh_err *err)
-{
-    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
-
-    if (!is_same_cycle(g, c, uid) || bh_mono_ns() < g->due_ns)
-        return bh_guest_run_new(g, &g->cycle, err);
-    add_cycle_over(&g->args, &text);
-    return bh_err_set(err, -ETIMEDOUT, "wasm: %s", bh_buf_str(&text));
+    bh_format_duration_ns(g->args.cycle_ns, limit);
+    return bh_arena_printf(a,
+                           "the pod's scheduling cycle has taken this guest more than its "
+                           "cycleTimeout, %s",
+                           limit);
 }
 
 /* The cycle's instance, for another pod from now on. */
@@ -215,7 +204,14 @@ static struct bh_guest_run *take(struct bh_call *c, const struct bh_status **ret
         g->cycle = g->free;
         g->free = g->free->next;
     }
-    if (!g->cycle && make_another(g, c, uid, &err) < 0) {
+    /* A guest that traps about each node would have as many made, none of which runs for long enough to look at
+     * the clock. */
+    if (!g->cycle && is_same_cycle(g, c, uid) && bh_mono_ns() >= g->due_ns) {
+        *ret_why =
+            bh_status_new(c->arena, BH_ERROR, g->of->name, "wasm: %s", cycle_over(g, c->arena));
+        return NULL;
+    }
+    if (!g->cycle && bh_guest_run_new(g, &g->cycle, &err) < 0) {
         *ret_why = bh_status_new(c->arena, BH_ERROR, g->of->name, "%s", err.msg);
         return NULL;
     }
@@ -302,10 +298,8 @@ static const char *done(struct bh_guest_run *r, enum bh_guest_hook hook, enum bh
         return NULL;
     bh_buf_addf(&text, "wasm: %s error: ", bh_guest_exports[hook].name);
     add_error(r, &text);
-    if (trap == BH_WASM_TIME && r == r->g->cycle && bh_mono_ns() >= r->g->due_ns) {
-        add_cycle_over(&r->g->args, &text);
-        bh_buf_addc(&text, '\n');
-    }
+    if (trap == BH_WASM_TIME && r == r->g->cycle && bh_mono_ns() >= r->g->due_ns)
+        bh_buf_addf(&text, "%s\n", cycle_over(r->g, a));
     bh_wasm_add_trap(r->w, &text);
     snprintf(p->last_trap, sizeof p->last_trap, "%s", bh_buf_str(&text));
     forget(r);
