@@ -145,10 +145,10 @@ int bh_guest_args_read(struct bh_arena *a, const char *name, const struct bh_jso
         rc = read_text(name, args, "guestConfig", &ret->config, err);
     if (rc == 0)
         rc = read_duration(name, args, "hookTimeout", "50ms", &ret->timeout_ns, err);
-    ret->cycle_ns =
-        ret->timeout_ns > INT64_MAX / HOOKS_A_CYCLE ? INT64_MAX : ret->timeout_ns * HOOKS_A_CYCLE;
-    if (rc == 0)
+    if (rc == 0) {
+        ret->cycle_ns = BH_MIN(ret->timeout_ns, INT64_MAX / HOOKS_A_CYCLE) * HOOKS_A_CYCLE;
         rc = read_duration(name, args, "cycleTimeout", "5s", &ret->cycle_ns, err);
+    }
     if (rc == 0)
         rc = read_text(name, args, "guestDigest", &digest, err);
     if (rc == 0 && severity && severity->type != BH_JSON_NULL &&

@@ -35,6 +35,7 @@ static void test_args(void)
                                  "PluginConfig.guestConfig of type string"},
         {"{'hookTimeout':5}", "PluginConfig.hookTimeout of type string"},
         {"{'hookTimeout':'-1s'}", "hookTimeout \"-1s\" is no duration above 0, as \"50ms\""},
+        {"{'hookTimeout':'-2000000h'}", "hookTimeout \"-2000000h\" is no duration above 0"},
         {"{'hookTimeout':'soon'}", "hookTimeout \"soon\" is no duration above 0"},
         {"{'guestDigest':7}", "PluginConfig.guestDigest of type string"},
         {"{'logSeverity':2147483648}", "cannot unmarshal number into Go struct field "
@@ -64,6 +65,13 @@ static void test_args(void)
                                  &args, &err) == 0);
     CU_ASSERT(args.argc == 2 && bh_streq(args.argv[1], "-x"));
     CU_ASSERT(args.severity == -1 && args.node_local && args.timeout_ns == 2000000000);
+    CU_ASSERT_EQUAL(args.cycle_ns, 200000000000);
+    CU_ASSERT(bh_guest_args_read(&f.arena, "Guest", fx_json(&f, "{'hookTimeout':'2000000h'}"),
+                                 &args, &err) == 0);
+    CU_ASSERT(args.cycle_ns > args.timeout_ns);
+    CU_ASSERT(bh_guest_args_read(&f.arena, "Guest", fx_json(&f, "{'cycleTimeout':'1s'}"), &args,
+                                 &err) == 0);
+    CU_ASSERT_EQUAL(args.cycle_ns, 1000000000);
     bh_arena_fini(&f.arena);
 }
 
