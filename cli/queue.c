@@ -238,6 +238,7 @@ static void keep_news(struct listing *l, struct bh_map *known, uint64_t round)
     }
 }
 
+/* As long as it can: < 0, or BH_EXIT_FAIL when that was told. */
 static int watch(struct bh_ask *k, struct arguments *a, struct listing *l, struct bh_err *err)
 {
     struct bh_map known = {0};
@@ -249,10 +250,8 @@ static int watch(struct bh_ask *k, struct arguments *a, struct listing *l, struc
         if (rc < 0)
             break;
         keep_news(l, &known, round);
-        if (l->n && print(l, a) != BH_EXIT_OK) {
-            rc = bh_err_set(err, -EIO, "it is watched no longer");
+        if (l->n && (rc = print(l, a)) != BH_EXIT_OK)
             break;
-        }
         a->no_headers = a->no_headers || l->n;
         (void)nanosleep(&(struct timespec){.tv_sec = WATCH_EVERY_S}, NULL);
     }
@@ -270,7 +269,6 @@ int bh_cmd_queue(int argc, char **argv)
     struct listing l = {.n = 0};
     struct bh_err err = {0};
     struct bh_ask k = {.id = 0};
-    int status = BH_EXIT_OK;
     char dir[108];
     const struct bh_opt table[] = {
         {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "only this namespace (default: all)"},
@@ -296,10 +294,10 @@ int bh_cmd_queue(int argc, char **argv)
     } else if (rc == 0) {
         rc = ask(&k, &a, &l, &err);
         if (rc == 0)
-            status = print(&l, &a);
+            rc = print(&l, &a);
     }
     bh_ask_close(&k);
     bh_arena_fini(&l.arena);
     free(l.rows);
-    return rc < 0 ? bh_cli_fail(WHO, &err) : status;
+    return rc < 0 ? bh_cli_fail(WHO, &err) : rc;
 }

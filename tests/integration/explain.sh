@@ -51,6 +51,9 @@ expect "queue -o wide has the whole message" '5 Preemption is not helpful for sc
 expect "queue -o json" '^waiting for scheduling gates: \[example.com/hold\]$' \
     bash -c "'$BERTH_BIN/berth' queue -o json | jq -r '.items[] | select(.name == \"held\") | .message'"
 expect "queue -o yaml" 'queue: gated' b queue -o yaml
+full() { [ "$(b queue "$@" 2>&1 >/dev/full)" = "berth queue: could not write: No space left on device" ]; }
+check "queue says once that it cannot write" full
+check "queue -w, too, and ends" full -w
 
 # ---- pending pods
 expect "explain names the first rejecting plugin of each node" 'node-c1 +TaintToleration .*untolerated taint' b explain pod/big -o wide
