@@ -272,9 +272,6 @@ void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_
 /* Writes that are not made after all: the lease ended. No event and no condition tells of it. */
 void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w);
-/* A write that a plugin wanted for no pod is answered, or is not to be any more (r NULL). */
-void bh_sched_tended(struct bh_sched_daemon *d, const struct bh_work *w,
-                     const Berth__WorkResult *r);
 /* A pending pod, new or changed; one that was gone or whose nomination ended leaves room for
  * others. */
 void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,
@@ -284,6 +281,11 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* Forgets assumed pods that neither queue nor ledger knows, when that is due and the snapshot and
  * the feed are complete: such a pod was deleted without the watcher telling us. */
 void bh_sched_sweep(struct bh_sched_daemon *d);
+/* asked.c: what plugins asked for since the last turn */
+unsigned bh_sched_asked_turn(struct bh_sched_daemon *d);
+/* A write that a plugin wanted for no pod is answered, or is not to be any more (r NULL). */
+void bh_sched_tended(struct bh_sched_daemon *d, const struct bh_work *w,
+                     const Berth__WorkResult *r);
 /* extend.c */
 bool bh_sched_waiting(void *daemon); /* engine options: waiting */
 void bh_sched_extenders_turn(struct bh_sched_daemon *d);
