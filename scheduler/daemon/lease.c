@@ -202,12 +202,13 @@ void bh_sched_lease_turn(struct bh_sched_daemon *d)
     }
     if (d->lease.held)
         bh_native_each_newly_aside(aside_event, d);
-    if (!leads && d->in.snapshot_ready) {
+    if (!leads) {
         /* The term ended before we came: until when a binder of the scheduler before may write under
-         * it, nobody here knows. The watcher does, and waits for that. */
+         * it, nobody here knows. The watcher does, and waits for that. The lease is seen before there
+         * is room for a snapshot. */
         if (!d->lease.stood_by && !d->lease.term && d->adopt.inherited)
             d->lease.unseen_term = d->in.lease_term;
-        d->lease.stood_by = true;
+        d->lease.stood_by |= d->in.snapshot_ready;
     }
     /* What came back since: refused by a binder, or lost with one. */
     (void)take_back(d, !d->lease.held);

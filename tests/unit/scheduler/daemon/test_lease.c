@@ -147,6 +147,35 @@ static void test_a_start_after_a_term(void)
     teardown(&f);
 }
 
+/* The same, while there is a lease to be seen and no snapshot yet. */
+static void test_a_start_after_a_term_without_a_snapshot(void)
+{
+    const struct bh_snap_options so = {.initial_bytes = 1u << 20, .log_entries = 1u << 10};
+    struct bh_err err = {0};
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, HELD);
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    scheduler_stop(&f);
+    f.b[0].mute = true; /* it may be writing yet */
+    bh_snap_writer_free(f.snap);
+    CU_ASSERT_FATAL(bh_snap_writer_new(f.dir, &so, &f.snap, &err) == 0);
+    give_up(&f, 7);
+    f.hellos = 0;
+    f.quiet_term = 0;
+    scheduler_start(&f);
+    SPIN(&f, f.hellos > 0);
+    feed_begin(&f);
+    feed_batch(&f, NULL, true);
+    SPIN(&f, f.d.in.lease_term == 7);
+    settle(&f);
+    CU_ASSERT(!f.d.in.snapshot_ready);
+    CU_ASSERT(f.quiet_term == 0 && f.d.in.feed.life.quiet_term == 0);
+    teardown(&f);
+}
+
 /* The end of a term: what no binder has is taken back, what one has ends with its answer. */
 static void test_the_end_of_a_term(Berth__Outcome outcome)
 {
@@ -486,6 +515,7 @@ BH_TESTS("scheduler/daemon/lease",
          {"without election nothing is granted", test_without_election_nothing_is_granted},
          {"a start in the middle of a term", test_a_start_in_the_middle_of_a_term},
          {"a start after a term", test_a_start_after_a_term},
+         {"a start after a term without a snapshot", test_a_start_after_a_term_without_a_snapshot},
          {"who stood by knows all binders", test_who_stood_by_knows_all_binders},
          {"the end of a term: a bind that was done", test_the_end_when_it_was_done},
          {"the end of a term: a bind that was refused", test_the_end_when_it_was_refused},
