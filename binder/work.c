@@ -264,15 +264,20 @@ static bool must_be_kept(const struct bh_job *j)
                        j->item->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS);
 }
 
-/* Why it is not to be written any more; NULL: it is. */
-static const char *stale(const struct bh_job *j)
+/* Why it is not to be written any more, and the answer to that; NULL: it is. */
+static const char *stale(const struct bh_job *j, Berth__Outcome *ret)
 {
+    *ret = BERTH__OUTCOME__OUTCOME_STALE;
     if (!bh_binder_may_write(j->b, j->term))
         return "the lease this decision was taken under ended";
     if (j->epoch < j->b->epoch)
         return "a newer scheduler took over";
-    if (must_be_kept(j) && j->lapses != j->b->grant.lapses)
+    /* Or have decided anew, where the host took the lease back under the same term. */
+    if (j->term && j->lapses != j->b->grant.lapses) {
+        if (j->unclear)
+            *ret = BERTH__OUTCOME__OUTCOME_UNKNOWN;
         return "the scheduler may have given it to another binder";
+    }
     return NULL;
 }
 
@@ -291,11 +296,12 @@ static void run_step(struct bh_job *j)
 {
     static struct bh_buf path, body; /* one thread; bh_api_start copies */
     struct bh_api_call call = {.timeout_ns = j->b->o.request_ns, .on_done = on_done, .arg = j};
-    const char *why = only_reads(j) ? NULL : stale(j);
+    Berth__Outcome outcome;
+    const char *why = only_reads(j) ? NULL : stale(j, &outcome);
 
     set_fence(j, &call);
     if (why) {
-        answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "", why);
+        answer(j, outcome, 0, "", why);
         return;
     }
     bh_buf_reset(&body);

@@ -719,7 +719,7 @@ static void test_no_answer_before_the_deadline_is_unknown(void)
 
     setup(&f);
     f.options.request_ns = 60000000;
-    f.options.deadline_ns = 300000000;
+    f.options.deadline_ns = 900000000;
     open_binder(&f);
     for (unsigned i = 0; i < 16; i++)
         f.script[i] = HANG;
@@ -1249,6 +1249,37 @@ static void test_a_status_of_before_the_scheduler_says_hello_is_not_written(void
     teardown(&f);
 }
 
+/* The host took the lease back under the term that it had: meanwhile the scheduler took the pod's binding
+ * back, and gave its room to another. */
+static void test_a_binding_of_before_the_lease_was_lost_is_not_tried_again(void)
+{
+    static const enum act first[] = {SAY_429, HANG};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(first); i++) {
+        struct fixture f;
+        Berth__WorkItem w, *list = &w;
+
+        setup(&f);
+        f.options.request_ns = NS_PER_S / 2;
+        f.script[0] = first[i];
+        f.n_script = 1;
+        open_binder(&f);
+        grant(&f, 7, 1, 20 * NS_PER_S);
+        work_of(&w, 1, BIND, add_pod(&f, "p"));
+        send_items(&f, 10, &list, 1, 7);
+        SPIN(&f, f.at == 1);
+        f.b.grant.stamp_boot_ns = 1; /* it was stopped since the machine had counted to one */
+        grant(&f, 7, 2, 20 * NS_PER_S);
+        SPIN(&f, f.n_results == 1);
+        CU_ASSERT_EQUAL(f.results[0].outcome, first[i] == HANG ? BERTH__OUTCOME__OUTCOME_UNKNOWN
+                                                               : BERTH__OUTCOME__OUTCOME_STALE);
+        CU_ASSERT_EQUAL(f.writes, 1);
+        CU_ASSERT(bind_under(&f, 7, "q") == BERTH__OUTCOME__OUTCOME_DONE);
+        close_binder(&f);
+        teardown(&f);
+    }
+}
+
 static void test_a_revoked_binder_says_when_nothing_is_out(void)
 {
     struct fixture f;
@@ -1645,6 +1676,8 @@ BH_TESTS(
      test_a_status_that_may_be_anothers_is_not_written},
     {"a status of before the scheduler says hello is not written",
      test_a_status_of_before_the_scheduler_says_hello_is_not_written},
+    {"a binding of before the lease was lost is not tried again",
+     test_a_binding_of_before_the_lease_was_lost_is_not_tried_again},
     {"an allocation needs a grant and a claim", test_an_allocation_needs_a_grant_and_a_claim},
     {"a new scheduler is told of an allocation on the wire",
      test_a_new_scheduler_is_told_of_an_allocation_on_the_wire},
