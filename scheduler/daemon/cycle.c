@@ -190,11 +190,42 @@ void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_
     evict_all(d, &(struct preemptor){lead, "podgroup", bh_str_c(uid), "cluster"}, v, n);
 }
 
+/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it. The
+ * records are copies: the queue may free what they were copied from. */
+static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
+                      bool forget)
+{
+    const struct bh_shape_rec *rec = bh_engine_shape_rec(d->engine, shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(rec, rec->h.size);
+    const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
+                                        .action = BH_EV_DELETE,
+                                        .old_pod = old,
+                                        .old_shape = old_shape,
+                                        .was_assumed = forget};
+
+    if (forget)
+        (void)bh_engine_forget(d->engine, bh_rec_text(old, old->uid));
+    bh_queue_event(d->queue, &ev, bh_sched_now(d));
+}
+
+/* The promise may be newer than the object. */
+static void tell_promised_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                               bh_sym node)
+{
+    BH_CLEANUP(bh_freep)
+    struct bh_pod_rec *pod = bh_memdup(p->pending.pod, p->pending.pod->h.size);
+
+    pod->nominated_node = node;
+    tell_room(d, pod, p->pending.shape, false);
+}
+
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
 void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                      const struct bh_decision *dec)
 {
     bool set_nominated = dec->clear_nomination || dec->nominated_node != BH_SYM_NONE;
+    const bh_sym had = bh_engine_nominated_node(d->engine, bh_pod_uid(p->pod));
 
     bh_queue_say(p->pod, dec->reason, dec->message);
     failed_scheduling_event(d, p, dec->message);
@@ -204,8 +235,12 @@ void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
         bh_sched_prebind_aside(d, p, dec->writes, dec->n_writes);
     bh_queue_return(d->queue, p->pod, dec->unschedulable_plugins, dec->n_unschedulable_plugins,
                     dec->pending_plugins, dec->n_pending_plugins, bh_sched_now(d));
-    if (set_nominated)
-        bh_engine_nominate(d->engine, &p->pending, dec->nominated_node);
+    if (!set_nominated)
+        return;
+    bh_engine_nominate(d->engine, &p->pending, dec->nominated_node);
+    /* Where the API server never heard of it no update of the object tells of its end. */
+    if (had != BH_SYM_NONE && had != dec->nominated_node && had != p->pending.pod->nominated_node)
+        tell_promised_room(d, p, had);
 }
 
 void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
@@ -304,35 +339,6 @@ static const struct bh_status *assume(struct bh_sched_daemon *d, const struct bh
         return &failed;
     bh_probe_pod(assume, bh_rec_text(p->pod, p->pod->uid), node);
     return NULL;
-}
-
-/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it. The
- * records are copies: the queue may free what they were copied from. */
-static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
-                      bool forget)
-{
-    const struct bh_shape_rec *rec = bh_engine_shape_rec(d->engine, shape);
-    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
-    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(rec, rec->h.size);
-    const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
-                                        .action = BH_EV_DELETE,
-                                        .old_pod = old,
-                                        .old_shape = old_shape,
-                                        .was_assumed = forget};
-
-    if (forget)
-        (void)bh_engine_forget(d->engine, bh_rec_text(old, old->uid));
-    bh_queue_event(d->queue, &ev, bh_sched_now(d));
-}
-
-/* The promise may be newer than the object. */
-static void tell_nominated_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
-{
-    BH_CLEANUP(bh_freep)
-    struct bh_pod_rec *pod = bh_memdup(p->pending.pod, p->pending.pod->h.size);
-
-    pod->nominated_node = p->told_nomination;
-    tell_room(d, pod, p->pending.shape, false);
 }
 
 /* ---- what is kept of decisions (--record-decisions) ------------------------------------------- */
@@ -442,7 +448,7 @@ static const char *after_permit(struct bh_sched_daemon *d, struct bh_queued_pod 
         if (bh_unlikely(p->decision))
             record_commit(d, &p->pending, at, s, timeout_ns, NULL);
         if (p->told_nomination != BH_SYM_NONE && p->told_nomination != node)
-            tell_nominated_room(d, p); /* it was promised another node */
+            tell_promised_room(d, p, p->told_nomination); /* it was promised another node */
         waits = bh_sched_prebind_begin(d, p, node, waits);
         bh_sched_saw(d, profile, BH_SEEN_PRE_FLIGHT, waits ? BH_SUCCESS : BH_SKIP, 0);
         if (waits)
@@ -732,7 +738,7 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s)
         if (p && on_node.rec && on_node.assumed) /* its bind may have been done */
             bh_engine_unreserve(d->engine, &p->pending, on_node.rec->node);
         if (!unassume(d, uid) && p && p->told_nomination != BH_SYM_NONE)
-            tell_nominated_room(d, p);
+            tell_promised_room(d, p, p->told_nomination);
     }
     bh_queue_delete(d->queue, s);
 }

@@ -820,6 +820,31 @@ static void test_a_lower_nomination_is_withdrawn(void)
     teardown(&f);
 }
 
+/* The API server never heard of the promise: no update of the pod tells that it is over. */
+static void test_a_promise_that_ends_unwritten_leaves_room(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    snap_pod(&f, "v", "1", "n1", "\"priority\":0,");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "1", "\"priority\":100,", ""));
+    struct item *eviction = await(&f, &f.b[0], DELETE, "v");
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], PATCH, "vip")->nominated,
+                           "n1"); /* nothing comes of it */
+    add_pod(&f, "low", "500m");
+    (void)await(&f, &f.b[0], PATCH, "low");
+    snap_node(&f, "n1", "500m"); /* too small by now */
+    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v", 3) == 0);
+    SPIN(&f, pod_of(&f, "u-low")->queued->attempts == 2); /* the room is promised */
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], BIND, "low") == 0);
+    answer(&f.b[0], eviction, DONE, NULL);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "low")->node, "n1");
+    teardown(&f);
+}
+
 static void test_a_refused_bind_returns_the_pod_with_its_newest_object(void)
 {
     struct fixture f;
@@ -1206,6 +1231,7 @@ BH_TESTS(
      test_a_preemptor_that_was_refused_an_eviction_tries_again},
     {"victims that go already are left alone", test_victims_that_go_already_are_left_alone},
     {"a lower nomination is withdrawn", test_a_lower_nomination_is_withdrawn},
+    {"a promise that ends unwritten leaves room", test_a_promise_that_ends_unwritten_leaves_room},
     {"a refused bind returns the pod with its newest object",
      test_a_refused_bind_returns_the_pod_with_its_newest_object},
     {"a bind waits for the status patch that is out",
