@@ -257,11 +257,16 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     }
 }
 
+static bool is_status(const Berth__WorkItem *it)
+{
+    return it->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS ||
+           it->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS;
+}
+
 /* Late, it would undo what was written after it. Without an election nobody tells of stamps. */
 static bool must_be_kept(const struct bh_job *j)
 {
-    return j->term && (j->item->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS ||
-                       j->item->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS);
+    return j->term && is_status(j->item);
 }
 
 /* Why it is not to be written any more, and the answer to that; NULL: it is. */
@@ -427,6 +432,14 @@ static bool takes_devices(const Berth__WorkItem *it)
            it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM || it->kind == BERTH__WORK_KIND__WORK_PATCH;
 }
 
+/* A status that only waits to be tried again is not: it is of the scheduler before. */
+static bool is_told(const struct bh_job *j)
+{
+    return is_status(j->item) ? j->writing
+                              : !j->item->look && (j->item->kind == BERTH__WORK_KIND__WORK_BIND ||
+                                                   takes_devices(j->item));
+}
+
 size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__WorkItem *out,
                            size_t max)
 {
@@ -434,8 +447,7 @@ size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__W
     size_t n = 0;
 
     for (; j && n < max; j = LIST_NEXT(j, link)) {
-        if (j->item->look ||
-            (j->item->kind != BERTH__WORK_KIND__WORK_BIND && !takes_devices(j->item)))
+        if (!is_told(j))
             continue;
         berth__work_item__init(&out[n]);
         out[n].has_id = out[n].has_kind = true;

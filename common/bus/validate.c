@@ -99,6 +99,12 @@ static bool is_write(const Berth__WorkItem *w)
            (int)w->kind <= BERTH__WORK_KIND__WORK_PATCH;
 }
 
+static bool is_status(const Berth__WorkItem *w)
+{
+    return w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS ||
+           w->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS;
+}
+
 static const char *check_item(const Berth__WorkItem *w)
 {
     const char *why = check_identity(w);
@@ -174,7 +180,7 @@ static const char *check_hello(const Berth__BinderHello *h)
         return "binder_hello: too many items in flight";
     for (size_t i = 0; i < h->n_in_flight; i++) {
         const Berth__WorkItem *w = h->in_flight[i];
-        const char *why = is_write(w) ? check_identity(w) : check_item(w);
+        const char *why = is_write(w) || is_status(w) ? check_identity(w) : check_item(w);
         if (why)
             return why;
     }

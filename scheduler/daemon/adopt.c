@@ -17,6 +17,8 @@
  * meanwhile; the pod counts until the old request cannot take effect any more, and then is looked
  * at.
  *
+ * Statuses: what a binder is writing of a pod comes before anything of ours about it (ledger.h).
+ *
  * Devices: while a write of a claim may be on the wire no pod gets any; a binder's request lasts 10
  * s at most, so BH_INFLIGHT_REQUEST_NS after our start that is over even where no binder tells. A
  * claim that the watch does not show as written, although its pod's bind was asked for, is waited
@@ -237,10 +239,29 @@ static void end_claim(struct bh_sched_daemon *d, const char *key, size_t n)
 
 /* ---- what binders say ------------------------------------------------------------------------ */
 
+static void note_status(struct bh_sched_daemon *d, const Berth__WorkItem *it)
+{
+    const struct bh_str ns = bh_str_c(it->namespace_), name = bh_str_c(it->name);
+    struct bh_work *w;
+
+    if (it->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS) {
+        w = bh_work_new(it->kind, ns, name, bh_str_c(it->uid));
+    } else {
+        BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *s = bh_pods_hold(d->pods, bh_str_c(it->uid));
+        w = bh_work_for(it->kind, ns, name, s);
+    }
+    w->former_id = it->id;
+    bh_ledger_adopt(d->ledger, w, bh_mono_ns() + d->timing.claim_ns);
+}
+
 void bh_sched_adopt_reported(struct bh_sched_daemon *d, const Berth__BinderHello *h)
 {
     for (size_t i = 0; i < h->n_in_flight; i++) {
         const Berth__WorkItem *it = h->in_flight[i];
+        if (bh_work_is_status(it->kind)) {
+            note_status(d, it);
+            continue;
+        }
         const struct bh_inflight_item item = {.kind = it->kind,
                                               .id = it->id,
                                               .term = d->in.lease_term,
@@ -274,6 +295,7 @@ void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult 
                                   c->creates, NULL, NULL);
         end_claim(d, key, strlen(key));
     }
+    bh_ledger_end_adopted(d->ledger, r->uid, r->id);
     /* One that is done, or not known, is asked for again: the API server knows. */
     if (!s || !s->adopted ||
         (r->outcome != BERTH__OUTCOME__OUTCOME_REJECTED &&

@@ -429,8 +429,8 @@ void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct 
 
 void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
 {
-    if (is_patch(w) && w->successor) {
-        if (is_patch(w->successor))
+    if (is_patch(w) && (w->successor || w->former_id)) {
+        if (w->successor && is_patch(w->successor))
             inherit(w->successor, w);
         bh_ledger_finish(l, w);
         return;
@@ -495,6 +495,32 @@ static void lose_connection(struct bh_ledger *l, struct bh_binder *b)
         binder_push(&l->cut_off, w);
     }
     bh_ledger_drop_binder(l, b);
+}
+
+void bh_ledger_adopt(struct bh_ledger *l, struct bh_work *w, uint64_t due_ns)
+{
+    if (first_of(l, w)) {
+        bh_work_free(w);
+        return;
+    }
+    w->lane = lane_of(w->item.kind);
+    w->item.id = l->next_id++;
+    w->due_ns = due_ns;
+    queue(l, w);
+    lane_remove(l, w);
+    binder_push(&l->cut_off, w);
+}
+
+void bh_ledger_end_adopted(struct bh_ledger *l, const char *uid, uint64_t former_id)
+{
+    struct bh_work *w;
+
+    TAILQ_FOREACH(w, &l->cut_off.list, link) {
+        if (w->former_id == former_id && bh_streq(w->item.uid, uid)) {
+            bh_ledger_finish(l, w);
+            return;
+        }
+    }
 }
 
 struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it)

@@ -34,6 +34,8 @@ struct bh_work {
     uint64_t late_ns; /* the answer was given so long before it came (binders send some together) */
     uint64_t term;    /* of the lease it was decided under */
     uint64_t decision; /* BIND: the attempt's number in the record, 0 = none */
+    uint64_t
+        former_id; /* a status: the scheduler before us asked for it under this id; 0 = we did */
     /* the ledger's */
     TAILQ_ENTRY(bh_work) link;
     struct bh_binder *binder;  /* NULL = queued or parked */

@@ -527,6 +527,8 @@ static void test_texts_of_the_binder(void)
     bind.name = bind.namespace_ = bind.uid = bind.node = text;
     write.name = write.namespace_ = write.uid = text;
     EACH_TEXT(&e, {&h.binder, true}, {&bind.node, true}, {&bind.uid, true}, {&write.uid, true});
+    write.kind = BERTH__WORK_KIND__WORK_PATCH_STATUS;
+    EACH_TEXT(&e, {&write.uid, true});
     h.window = UINT32_MAX;
     CU_ASSERT(!valid(&e));
     h.window = 0;

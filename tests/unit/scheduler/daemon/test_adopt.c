@@ -10,6 +10,7 @@
 #include "tests/unit/scheduler/daemon/fixture.h"
 
 #define BIND     BERTH__WORK_KIND__WORK_BIND
+#define PATCH    BERTH__WORK_KIND__WORK_PATCH_STATUS
 #define DONE     BERTH__OUTCOME__OUTCOME_DONE
 #define REJECTED BERTH__OUTCOME__OUTCOME_REJECTED
 #define BOUND    BERTH__CHANGE_OP__CHANGE_BOUND
@@ -30,8 +31,10 @@ static void record(struct bh_inflight *r, uint64_t id, const char *uid, const ch
     CU_ASSERT_FATAL(bh_inflight_put(r, &it) != 0);
 }
 
-/* A scheduler with this on the wire died; the next one runs, and has two nodes. */
-static void setup_after(struct fixture *f, const char *const (*binds)[2], unsigned n)
+/* A scheduler with this on the wire died; the next one runs, and has two nodes. binder: one that it
+ * knew, or NULL. */
+static void setup_heir(struct fixture *f, const char *const (*binds)[2], unsigned n,
+                       const char *binder)
 {
     struct bh_inflight *r = NULL;
     struct bh_err err = {0};
@@ -42,10 +45,17 @@ static void setup_after(struct fixture *f, const char *const (*binds)[2], unsign
     CU_ASSERT_FATAL(bh_inflight_open(f->dir, &r, &err) == 0);
     for (unsigned i = 0; i < n; i++)
         record(r, 100 + i, binds[i][0], binds[i][1]);
+    if (binder)
+        bh_inflight_add_binder(r, binder);
     bh_inflight_close(r);
     snap_node(f, "n1", "4");
     snap_node(f, "n2", "4");
     scheduler_start(f);
+}
+
+static void setup_after(struct fixture *f, const char *const (*binds)[2], unsigned n)
+{
+    setup_heir(f, binds, n, NULL);
 }
 
 static uint32_t on_record(struct fixture *f)
@@ -147,6 +157,47 @@ static void test_a_refusal_ends_what_who_stands_by_had_to_adopt(void)
     teardown(&f);
 }
 
+static void start_with_a_status(struct fixture *f)
+{
+    setup_heir(f, NULL, 0, "host/x");
+    f->d.timing.binder_grace_ns = 3600 * SECOND;
+    f->b[0].wire[0] =
+        (struct item){.kind = PATCH, .name = "p", .uid = "u-p", .epoch = 1, .id = 100};
+    f->b[0].n_wire = 1;
+    bh_snap_set_synced(f->snap, true);
+    SPIN(f, f->known);
+    feed_begin(f);
+    add_pod(f, "p", "1");
+    add_pod(f, "q", "1");
+    feed_batch(f, NULL, true);
+    (void)await(f, &f->b[0], BIND, "q"); /* which is nothing to others */
+    SPIN(f, place(f, "p") == BH_Q_BINDING);
+    settle(f);
+    CU_ASSERT_EQUAL(count_items(&f->b[0], BIND, "p"), 0);
+}
+
+/* It would say that the pod has no node behind the pod's binding. */
+static void test_a_status_of_the_scheduler_before_is_waited_for(void)
+{
+    struct fixture f;
+
+    start_with_a_status(&f);
+    answer(&f.b[0], &f.b[0].wire[0], DONE, NULL);
+    (void)await(&f, &f.b[0], BIND, "p");
+    teardown(&f);
+}
+
+static void test_a_status_of_the_scheduler_before_that_is_never_answered_ends(void)
+{
+    struct fixture f;
+
+    start_with_a_status(&f);
+    (void)bh_ledger_expire(f.d.ledger, bh_mono_ns() + f.d.timing.claim_ns);
+    (void)await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT_EQUAL(count_items(&f.b[0], PATCH, "p"), 0);
+    teardown(&f);
+}
+
 /* Its pod went before the snapshot could show it: no later message ends the assumption. */
 static void test_a_bind_of_a_pod_that_was_bound_and_deleted_unseen_keeps_no_room(void)
 {
@@ -177,5 +228,9 @@ BH_TESTS("scheduler/daemon/adopt",
           test_the_watch_ends_what_who_stands_by_had_to_adopt},
          {"a refusal ends what who stands by had to adopt",
           test_a_refusal_ends_what_who_stands_by_had_to_adopt},
+         {"a status of the scheduler before is waited for",
+          test_a_status_of_the_scheduler_before_is_waited_for},
+         {"a status of the scheduler before that is never answered ends",
+          test_a_status_of_the_scheduler_before_that_is_never_answered_ends},
          {"a bind of a pod that was bound and deleted unseen keeps no room",
           test_a_bind_of_a_pod_that_was_bound_and_deleted_unseen_keeps_no_room})
