@@ -123,6 +123,22 @@ static void send_out(struct bh_sched_daemon *d, struct bh_prebind *b, struct bh_
 
 /* ---- undo ------------------------------------------------------------------------------------ */
 
+/* Another client bound the pod: no pod goes from a node that would tell of what is free again. */
+static void give_back(struct bh_sched_daemon *d, const struct bh_prebind *b)
+{
+    const struct bh_pending p = pending_of(b);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = bh_memdup(b->pod, b->pod->h.size);
+    const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
+                                        .action = BH_EV_DELETE,
+                                        .old_pod = pod,
+                                        .old_shape = bh_engine_shape_rec(d->engine, b->shape),
+                                        .was_assumed = true};
+
+    pod->node = b->node;
+    bh_engine_unreserve(d->engine, &p, b->node);
+    bh_queue_event(d->queue, &ev, bh_sched_now(d));
+}
+
 /* Everything is undone at the API server: Unreserve, and the pod comes back by upstream's rules. */
 static void conclude(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
@@ -133,7 +149,9 @@ static void conclude(struct bh_sched_daemon *d, struct bh_prebind *b)
     enum bh_over over = b->over;
     bool aside = b->node == BH_SYM_NONE;
 
-    if (!aside)
+    if (over == BH_OVER_ELSEWHERE)
+        give_back(d, b);
+    else if (!aside)
         bh_engine_unreserve(d->engine, &p, b->node);
     leave(d, b);
     if (!aside)
@@ -255,6 +273,8 @@ static void check(struct bh_sched_daemon *d, struct bh_prebind *b)
         break;
     }
     const bh_sym node = b->node;
+    if (!queued)
+        bh_engine_unreserve(d->engine, &p, node);
     leave(d, b);
     if (queued)
         (void)bh_sched_send_bind(d, queued, node, false);
@@ -394,7 +414,7 @@ bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid)
     const struct bh_pod_state *s = bh_pods_find(d->pods, uid);
     struct bh_prebind *b = s ? s->prebind : NULL;
 
-    if (!b || b->node == BH_SYM_NONE)
+    if (!b || b->node == BH_SYM_NONE || b->over == BH_OVER_ELSEWHERE)
         return false;
     end(d, b, BH_OVER_ERROR, "",
         b->phase == PERMIT ? "waiting on permit for pod: preempted"
@@ -408,10 +428,13 @@ void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_pod_state *s)
 
     if (!b)
         return;
-    if (b->node != BH_SYM_NONE) {
-        const struct bh_pending p = pending_of(b);
-        bh_engine_unreserve(d->engine, &p, b->node);
+    if (b->phase == WRITES && b->work_id) { /* what it reserved may be written in this moment */
+        b->over = 0;
+        end(d, b, BH_OVER_ELSEWHERE, "", "");
+        return;
     }
+    if (b->node != BH_SYM_NONE)
+        give_back(d, b);
     leave(d, b);
 }
 

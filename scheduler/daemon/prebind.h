@@ -66,7 +66,7 @@ void bh_sched_unwind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, b
 bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It is to make room (upstream: preemption in memory); false: it is not in here. */
 bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid);
-/* Another client bound the pod: Unreserve, and nothing else. */
+/* Another client bound the pod: Unreserve, once the write that is out is answered, and nothing else. */
 void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It came back to the queue and was popped while it is in here. false: it is not. */
 bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p);

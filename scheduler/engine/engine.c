@@ -172,6 +172,17 @@ void bh_engine_del_node(struct bh_engine *e, bh_sym name)
     bh_cache_del_node(&e->cache, name);
 }
 
+/* A claim of its may be written in this moment: another client bound the pod. */
+static bool is_being_written(const struct bh_engine *e, struct bh_str uid)
+{
+    const struct bh_reservation *r = bh_reservation_of(&e->reserved, uid);
+
+    for (uint32_t i = 0; r && i < r->n; i++)
+        if (r->state[i].in_flight)
+            return true;
+    return false;
+}
+
 void bh_engine_put_pod(struct bh_engine *e, const struct bh_pod_rec *pod, bh_shape_id shape)
 {
     struct bh_str uid = bh_rec_text(pod, pod->uid);
@@ -180,7 +191,8 @@ void bh_engine_put_pod(struct bh_engine *e, const struct bh_pod_rec *pod, bh_sha
         bh_cache_del_pod(&e->cache, uid);
         return;
     }
-    bh_reservation_drop(&e->reserved, uid); /* it is bound: nothing is left to write */
+    if (!is_being_written(e, uid))              /* else Unreserve follows the answer */
+        bh_reservation_drop(&e->reserved, uid); /* it is bound: nothing is left to write */
     bh_cache_put_pod(&e->cache, pod, shape);
 }
 

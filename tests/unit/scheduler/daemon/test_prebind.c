@@ -458,6 +458,49 @@ static void test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_devic
     teardown(&f);
 }
 
+/* Another client binds the pod while its claim is written: the device may be taken by then. */
+static void bound_by_another_hand(bool written)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    put_devices(&f, "");
+    put(&f, BH_KIND_RESOURCECLAIM, "r2",
+        "{\"metadata\":{\"name\":\"r2\",\"namespace\":\"ns\",\"uid\":\"u-r2\",\"resourceVersion\":"
+        "\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{"
+        "\"deviceClassName\":"
+        "\"gpu\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
+    i = await(&f, &f.b[0], ALLOCATE, "p");
+    snap_pod(&f, "p", "1", "n1", DEVICES);
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_BOUND);
+    SPIN(&f, place(&f, "p") == BH_Q_NONE);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
+             pod(&f, "q", "1",
+                 "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],", ""));
+    SPIN(&f, place(&f, "q") != BH_Q_ACTIVE && place(&f, "q") != BH_Q_NONE);
+    CU_ASSERT(count_items(&f.b[0], ALLOCATE, "q") == 0 && place(&f, "q") == BH_Q_UNSCHEDULABLE);
+    if (written) {
+        write_done(&f, i, BH_KIND_RESOURCECLAIM, "6"); /* q has to wait for another one */
+        SPIN(&f, f.d.prebinds.n == 0);
+        settle(&f);
+        CU_ASSERT(count_items(&f.b[0], ALLOCATE, "q") == 0);
+        CU_ASSERT(count_items(&f.b[0], UNRESERVE, "p") == 0); /* the pod runs with it */
+    } else {
+        answer(&f.b[0], i, REJECTED, "it was modified");
+        (void)await(&f, &f.b[0], ALLOCATE, "q");
+    }
+    teardown(&f);
+}
+
+static void test_a_pod_bound_by_another_hand_keeps_its_device_until_the_answer(void)
+{
+    bound_by_another_hand(true);
+    bound_by_another_hand(false);
+}
+
 static void test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire(void)
 {
     struct item wire = {.kind = ALLOCATE, .name = "old", .uid = "u-old", .epoch = 1, .id = 7};
@@ -667,6 +710,8 @@ BH_TESTS("scheduler/daemon/prebind",
          {"one device serves one pod", test_one_device_serves_one_pod},
          {"a claim that is gone when its write is answered frees its device",
           test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_device},
+         {"a pod bound by another hand keeps its device until the answer",
+          test_a_pod_bound_by_another_hand_keeps_its_device_until_the_answer},
          {"nothing is decided while a stranger's claim is on the wire",
           test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire},
          {"nothing is decided while a recorded claim may be written",
