@@ -641,7 +641,8 @@ static bool takes(struct bh_ledger *l, const struct bh_binder *b, const struct b
 
 /* ---- the wire -------------------------------------------------------------------------------- */
 
-/* The next items in priority order; they stay queued until the bus took them. */
+/* The next items in priority order; they stay queued until the bus took them. Not what was lost, in
+ * this flush, with a binder that had it from another term: it is recalled. */
 static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct bh_work **work,
                         Berth__WorkItem **items, unsigned max)
 {
@@ -650,7 +651,7 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
     for (unsigned lane = 0; lane <= LANE_EVENTS; lane++)
         for (struct bh_work *w = TAILQ_FIRST(&l->lane[lane]); w && n < max;
              w = TAILQ_NEXT(w, link)) {
-            if (!takes(l, b, w))
+            if (w->term != l->term || !takes(l, b, w))
                 continue;
             items[n] = &w->item;
             work[n++] = w;

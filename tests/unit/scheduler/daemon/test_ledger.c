@@ -559,6 +559,32 @@ static void test_a_status_of_a_binder_that_is_cut_off_waits(void)
     wire_close(&w);
 }
 
+/* Who led meanwhile may have decided about its pod. */
+static void test_what_is_lost_with_a_binder_of_the_term_before_is_not_given_out(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_work *old = work(BERTH__WORK_KIND__WORK_BIND, "u1");
+    struct bh_binder *b;
+    int n = 0;
+
+    wire_open(&w);
+    bh_ledger_begin_term(l, 5);
+    b = binder(&w, l, 0, 32);
+    CU_ASSERT(bh_ledger_add(l, old));
+    CU_ASSERT(flush(&w, l) == 1 && old->binder == b);
+    bh_ledger_begin_term(l, 7);
+    CU_ASSERT(bh_ledger_recall(l, false, count, &n) == 0); /* the binder has it */
+    b->peer = (struct bh_peer){.id = "gone", .n = 4};
+    (void)binder(&w, l, 1, 32);
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u2")));
+    CU_ASSERT(flush(&w, l) == 1); /* u2's, to the other one */
+    CU_ASSERT(!old->binder);
+    CU_ASSERT(bh_ledger_recall(l, false, count, &n) == 1 && n == 1);
+    ledger_free(l);
+    wire_close(&w);
+}
+
 static void test_an_item_nobody_answers_is_taken_back_from_a_living_binder(void)
 {
     struct wire w;
@@ -737,5 +763,7 @@ BH_TESTS(
     {"a kept bind stays until it is ended or looked at",
      test_a_kept_bind_stays_until_it_is_ended_or_looked_at},
     {"a status of a binder that is cut off waits", test_a_status_of_a_binder_that_is_cut_off_waits},
+    {"what is lost with a binder of the term before is not given out",
+     test_what_is_lost_with_a_binder_of_the_term_before_is_not_given_out},
     {"an item nobody answers is taken back from a living binder",
      test_an_item_nobody_answers_is_taken_back_from_a_living_binder})
