@@ -34,6 +34,7 @@ struct bh_adopted { /* a bind of the scheduler before us */
     LIST_ENTRY(bh_adopted) link;
     struct bh_pod_state *pod; /* held */
     char *node;
+    uint64_t id; /* of the item, as recorded, or as a binder reported it later */
     uint64_t term, until_boot_ns;
     uint32_t slot;
     bool counted; /* assumed, its place is BINDING; its claims are not all known yet */
@@ -116,6 +117,7 @@ static void note_bind(struct bh_sched_daemon *d, const struct bh_inflight_item *
     bh_sched_unadopt(d, s);
     *a = (struct bh_adopted){.pod = s,
                              .node = bh_strdup(it->node),
+                             .id = it->id,
                              .term = it->term,
                              .until_boot_ns = it->until_boot_ns,
                              .slot = slot};
@@ -275,7 +277,11 @@ void bh_sched_adopt_reported(struct bh_sched_daemon *d, const Berth__BinderHello
             it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM ||
             it->kind == BERTH__WORK_KIND__WORK_PATCH)
             note_claim(d, &item, 0, true);
-        if (it->kind != BERTH__WORK_KIND__WORK_BIND || (s && (s->bind || s->adopted)))
+        if (it->kind != BERTH__WORK_KIND__WORK_BIND)
+            continue;
+        if (s && s->adopted)
+            s->adopted->id = it->id;
+        if (s && (s->bind || s->adopted))
             continue;
         if (!d->in.feed.synced || (s && s->queued)) /* else bound, or gone */
             note_bind(d, &item, 0);
@@ -296,8 +302,9 @@ void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult 
         end_claim(d, key, strlen(key));
     }
     bh_ledger_end_adopted(d->ledger, r->uid, r->id);
-    /* One that is done, or not known, is asked for again: the API server knows. */
-    if (!s || !s->adopted ||
+    /* One that is done, or not known, is asked for again: the API server knows. What else was
+     * written for the pod says nothing of its bind. */
+    if (!s || !s->adopted || s->adopted->id != r->id ||
         (r->outcome != BERTH__OUTCOME__OUTCOME_REJECTED &&
          r->outcome != BERTH__OUTCOME__OUTCOME_GONE &&
          r->outcome != BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE))

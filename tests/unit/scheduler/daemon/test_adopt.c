@@ -198,6 +198,44 @@ static void test_a_status_of_the_scheduler_before_that_is_never_answered_ends(vo
     teardown(&f);
 }
 
+/* A write of the pod's claim, say, that a binder was slow to answer, and another had made long before. */
+static void test_a_refusal_of_something_else_ends_no_adopted_bind(void)
+{
+    static const char *const binds[][2] = {{"u-p", "n2"}};
+    static const char *const pending[] = {"p", NULL};
+    struct item old = {.name = "p", .uid = "u-p", .epoch = 1, .id = 99};
+    struct fixture f;
+
+    setup_after(&f, binds, 1);
+    stand_by(&f, pending);
+    SPIN(&f, f.b[0].epoch == f.d.epoch);
+    answer(&f.b[0], &old, REJECTED, "no");
+    settle(&f);
+    CU_ASSERT(f.d.adopt.n_binds == 1 && on_record(&f) == 1);
+    bh_snap_set_lease(f.snap, 8, BH_SNAP_NO_ELECTION);
+    SPIN(&f, place(&f, "p") == BH_Q_BINDING);
+    CU_ASSERT_STRING_EQUAL(bind_of(&f, "u-p")->item.node, "n2");
+    teardown(&f);
+}
+
+/* The scheduler between that one and this had asked for it again, under a number of its own. */
+static void test_a_refusal_by_the_number_that_a_binder_reported_ends_it(void)
+{
+    static const char *const binds[][2] = {{"u-p", "n2"}};
+    static const char *const pending[] = {"p", NULL};
+    struct item old = {.kind = BIND, .name = "p", .uid = "u-p", .node = "n2", .epoch = 1, .id = 7};
+    struct fixture f;
+
+    setup_after(&f, binds, 1);
+    f.b[0].wire[0] = old;
+    f.b[0].n_wire = 1;
+    stand_by(&f, pending);
+    SPIN(&f, f.b[0].epoch == f.d.epoch);
+    answer(&f.b[0], &old, REJECTED, "no");
+    SPIN(&f, f.d.adopt.n_binds == 0);
+    teardown(&f);
+}
+
 /* Its pod went before the snapshot could show it: no later message ends the assumption. */
 static void test_a_bind_of_a_pod_that_was_bound_and_deleted_unseen_keeps_no_room(void)
 {
@@ -232,5 +270,9 @@ BH_TESTS("scheduler/daemon/adopt",
           test_a_status_of_the_scheduler_before_is_waited_for},
          {"a status of the scheduler before that is never answered ends",
           test_a_status_of_the_scheduler_before_that_is_never_answered_ends},
+         {"a refusal of something else ends no adopted bind",
+          test_a_refusal_of_something_else_ends_no_adopted_bind},
+         {"a refusal by the number that a binder reported ends it",
+          test_a_refusal_by_the_number_that_a_binder_reported_ends_it},
          {"a bind of a pod that was bound and deleted unseen keeps no room",
           test_a_bind_of_a_pod_that_was_bound_and_deleted_unseen_keeps_no_room})
