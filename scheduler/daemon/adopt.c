@@ -295,7 +295,8 @@ void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult 
     const struct bh_adopted_claim *c =
         d->adopt.claims.len ? bh_map_get(&d->adopt.claims, key, strlen(key)) : NULL;
 
-    if (c) {
+    if (c && r->outcome != BERTH__OUTCOME__OUTCOME_STALE &&
+        r->outcome != BERTH__OUTCOME__OUTCOME_UNKNOWN) { /* else a request may have been out */
         if (r->has_object)
             (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
                                   c->creates, NULL, NULL);

@@ -516,6 +516,11 @@ static void test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire(void)
     add_pod(&f, "p", "1");
     settle(&f);
     CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    /* Not made anew, but what was out when the binder gave it up may come in. */
+    answer(&f.b[0], &wire, BERTH__OUTCOME__OUTCOME_STALE, NULL);
+    answer(&f.b[0], &wire, UNKNOWN, NULL);
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE && f.d.adopt.claims.len == 1);
     answer(&f.b[0], &wire, DONE, NULL);
     (void)await(&f, &f.b[0], BIND, "p");
     teardown(&f);
