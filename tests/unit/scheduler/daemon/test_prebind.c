@@ -184,6 +184,18 @@ static void put_devices(struct fixture *f, const char *claim_status)
             claim_status));
 }
 
+#define OTHER_DEVICES "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],"
+
+/* Of the same device. */
+static void put_other_claim(struct fixture *f)
+{
+    put(f, BH_KIND_RESOURCECLAIM, "r2",
+        "{\"metadata\":{\"name\":\"r2\",\"namespace\":\"ns\",\"uid\":\"u-r2\",\"resourceVersion\":"
+        "\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{"
+        "\"deviceClassName\":"
+        "\"gpu\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}");
+}
+
 /* ---- volumes --------------------------------------------------------------------------------- */
 
 static void test_a_volume_is_written_then_bound_then_the_pod(void)
@@ -410,22 +422,47 @@ static void test_one_device_serves_one_pod(void)
     setup_with(&f, "");
     go(&f);
     put_devices(&f, "");
-    put(&f, BH_KIND_RESOURCECLAIM, "r2",
-        "{\"metadata\":{\"name\":\"r2\",\"namespace\":\"ns\",\"uid\":\"u-r2\",\"resourceVersion\":"
-        "\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{"
-        "\"deviceClassName\":"
-        "\"gpu\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}");
+    put_other_claim(&f);
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
     i = await(&f, &f.b[0], ALLOCATE, "p");
-    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
-             pod(&f, "q", "1",
-                 "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "q", "1", OTHER_DEVICES, ""));
     SPIN(&f, place(&f, "q") == BH_Q_UNSCHEDULABLE);
     end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
     settle(&f);
     CU_ASSERT(count_items(&f.b[0], ALLOCATE, "q") == 0); /* the write may happen yet */
     answer(&f.b[0], i, REJECTED, "deleted");
     (void)await(&f, &f.b[0], ALLOCATE, "q");
+    teardown(&f);
+}
+
+/* The write is the second binder's by then, and may be done yet. */
+static void test_a_refusal_by_a_binder_that_lost_the_write_frees_no_device(void)
+{
+    struct fixture f;
+    struct item *first, *second;
+
+    setup_with(&f, "");
+    go(&f);
+    put_devices(&f, "");
+    put_other_claim(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
+    first = await(&f, &f.b[0], ALLOCATE, "p");
+    bh_ledger_patience(f.d.ledger, SECONDS / 10, 600 * SECONDS);
+    f.b[0].mute = true;
+    SPIN(&f, f.d.lease.strays == 1);
+    bh_ledger_patience(f.d.ledger, 600 * SECONDS, 600 * SECONDS);
+    f.b[1].mute = false;
+    second = await(&f, &f.b[1], ALLOCATE, "p");
+    CU_ASSERT_EQUAL(second->id, first->id);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "q", "1", OTHER_DEVICES, ""));
+    SPIN(&f, place(&f, "q") == BH_Q_UNSCHEDULABLE);
+    f.b[0].mute = false;
+    answer(&f.b[0], first, REJECTED, "its token is over");
+    settle(&f);
+    CU_ASSERT(is_assumed(&f, "p") && place(&f, "q") == BH_Q_UNSCHEDULABLE);
+    answer(&f.b[1], second, REJECTED, "it was modified"); /* that is its own */
+    SPIN(&f, find_item(&f.b[0], ALLOCATE, "q") || find_item(&f.b[1], ALLOCATE, "q") ||
+                 count_items(&f.b[0], ALLOCATE, "p") + count_items(&f.b[1], ALLOCATE, "p") > 2);
     teardown(&f);
 }
 
@@ -438,11 +475,7 @@ static void test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_devic
     setup_with(&f, "");
     go(&f);
     put_devices(&f, "");
-    put(&f, BH_KIND_RESOURCECLAIM, "r2",
-        "{\"metadata\":{\"name\":\"r2\",\"namespace\":\"ns\",\"uid\":\"u-r2\",\"resourceVersion\":"
-        "\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{"
-        "\"deviceClassName\":"
-        "\"gpu\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}");
+    put_other_claim(&f);
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
     i = await(&f, &f.b[0], ALLOCATE, "p");
     feed_object(&f, BH_KIND_RESOURCECLAIM, BERTH__CHANGE_OP__CHANGE_DELETED, "r", NULL);
@@ -451,9 +484,7 @@ static void test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_devic
     settle(&f);
     end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
     SPIN(&f, place(&f, "p") == BH_Q_NONE);
-    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
-             pod(&f, "q", "1",
-                 "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "q", "1", OTHER_DEVICES, ""));
     (void)await(&f, &f.b[0], ALLOCATE, "q");
     teardown(&f);
 }
@@ -467,19 +498,13 @@ static void bound_by_another_hand(bool written)
     setup_with(&f, "");
     go(&f);
     put_devices(&f, "");
-    put(&f, BH_KIND_RESOURCECLAIM, "r2",
-        "{\"metadata\":{\"name\":\"r2\",\"namespace\":\"ns\",\"uid\":\"u-r2\",\"resourceVersion\":"
-        "\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{"
-        "\"deviceClassName\":"
-        "\"gpu\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}");
+    put_other_claim(&f);
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
     i = await(&f, &f.b[0], ALLOCATE, "p");
     snap_pod(&f, "p", "1", "n1", DEVICES);
     end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_BOUND);
     SPIN(&f, place(&f, "p") == BH_Q_NONE);
-    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
-             pod(&f, "q", "1",
-                 "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "q", "1", OTHER_DEVICES, ""));
     SPIN(&f, place(&f, "q") != BH_Q_ACTIVE && place(&f, "q") != BH_Q_NONE);
     CU_ASSERT(count_items(&f.b[0], ALLOCATE, "q") == 0 && place(&f, "q") == BH_Q_UNSCHEDULABLE);
     if (written) {
@@ -713,6 +738,8 @@ BH_TESTS("scheduler/daemon/prebind",
          {"a device that has to get ready is waited for",
           test_a_device_that_has_to_get_ready_is_waited_for},
          {"one device serves one pod", test_one_device_serves_one_pod},
+         {"a refusal by a binder that lost the write frees no device",
+          test_a_refusal_by_a_binder_that_lost_the_write_frees_no_device},
          {"a claim that is gone when its write is answered frees its device",
           test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_device},
          {"a pod bound by another hand keeps its device until the answer",
