@@ -26,7 +26,8 @@
  * API client right before its first byte; a write ends with its grant, but gets a second. An item
  * past that, or of an older epoch or term, is answered "stale", never sent. Events tell what was
  * done and follow it at any time; those that came as items of their own are fenced like the rest.
- * Status patches say what was so when they were decided. One that the scheduler may have given to
+ * Status patches say what was so when they were decided, and plugins' patches; a pod that is taken out
+ * of a claim's reservedFor may be in it again. One of these that the scheduler may have given to
  * another binder is "stale" too, because what came after it may be written by now: when it had not
  * heard of this one for a while (BH_BUS_SILENCE_NS), or took it for gone and says hello under the
  * same epoch. All other writes are safe to repeat at any time.

@@ -266,7 +266,10 @@ static bool is_status(const Berth__WorkItem *it)
 /* Late, it would undo what was written after it. Without an election nobody tells of stamps. */
 static bool must_be_kept(const struct bh_job *j)
 {
-    return j->term && is_status(j->item);
+    const Berth__WorkKind k = j->item->kind;
+
+    return j->term && (is_status(j->item) || k == BERTH__WORK_KIND__WORK_UNRESERVATION ||
+                       k == BERTH__WORK_KIND__WORK_PATCH);
 }
 
 /* Why it is not to be written any more, and the answer to that; NULL: it is. */

@@ -482,13 +482,13 @@ void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
 }
 
 /* Its connection is gone; it itself may only have been stopped, and has until its silence is too long
- * to write the statuses that it got (binder/binder.h). These, and what is behind them, wait for that.
- * All else is safe to repeat. */
+ * to write statuses that it got, and what else would undo later writes (binder/binder.h). These, and
+ * what is behind them, wait for that. All else is safe to repeat. */
 static void lose_connection(struct bh_ledger *l, struct bh_binder *b)
 {
     for (struct bh_work *w = TAILQ_FIRST(&b->list), *next; w; w = next) {
         next = TAILQ_NEXT(w, link);
-        if (!is_patch(w) || !w->term)
+        if (!bh_work_undoes(w->item.kind) || !w->term)
             continue;
         binder_remove(w);
         w->due_ns = b->last_seen_ns + l->silence_ns;

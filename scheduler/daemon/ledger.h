@@ -10,14 +10,14 @@
  *             does one that left an item unanswered for `answer_ns` (the answer was lost): they go
  *             back to the front of the queue under the SAME id and node, since the first write may
  *             have happened (every write is safe to repeat; the second answer is ignored). One whose
- *             connection is gone loses them at once, but for status patches of a term: these wait,
- *             and what is parked behind them, until it would not write them any more. A bind
- *             whose answer was good, or was bad while an earlier request of it may still take
- *             effect, is kept until the watch shows the pod on its node or gone, and looked after
- *             when that takes too long. Work goes only to binders that were greeted: they know our
- *             epoch and have told what they had on the wire before it. Bounds: events above
- *             BH_LEDGER_MAX_EVENTS are dropped and counted, first of all work; status patches are
- *             coalesced per pod (newest wins), and a bind makes a queued one moot; binds and
+ *             connection is gone loses them at once, but for what undoes later writes (work.h) of
+ *             a term: that waits, and what is parked behind it, until it would not write it any
+ *             more. A bind whose answer was good, or was bad while an earlier request of it may
+ *             still take effect, is kept until the watch shows the pod on its node or gone, and
+ *             looked after when that takes too long. Work goes only to binders that were greeted:
+ *             they know our epoch and have told what they had on the wire before it. Bounds: events
+ *             above BH_LEDGER_MAX_EVENTS are dropped and counted, first of all work; status
+ *             patches are coalesced per pod (newest wins), and a bind makes a queued one moot; binds and
  *             deletes are never dropped, they are bounded by the decisions the daemon allows in
  *             flight (BH_LEDGER_MAX_BINDS).
  * Runs in:    the scheduler's duty cycle. No locks.

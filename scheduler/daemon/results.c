@@ -4,8 +4,8 @@
  *
  * An answer counts once: its item leaves the ledger, and a second answer for the same id (from a
  * binder that was thought dead) finds nothing. An unknown outcome is repeated for the same node,
- * never decided anew. What was given out anew is refused by who has it now alone, and of a status
- * only that one's answer counts.
+ * never decided anew. What was given out anew is refused by who has it now alone, and of a status,
+ * or what else undoes later writes, only that one's answer counts.
  *
  * What becomes of a pod after its bind the watch says, never an answer: one that was refused for
  * whatever reason (404 too) goes back to the queue as long as the watcher shows it as pending, as
@@ -188,16 +188,16 @@ static void eviction_answered(struct bh_sched_daemon *d, const char *victim,
         bh_queue_activate(d->queue, preemptor, bh_sched_now(d));
 }
 
-/* What was given out anew is refused by its own answer alone: who has it now may do it yet. A status
- * is done by that alone, too: until then it may be written over what waits behind it; all other writes
- * are safe to repeat, and done whoever did them. An earlier one was taken long before this one was
- * sent. */
+/* What was given out anew is refused by its own answer alone: who has it now may do it yet. What undoes
+ * later writes, as a status, is done by that alone, too: until then it may be written over what waits
+ * for its end; all other writes are safe to repeat, and done whoever did them. An earlier one was taken
+ * long before this one was sent. */
 static bool is_of_an_earlier(const struct bh_binder *b, const struct bh_work *w,
                              const Berth__WorkResult *r)
 {
     if (!w->binder || !w->binder->used)
         return false;
-    if (r->outcome == BERTH__OUTCOME__OUTCOME_DONE && !bh_work_is_status(w->item.kind))
+    if (r->outcome == BERTH__OUTCOME__OUTCOME_DONE && !bh_work_undoes(w->item.kind))
         return false;
     return w->binder != b || r->latency_ns > bh_mono_ns() - w->sent_ns + LATE_MAX_NS;
 }

@@ -61,6 +61,12 @@ static inline bool bh_work_is_status(Berth__WorkKind k)
 {
     return k == BERTH__WORK_KIND__WORK_PATCH_STATUS || k == BERTH__WORK_KIND__WORK_GROUP_STATUS;
 }
+/* Done late it undoes what was written after it: one binder at a time has it (binder/binder.h). */
+static inline bool bh_work_undoes(Berth__WorkKind k)
+{
+    return bh_work_is_status(k) || k == BERTH__WORK_KIND__WORK_UNRESERVATION ||
+           k == BERTH__WORK_KIND__WORK_PATCH;
+}
 /* A BIND in one block, with its event of at most note_max bytes; its texts may not be given
  * away. */
 struct bh_work *bh_work_bind(const struct bh_bind_texts *t, size_t note_max);

@@ -1280,6 +1280,53 @@ static void test_a_binding_of_before_the_lease_was_lost_is_not_tried_again(void)
     }
 }
 
+/* A plugin's patch, and a reservation that is taken back: what was written after them would be lost. */
+static void test_what_undoes_later_writes_is_not_written_late(void)
+{
+    static char ns[] = "ns", version[] = "v1", resource[] = "pods", sub[] = "status",
+                body[] = "{\"status\":{\"x\":\"y\"}}", claim[] = "r", uid[] = "u-r";
+    static uint8_t none[] = {0x0a, 0};
+    struct fixture f;
+    Berth__WorkItem w[2], *list[] = {&w[0], &w[1]};
+    Berth__ObjectWrite o[2] = {BERTH__OBJECT_WRITE__INIT, BERTH__OBJECT_WRITE__INIT};
+    Berth__ObjectPatch patch = BERTH__OBJECT_PATCH__INIT;
+
+    setup(&f);
+    f.options.plugin_writes = "pods/status";
+    open_binder(&f);
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    f.script[0] = f.script[1] = SAY_500;
+    f.n_script = 2;
+    f.claim.version = 5;
+    work_of(&w[0], 1, BERTH__WORK_KIND__WORK_PATCH, add_pod(&f, "patched"));
+    work_of(&w[1], 2, BERTH__WORK_KIND__WORK_UNRESERVATION, &f.pods[0]);
+    patch.api_version = version;
+    patch.resource = resource;
+    patch.subresource = sub;
+    patch.body = body;
+    o[0].patch = &patch;
+    o[0].name = f.pods[0].name;
+    o[0].uid = f.pods[0].uid;
+    o[1].name = claim;
+    o[1].uid = uid;
+    o[1].has_object = true;
+    o[1].object = (ProtobufCBinaryData){sizeof(none), none};
+    for (unsigned i = 0; i < 2; i++) {
+        o[i].namespace_ = ns;
+        w[i].write = &o[i];
+    }
+    send_items(&f, 10, list, 2, 7);
+    SPIN(&f, f.at == 2);
+    f.b.grant.stamp_boot_ns = 1; /* it was stopped since the machine had counted to one */
+    grant(&f, 7, 2, 20 * NS_PER_S);
+    SPIN(&f, f.n_results == 2);
+    for (unsigned i = 0; i < 2; i++)
+        CU_ASSERT(f.results[i].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN); /* after a 500 */
+    CU_ASSERT(f.writes == 2 && f.pods[0].patches == 0);
+    close_binder(&f);
+    teardown(&f);
+}
+
 static void test_a_revoked_binder_says_when_nothing_is_out(void)
 {
     struct fixture f;
@@ -1687,6 +1734,8 @@ BH_TESTS(
      test_a_status_of_before_the_scheduler_says_hello_is_not_written},
     {"a binding of before the lease was lost is not tried again",
      test_a_binding_of_before_the_lease_was_lost_is_not_tried_again},
+    {"what undoes later writes is not written late",
+     test_what_undoes_later_writes_is_not_written_late},
     {"an allocation needs a grant and a claim", test_an_allocation_needs_a_grant_and_a_claim},
     {"a new scheduler is told of an allocation on the wire",
      test_a_new_scheduler_is_told_of_an_allocation_on_the_wire},

@@ -4,6 +4,7 @@
  *
  * The wire is real: a ROUTER of ours and DEALERs as binders over ipc.
  */
+#include "scheduler/cache/write.h"
 #include "scheduler/daemon/ledger.h"
 #include "tests/unit/harness.h"
 #include <time.h>
@@ -559,6 +560,49 @@ static void test_a_status_of_a_binder_that_is_cut_off_waits(void)
     wire_close(&w);
 }
 
+/* A plugin's patch, and a reservation that is taken back, as well. */
+static void test_what_undoes_later_writes_waits_too(void)
+{
+    static const struct bh_patch patch = {.api_version = "v1", .resource = "pods", .body = "{}"};
+    K8s__ObjectMeta meta = K8S__OBJECT_META__INIT;
+    K8s__ResourceClaim claim = K8S__RESOURCE_CLAIM__INIT;
+    const struct bh_write wanted[] = {
+        {.what = BH_WRITE_PATCH, .namespace_ = "ns", .name = "p", .uid = "u", .patch = &patch},
+        {.what = BH_WRITE_UNRESERVATION,
+         .namespace_ = "ns",
+         .name = "r",
+         .uid = "u-r",
+         .object = &claim.base}};
+    const uint64_t heard = bh_mono_ns(), stale = heard + BH_BINDER_SILENCE_NS + 1;
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_ledger_stats s;
+    struct bh_binder *b;
+
+    claim.metadata = &meta;
+    wire_open(&w);
+    bh_ledger_begin_term(l, 3);
+    b = binder(&w, l, 0, 32);
+    b->last_seen_ns = heard;
+    for (unsigned i = 0; i < 2; i++) {
+        struct bh_work *x =
+            work(i ? BERTH__WORK_KIND__WORK_UNRESERVATION : BERTH__WORK_KIND__WORK_PATCH, "u1");
+        bh_work_write(x, &wanted[i]);
+        CU_ASSERT(bh_ledger_add(l, x));
+    }
+    CU_ASSERT(flush(&w, l) == 2);
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_DELETE, "u4")));
+    b->peer = (struct bh_peer){.id = "gone", .n = 4};
+    b = binder(&w, l, 1, 8);
+    b->last_seen_ns = stale - 1;
+    CU_ASSERT(flush(&w, l) == 1); /* the deletion */
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.out == 3 && s.queued == 0);
+    CU_ASSERT(bh_ledger_expire(l, stale) == 0 && flush(&w, l) == 2);
+    ledger_free(l);
+    wire_close(&w);
+}
+
 /* Who led meanwhile may have decided about its pod. */
 static void test_what_is_lost_with_a_binder_of_the_term_before_is_not_given_out(void)
 {
@@ -763,6 +807,7 @@ BH_TESTS(
     {"a kept bind stays until it is ended or looked at",
      test_a_kept_bind_stays_until_it_is_ended_or_looked_at},
     {"a status of a binder that is cut off waits", test_a_status_of_a_binder_that_is_cut_off_waits},
+    {"what undoes later writes waits too", test_what_undoes_later_writes_waits_too},
     {"what is lost with a binder of the term before is not given out",
      test_what_is_lost_with_a_binder_of_the_term_before_is_not_given_out},
     {"an item nobody answers is taken back from a living binder",
