@@ -211,7 +211,7 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
         bh_sched_adopt_answered(d, r);
         return;
     }
-    if (!w || is_of_an_earlier(b, w, r))
+    if (!w || w->outside || is_of_an_earlier(b, w, r)) /* outside: no binder was given it */
         return;
     bh_probe_pod(written, bh_str_c(w->item.uid), r->outcome);
     if (r->outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN ||

@@ -29,6 +29,7 @@ static struct extender {
     const char *wait_for; /* a pod whose bind is answered meanwhile */
     struct raw_conn *waiting;
     unsigned waited;
+    bool slow; /* the next bind waits, too */
 } x;
 
 #define NODES "{\"NodeNames\":[\"n1\"]}"
@@ -78,7 +79,9 @@ static void on_asked(struct raw_server *s, const struct raw_request *r)
     x.says_once = NULL;
     x.binds++;
     snprintf(x.bound, sizeof(x.bound), "%.*s", (int)r->body_n, r->body);
-    if (says)
+    if (x.slow)
+        x.waiting = r->conn;
+    else if (says)
         raw_json(r->conn, 200, says);
     else
         raw_json(r->conn, 500, "away");
@@ -199,6 +202,26 @@ static void test_a_binder_binds_what_an_ignorable_extender_could_not(void)
     end(&f);
 }
 
+/* What no binder was given none can answer. */
+static void test_a_binder_that_answers_what_the_extender_binds_is_not_believed(void)
+{
+    struct item lie = {.name = "p", .uid = "u-p"};
+    struct fixture f;
+
+    begin(&f, "bindVerb: bind");
+    x.slow = true;
+    add_pod(&f, "p", "1");
+    SPIN(&f, x.waiting != NULL);
+    lie.id = bind_of(&f, "u-p")->item.id;
+    lie.epoch = f.d.epoch;
+    answer(&f.b[0], &lie, DONE, NULL);
+    settle(&f);
+    CU_ASSERT(bind_is_out("u-p"));
+    raw_json(x.waiting, 200, "{}");
+    SPIN(&f, bind_of(&f, "u-p")->kept);
+    end(&f);
+}
+
 /* Behind a patch that is out the bind waits; then there is nothing to bind any more. */
 static void test_a_pod_that_is_deleted_before_the_extender_is_asked(void)
 {
@@ -276,6 +299,8 @@ BH_TESTS("scheduler/daemon/extend", {"whole nodes come by name", test_whole_node
          {"a bind that the extender refuses", test_a_bind_that_the_extender_refuses},
          {"a binder binds what an ignorable extender could not",
           test_a_binder_binds_what_an_ignorable_extender_could_not},
+         {"a binder that answers what the extender binds is not believed",
+          test_a_binder_that_answers_what_the_extender_binds_is_not_believed},
          {"a pod that is deleted before the extender is asked",
           test_a_pod_that_is_deleted_before_the_extender_is_asked},
          {"binders' answers wait for the decision, and are not lost",
