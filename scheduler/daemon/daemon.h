@@ -168,6 +168,7 @@ struct bh_sched_daemon {
     struct bh_keepalive *keepalive;
     int64_t wall_base_ns; /* wall clock at start; durations come from the monotonic clock */
     uint64_t mono_base_ns;
+    uint64_t group_refusals; /* of PodGroups' conditions: what is not seen is told again */
 };
 
 /* Until it is told to stop. 0; BH_SCHED_RELOAD: the caller executes the program again, with the

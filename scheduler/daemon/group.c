@@ -245,13 +245,15 @@ static bool says(const K8s__Condition *c, const char *status, const char *reason
 }
 
 /* Not again what was written and only not seen yet; under another lease, or to another version of the
- * object, it may have been lost. */
+ * object, it may have been lost, and since some group's condition was refused it may be this one. */
 static bool told_before(struct bh_group *g, const struct bh_sched_daemon *d,
                         const char *object_version, const char *reason, const char *message)
 {
     uint64_t now = bh_hash(message, strlen(message), bh_hash(reason, strlen(reason), 0));
 
-    now = bh_hash(object_version, strlen(object_version), now ^ d->lease.serial) | 1;
+    now = bh_hash(object_version, strlen(object_version),
+                  now ^ d->lease.serial ^ d->group_refusals << 32) |
+          1;
     if (g->told == now)
         return true;
     g->told = now;

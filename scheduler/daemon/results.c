@@ -233,6 +233,7 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
                     bh_kv_i("code", r->code), bh_kv_s("message", r->message));
         if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->pod->queued) /* tries again */
             bh_queue_told(w->pod, 0, w->pod->queued->pending.pod->nominated_node);
+        d->group_refusals += w->item.kind == BERTH__WORK_KIND__WORK_GROUP_STATUS;
     }
     if (!w->on_behalf) {
         bh_ledger_finish(d->ledger, w);

@@ -350,6 +350,11 @@ static void test_condition_is_not_repeated(void)
     SPIN(&g.f, pod_of(&g.f, "u-b")->queued->attempts == 2);
     settle(&g.f);
     CU_ASSERT_EQUAL(count_items(&g.f.b[0], STATUS, "g"), 1);
+    answer(&g.f.b[0], told(&g), BERTH__OUTCOME__OUTCOME_REJECTED, "not allowed"); /* yet */
+    settle(&g.f);
+    bh_queue_activate(g.f.d.queue, pod_of(&g.f, "u-a"), bh_sched_now(&g.f.d));
+    (void)told(&g);
+    CU_ASSERT_EQUAL(count_items(&g.f.b[0], STATUS, "g"), 2);
     teardown_gangs(&g);
 }
 
@@ -384,5 +389,6 @@ BH_TESTS("scheduler/daemon/group", {"success: all go", test_all_go},
          {"an error: everybody hears of it", test_error},
          {"two schedulers' pods in a group", test_two_schedulers},
          {"the condition never goes back", test_condition_is_final},
-         {"the condition is written once", test_condition_is_not_repeated},
+         {"the condition is written once, or until it is not refused",
+          test_condition_is_not_repeated},
          {"deleted members take no part", test_deleted_member})
