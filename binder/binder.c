@@ -163,6 +163,7 @@ bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch)
         return false;
     bh_log_info("Scheduler is here", bh_kv_u("epoch", epoch), bh_kv_u("held", b->n_jobs));
     b->epoch = epoch;
+    b->epoch_heard_ns = bh_mono_ns();
     b->n_old_jobs = b->n_jobs;
     b->grant = (struct bh_binder_grant){0};
     return true;
@@ -201,9 +202,26 @@ void bh_binder_write_ended(struct bh_binder *b)
         (void)say_hello(b, NULL, 0); /* so does it for this, when it gave the lease up */
 }
 
+/* It says so in every message. */
+static uint64_t epoch_of(const Berth__Envelope *e)
+{
+    return e->work              ? e->work->epoch
+           : e->scheduler_hello ? e->scheduler_hello->epoch
+           : e->grant           ? e->grant->epoch
+                                : 0;
+}
+
+static bool is_newer(const struct bh_binder *b, uint64_t epoch)
+{
+    return epoch > b->epoch ||
+           (epoch < b->epoch && b->heard_ns - b->epoch_heard_ns >= BH_BINDER_DEAF_NS);
+}
+
 static void on_message(struct bh_binder *b, struct bh_batch *batch, const Berth__Envelope *e)
 {
     b->heard_ns = bh_mono_ns();
+    if (epoch_of(e) == b->epoch)
+        b->epoch_heard_ns = b->heard_ns;
     if (e->work) {
         bh_binder_take(b, batch, e->work);
     } else if (e->scheduler_hello) {
@@ -211,7 +229,7 @@ static void on_message(struct bh_binder *b, struct bh_batch *batch, const Berth_
             b->grant.lapses++;
             return;
         }
-        if (e->scheduler_hello->epoch > b->epoch &&
+        if (is_newer(b, e->scheduler_hello->epoch) &&
             !bh_binder_raise_epoch(b, e->scheduler_hello->epoch))
             return; /* it asks again at our next heartbeat */
         (void)say_hello(b, NULL, 0);

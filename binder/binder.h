@@ -9,7 +9,9 @@
  * A new scheduler (SchedulerHello with a higher epoch) is told first which binds are on the wire
  * for its predecessor (BinderHello with the old epoch), then that its epoch is known (BinderHello
  * with the new one): only then it sends work. What runs for the predecessor ends with the answer to
- * the request that is out; nothing of it is written again.
+ * the request that is out; nothing of it is written again. One with a lower epoch is new when the one
+ * that is known has not been heard of for BH_BINDER_DEAF_NS: epochs are of the boot clock, and its host
+ * may have been restarted while we, on another, were not.
  *
  * Meaning of the API server's answers (bind):
  *   200/201  done
@@ -85,9 +87,10 @@ struct bh_binder {
     struct bh_bus *bus;
     struct bh_bus_poll *bus_poll;
     char name[128], hostname[96];
-    uint64_t epoch;    /* newest scheduler seen */
-    bool deaf;         /* told so */
-    uint64_t heard_ns; /* of it, last; bh_mono_ns() */
+    uint64_t epoch;          /* newest scheduler seen */
+    bool deaf;               /* told so */
+    uint64_t heard_ns;       /* of any, last; bh_mono_ns() */
+    uint64_t epoch_heard_ns; /* of the one of that epoch */
     struct bh_binder_grant {
         uint64_t term, serial;  /* 0 = none since this scheduler is here */
         uint64_t until_boot_ns; /* nothing of this term is written after it */
@@ -97,7 +100,7 @@ struct bh_binder {
     uint32_t n_writing;           /* writes on the wire, events excepted */
     uint64_t unanswered_until_ns; /* boot clock: a write that was not answered may come in */
     LIST_HEAD(, bh_job) jobs;     /* list of running items, newest first */
-    uint32_t n_jobs, n_old_jobs;  /* old: of an earlier epoch */
+    uint32_t n_jobs, n_old_jobs;  /* old: of another epoch */
     uint32_t n_requests;          /* callbacks that the API clients owe us */
     TAILQ_HEAD(bh_event_jobs, bh_event_job) events, events_running; /* waiting; on the wire */
     uint32_t n_events, n_events_running;

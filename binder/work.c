@@ -100,7 +100,7 @@ static void answer(struct bh_job *j, Berth__Outcome o, int code, const char *rea
     struct bh_binder *b = j->b;
     LIST_REMOVE(j, link);
     b->n_jobs--;
-    if (j->epoch < b->epoch)
+    if (j->epoch != b->epoch)
         b->n_old_jobs--;
     if (j->paused)
         uv_close((uv_handle_t *)&j->pause, on_closed);
@@ -278,7 +278,7 @@ static const char *stale(const struct bh_job *j, Berth__Outcome *ret)
     *ret = BERTH__OUTCOME__OUTCOME_STALE;
     if (!bh_binder_may_write(j->b, j->term))
         return "the lease this decision was taken under ended";
-    if (j->epoch < j->b->epoch)
+    if (j->epoch != j->b->epoch)
         return "a newer scheduler took over";
     /* Or have decided anew, where the host took the lease back under the same term. */
     if (j->term && j->lapses != j->b->grant.lapses) {

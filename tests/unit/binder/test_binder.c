@@ -1443,6 +1443,40 @@ static void test_a_new_scheduler_is_told_what_is_on_the_wire(void)
     teardown(&f);
 }
 
+/* The scheduler's host started again, and with it the clock that its epoch is of; the binder is on
+ * another host. */
+static void test_a_scheduler_of_a_host_that_was_restarted_is_newer(void)
+{
+    struct fixture f;
+    unsigned hellos;
+
+    setup(&f);
+    f.options.request_ns = 100000000;
+    open_binder(&f);
+    f.script[0] = HANG;
+    f.n_script = 1;
+    send_bind(&f, 10, 1, add_pod(&f, "p"));
+    SPIN(&f, f.writes == 1);
+    hellos = f.hellos;
+    greet(&f, 3);
+    SPIN(&f, f.hellos > hellos);
+    CU_ASSERT(f.hello_epoch == 10); /* that one has just been heard of: this one is the older */
+    f.b.epoch_heard_ns -= BH_BINDER_DEAF_NS;
+    greet(&f, 3);
+    SPIN(&f, f.hello_epoch == 3);
+    CU_ASSERT(f.in_flight == 1 && f.window == BH_BINDER_WINDOW - 1);
+    SPIN(&f, f.n_results == 1); /* ends as for any successor */
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE && f.results[0].epoch == 10);
+    CU_ASSERT(f.writes == 1);
+    greet(&f, 3);
+    SPIN(&f, f.window == BH_BINDER_WINDOW);
+    send_bind(&f, 3, 1, &f.pods[0]);
+    SPIN(&f, f.n_results == 2);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_DONE && f.results[1].epoch == 3);
+    close_binder(&f);
+    teardown(&f);
+}
+
 /* What a plugin has patched nobody else repeats; a condition would come behind what is said of the pod next.
  * Evictions may be done twice. */
 static void test_a_new_scheduler_is_told_of_patches_and_of_conditions_on_the_wire(void)
@@ -1723,6 +1757,8 @@ BH_TESTS(
     {"a bind that is a patch posts no binding", test_a_bind_that_is_a_patch_posts_no_binding},
     {"a new scheduler is told what is on the wire",
      test_a_new_scheduler_is_told_what_is_on_the_wire},
+    {"a scheduler of a host that was restarted is newer",
+     test_a_scheduler_of_a_host_that_was_restarted_is_newer},
     {"a new scheduler is told of patches and of conditions on the wire",
      test_a_new_scheduler_is_told_of_patches_and_of_conditions_on_the_wire},
     {"of too many events the oldest are dropped", test_of_too_many_events_the_oldest_are_dropped},
