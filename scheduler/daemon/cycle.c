@@ -704,6 +704,25 @@ void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w)
         bh_engine_nominate(d->engine, &p->pending, BH_SYM_NONE);
 }
 
+/* A member that comes while victims of its group leave waits for them with the others: tried alone it
+ * would evict once more. */
+static void join_wait(struct bh_sched_daemon *d, struct bh_pod_state *s, const struct bh_pending *p)
+{
+    const struct bh_group *g = bh_engine_group_of(d->engine, p);
+    const struct bh_member *m;
+
+    if (bh_likely(!g) || bh_pod_evicts(s) ||
+        !bh_sched_config_gate(d->o.config, "WorkloadAwarePreemption"))
+        return;
+    TAILQ_FOREACH(m, &g->at[BH_MEMBER_UNSCHEDULED], link) {
+        struct bh_pod_state *other = bh_pods_find(d->pods, bh_member_uid(m));
+        if (!other || !bh_pod_evicts(other))
+            continue;
+        bh_pod_follow(s, other->evictions || other->leaving ? other : other->lead);
+        return;
+    }
+}
+
 void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,
                          const struct bh_pod_rec *pod, const struct bh_shape_rec *shape,
                          const char *resource_version)
@@ -711,6 +730,7 @@ void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,
     const struct bh_queued_pod *p = s->queued;
     bh_shape_id id = bh_engine_shape(d->engine, shape);
 
+    join_wait(d, s, &(struct bh_pending){.pod = pod, .shape = id});
     if (p && p->pending.pod->nominated_node != BH_SYM_NONE &&
         p->pending.pod->nominated_node != pod->nominated_node &&
         !bh_engine_is_assumed(d->engine, bh_pod_uid(s))) {

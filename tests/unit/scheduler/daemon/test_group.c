@@ -264,6 +264,33 @@ static void test_victims_of_the_group(void)
     teardown_gangs(&g);
 }
 
+/* A member that comes while the group's victims leave waits with it: alone it would evict others. */
+static void test_one_that_comes_meanwhile(void)
+{
+    struct gangs g;
+
+    setup_gates(&g, "--feature-gates=GenericWorkload=true,GangScheduling=true,"
+                    "WorkloadAwarePreemption=true");
+    snap_node(&g.f, "n1", "1");
+    snap_node(&g.f, "n2", "1");
+    occupy(&g, "low1", "n1");
+    occupy(&g, "low2", "n2");
+    go(&g.f);
+    feed_gang(&g.f, "\"gang\":{\"minCount\":1}},\"priority\":9,\"schedulingConstraints\":{", "");
+    add_member(&g.f, "a", "1", "\"priority\":9,");
+    struct item *gone = await(&g.f, &g.f.b[0], DELETE, "low2");
+    add_member(&g.f, "b", "1", "\"priority\":9,");
+    SPIN(&g.f, pod_of(&g.f, "u-b"));
+    settle(&g.f);
+    CU_ASSERT(place(&g.f, "a") == BH_Q_GATED && place(&g.f, "b") == BH_Q_GATED);
+    CU_ASSERT_EQUAL(count_items(&g.f.b[0], DELETE, "low1"), 0);
+    answer(&g.f.b[0], gone, BERTH__OUTCOME__OUTCOME_DONE, NULL);
+    CU_ASSERT_FATAL(bh_snap_del_pod(g.f.snap, "u-low2", 6) == 0);
+    (void)await(&g.f, &g.f.b[0], BIND, "a"); /* tried together */
+    CU_ASSERT(place(&g.f, "b") != BH_Q_GATED);
+    teardown_gangs(&g);
+}
+
 /* Error | own Error, and | else: the group's; without an object there is no condition */
 static void test_error(void)
 {
@@ -386,6 +413,7 @@ BH_TESTS("scheduler/daemon/group", {"success: all go", test_all_go},
          {"waiting: nominated, victims go", test_waiting_for_victims},
          {"not waiting: victims are spared", test_victims_are_spared},
          {"victims of the group as a whole", test_victims_of_the_group},
+         {"victims of the group: one that comes meanwhile", test_one_that_comes_meanwhile},
          {"an error: everybody hears of it", test_error},
          {"two schedulers' pods in a group", test_two_schedulers},
          {"the condition never goes back", test_condition_is_final},
