@@ -31,11 +31,11 @@ struct place { /* one run of the algorithm */
     uint32_t n_fit;
 };
 
-static const struct bh_status *failed(struct place *p, const char *point, const char *plugin,
+static const struct bh_status *failed(struct place *p, const char *what, const char *plugin,
                                       const struct bh_status *s)
 {
     return bh_status_new(&p->e->group_arena, BH_ERROR, plugin,
-                         "running %s plugins: plugin \"%s\" failed with: %s", point, plugin,
+                         "running %s plugins: plugin \"%s\" failed with: %s", what, plugin,
                          bh_status_message(&p->e->group_arena, s));
 }
 
@@ -75,10 +75,9 @@ static const struct bh_status *generate(struct place *p)
     bh_each_plugin(i, p->cy.fw, BH_POINT_PLACEMENT_GENERATE) {
         const struct bh_plugin *pl = p->cy.fw->plugins[i].plugin;
         const uint64_t since = now_ns(p);
-        const struct bh_status *s =
-            told(p, pl->name, BH_SEEN_PLACEMENT_GENERATE,
-                 pl->placement_generate(&p->cy.calls[i], &p->placement, &p->n_placements), since);
-        return s ? failed(p, "PlacementGenerate", pl->name, s) : NULL;
+        return told(p, pl->name, BH_SEEN_PLACEMENT_GENERATE,
+                    pl->placement_generate(&p->cy.calls[i], &p->placement, &p->n_placements),
+                    since);
     }
     uint32_t *rows = bh_arena_new_array(a, uint32_t, p->e->cache.n_nodes + 1);
     for (uint32_t row = 0; row < p->e->cache.cols.n_rows; row++)
@@ -161,16 +160,19 @@ static const struct bh_status *score_by(struct place *p, uint32_t at, int64_t *s
     for (uint32_t k = 0; k < p->n_fit && !s; k++)
         s = pl->placement_score(c, p->fit[k].at, &scores[k]);
     (void)told(p, pl->name, BH_SEEN_PLACEMENT_SCORE, s, since);
+    if (s)
+        return failed(p, "PlacementScore", pl->name, s);
     since = now_ns(p);
-    if (!s && pl->placement_normalize)
+    if (pl->placement_normalize)
         s = told(p, pl->name, BH_SEEN_PLACEMENT_NORMALIZE,
                  pl->placement_normalize(c, scores, p->n_fit), since);
     if (s)
-        return failed(p, "PlacementScore", pl->name, s);
+        return failed(p, "NormalizePlacementScore on PlacementScore", pl->name, s);
     for (uint32_t k = 0; k < p->n_fit; k++) {
         if (scores[k] < 0 || scores[k] > 100)
             return bh_status_new(&p->e->group_arena, BH_ERROR, pl->name,
-                                 "plugin \"%s\" returns an invalid score %" PRId64
+                                 "applying score defaultWeights on PlacementScore plugins: plugin "
+                                 "\"%s\" returns an invalid score %" PRId64
                                  ", it should in the range of [0, 100] after normalizing",
                                  pl->name, scores[k]);
         p->fit[k].total += scores[k] * weight;
@@ -209,22 +211,18 @@ static const struct bh_status *choose(struct place *p, uint32_t n, struct trial 
     return NULL;
 }
 
-/* Nothing was tried, or nothing of it counts: each member says what the group says. */
-static void all_say(struct bh_group_try *v, uint32_t n, enum bh_code code, const char *plugin,
-                    const char *message, struct bh_arena *a, struct bh_group_result *ret)
+/* Nothing was tried, or nothing of it counts: each member says what the group says. It is no plugin's
+ * word about the pod, and takes back no promise. */
+static void all_say(struct bh_group_try *v, uint32_t n, enum bh_code code, const char *message,
+                    struct bh_group_result *ret)
 {
-    const char **by = bh_arena_new_array(a, const char *, 1);
-
-    *by = plugin;
     for (uint32_t i = 0; i < n; i++) {
         v[i].node = BH_SYM_NONE;
         v[i].decision =
             (struct bh_decision){.kind = BH_DECISION_ERROR,
                                  .reason = code == BH_ERROR ? "SchedulerError" : "Unschedulable",
                                  .message = message,
-                                 .clear_nomination = true,
-                                 .unschedulable_plugins = by,
-                                 .n_unschedulable_plugins = plugin != NULL};
+                                 .clear_nomination = code == BH_ERROR};
     }
     ret->code = code;
     ret->message = message;
@@ -258,8 +256,8 @@ static void place(struct place *p, struct bh_group_try *v, uint32_t n, unsigned 
 
     bh_aside_point(p->e, p->cy.fw, BH_SEEN_PLACEMENT_GENERATE, bh_status_code(s), since);
     if (s || !p->n_placements) {
-        all_say(v, n, s ? BH_ERROR : BH_UNSCHEDULABLE, s ? NULL : "TopologyPlacementGenerator",
-                s ? bh_status_message(a, s) : "no feasible placements found", a, ret);
+        all_say(v, n, s ? BH_ERROR : BH_UNSCHEDULABLE,
+                s ? bh_status_message(a, s) : "no feasible placements found", ret);
         return;
     }
     p->told = bh_arena_new_array(a, struct bh_placement_try, p->n_placements);
@@ -290,7 +288,7 @@ static void place(struct place *p, struct bh_group_try *v, uint32_t n, unsigned 
     if (p->n_fit > 1) /* else nobody was asked */
         bh_aside_point(p->e, p->cy.fw, BH_SEEN_PLACEMENT_SCORE, bh_status_code(s), since);
     if (s) {
-        all_say(v, n, BH_ERROR, NULL, bh_status_message(a, s), a, ret);
+        all_say(v, n, BH_ERROR, bh_status_message(a, s), ret);
         return;
     }
     best->told->chosen = true;

@@ -153,15 +153,12 @@ static void all_nodes(struct bh_call *c, struct bh_placement *ret)
 static const struct bh_status *generate(struct bh_call *c, struct bh_placement **ret,
                                         uint32_t *ret_n)
 {
-    const char *ns = bh_sym_text(c->tab, c->pod->shape->namespace_), *fixed;
-    const char *group = bh_sym_text(c->tab, c->pod->rec->group);
+    const char *group = bh_sym_text(c->tab, c->pod->rec->group), *fixed;
     struct bh_group_policy p;
 
-    if (!bh_group_policy(c->objects, ns, group, &p))
+    if (!bh_group_policy(c->objects, bh_sym_text(c->tab, c->pod->shape->namespace_), group, &p))
         return bh_status_new(c->arena, BH_ERROR, NAME,
-                             "failed to get pod group %s/%s: podgroup.scheduling.k8s.io \"%s\" not "
-                             "found",
-                             ns, group, group);
+                             "podgroup.scheduling.k8s.io \"%s\" not found", group);
     if (!p.topology_key) {
         *ret = bh_arena_new(c->arena, struct bh_placement);
         all_nodes(c, *ret);
