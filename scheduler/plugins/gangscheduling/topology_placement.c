@@ -25,22 +25,18 @@ struct located { /* the nodes that have the label */
     uint32_t n_domains;
 };
 
-/* BH_SYM_NONE: the node has no such label. */
-static bh_sym value_of(const struct bh_node_info *ni, bh_sym key)
+/* A value may be empty, and is a domain then, too. */
+static bool has_label(const struct bh_node_info *ni, bh_sym key, bh_sym *ret)
 {
-    bh_sym value;
-
     return bh_labels_get(bh_rec_at(ni->rec, ni->rec->labels, struct bh_kv), ni->rec->labels.n, key,
-                         &value)
-               ? value
-               : BH_SYM_NONE;
+                         ret);
 }
 
 static const char *domain_of(const struct bh_call *c, const struct bh_node_info *ni, bh_sym key)
 {
-    const bh_sym value = value_of(ni, key);
+    bh_sym value;
 
-    return value != BH_SYM_NONE ? bh_sym_text(c->tab, value) : NULL;
+    return has_label(ni, key, &value) ? bh_sym_text(c->tab, value) : NULL;
 }
 
 /* Members that are on nodes already say where the others have to be. */
@@ -102,9 +98,10 @@ static void locate(struct bh_call *c, bh_sym key, const char *fixed, struct loca
                           .domain = bh_arena_new_array(c->arena, uint32_t, room),
                           .v = bh_arena_new_array(c->arena, struct domain, room)};
     for (uint32_t row = 0; row < c->cache->cols.n_rows; row++) {
-        const bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row);
-        const bh_sym value = live ? value_of(c->cache->rows[row], key) : BH_SYM_NONE;
-        if (value == BH_SYM_NONE || (fixed && !bh_streq(bh_sym_text(c->tab, value), fixed)))
+        bh_sym value;
+        if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row) ||
+            !has_label(c->cache->rows[row], key, &value) ||
+            (fixed && !bh_streq(bh_sym_text(c->tab, value), fixed)))
             continue;
         l->domain[l->n] = domain_at(c, l, slot, mask - 1, value);
         l->row[l->n] = row;

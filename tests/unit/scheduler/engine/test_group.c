@@ -874,6 +874,32 @@ static void test_no_domain(void)
     teardown(&g);
 }
 
+/* A label without a value is a domain like any other. */
+static void test_domain_without_a_name(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    racked(&g, "n1", "", "2");
+    racked(&g, "n2", "b", "1");
+    put_group(&g, BY_RACK);
+    members(&g, 2, "1");
+    FX_INT(run(&g), 2);
+    FX_INT(g.r.n_placements, 2);
+    expect_placement(&g, 0, "", 1, 2, true);
+    FX_STR(fx_text(&g.f, g.try[1].node), "n1");
+    teardown(&g);
+    setup(&g, PLACED);
+    racked(&g, "n1", "", "2");
+    racked(&g, "n2", "b", "2");
+    put_group(&g, BY_RACK);
+    occupy(&g, "bound", "n1", "1", "'schedulingGroup':{'podGroupName':'g'}");
+    members(&g, 1, "1");
+    FX_INT(run(&g), 1);
+    FX_STR(fx_text(&g.f, g.try[0].node), "n1");
+    teardown(&g);
+}
+
 /* One on a node says where the others have to be. */
 static void test_fixed_domain(void)
 {
@@ -993,6 +1019,7 @@ BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership}
          {"placements: the domain that has room for all", test_one_domain},
          {"placements: none has", test_no_domain_has_room},
          {"placements: no node has the label", test_no_domain},
+         {"placements: a domain without a name", test_domain_without_a_name},
          {"placements: members on nodes fix the domain", test_fixed_domain},
          {"placements: members on nodes of two domains", test_two_domains},
          {"placements: more members are better", test_more_members_are_better},
