@@ -158,7 +158,13 @@ static void choose(struct trial *t, int32_t priority, struct bh_group_result *re
     } else if (t->r.code == BH_ERROR) {
         *ret = t->r;
     } else {
-        add_reason(e, ret, t->r.message);
+        /* A group that may be tried here has one placement: all nodes. */
+        add_reason(e, ret,
+                   bh_arena_printf(&e->group_arena, "%s%s",
+                                   e->placements ? "0/1 placements are available, first "
+                                                   "placement status: "
+                                                 : "",
+                                   t->r.message));
     }
 }
 

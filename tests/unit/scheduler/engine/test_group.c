@@ -566,6 +566,7 @@ static void test_a_group_costs_one_scan(void)
 
 #define BY_GROUP GANGS ",WorkloadAwarePreemption=true"
 #define UNFIT    "pod group is unschedulable"
+#define UNPLACED "0/1 placements are available, first placement status: " UNFIT
 
 /* Two nodes of two, and a gang of this many members of one each, whose group has priority 10. */
 static void setup_crowded(struct gang *g, unsigned n, const char *more, bool stays)
@@ -739,6 +740,13 @@ static void test_not_tried(void)
     setup_crowded(&g, 5, "", false);
     started(&g, "a", "n1", LOW, "01");
     FX_STR(victims(&g), UNFIT ", " UNFIT); /* not even without everybody */
+    teardown(&g);
+    setup_with(&g, BY_GROUP ",TopologyAwareWorkloadScheduling=true", false);
+    node(&g, "n1", "1");
+    put_group_spec(&g, "g", "'schedulingPolicy':{'gang':{'minCount':2}},'priority':10");
+    members(&g, 2, "1");
+    started(&g, "a", "n1", LOW, "01");
+    FX_STR(victims(&g), UNPLACED ", " UNPLACED);
     teardown(&g);
     setup_crowded(&g, 4, ",'schedulingConstraints':{'topology':[{'key':'zone'}]}", false);
     started(&g, "a", "n1", LOW, "01");
