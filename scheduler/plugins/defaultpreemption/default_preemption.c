@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 
+#include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/preemption/preemption.h"
 #include "scheduler/plugins/registry.h"
 
@@ -15,18 +16,20 @@ BH_STATUS_CONST(no_group, BH_UNSCHEDULABLE, "DefaultPreemption",
 BH_STATUS_CONST(placed_as_group, BH_UNSCHEDULABLE, "DefaultPreemption",
                 "preemption: not eligible due to placement-based pod group scheduling limitation");
 
-/* Victims of one pod say nothing about a group that has to be in one domain. */
+/* Victims of one pod say nothing about a group that has to be in one domain. As upstream: constraints
+ * that name no key count here. */
 static const struct bh_status *as_member(const struct bh_call *c)
 {
     const bh_sym group = c->pod->rec->group;
-    struct bh_group_policy p;
 
     if (!c->cache->groups.on || group == BH_SYM_NONE)
         return NULL;
-    if (!bh_group_policy(c->objects, bh_sym_text(c->tab, c->pod->shape->namespace_),
-                         bh_sym_text(c->tab, group), &p))
+    const K8s__PodGroup *g = (const void *)bh_objects_get(
+        c->objects, BH_KIND_PODGROUP, bh_sym_text(c->tab, c->pod->shape->namespace_),
+        bh_sym_text(c->tab, group));
+    if (!g)
         return &no_group;
-    return p.topology_key ? &placed_as_group : NULL;
+    return g->spec && g->spec->schedulingconstraints ? &placed_as_group : NULL;
 }
 
 static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,

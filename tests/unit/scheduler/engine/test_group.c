@@ -908,6 +908,24 @@ static void test_domain_without_a_name(void)
     teardown(&g);
 }
 
+/* Constraints that name no key restrict nothing, but upstream's preemption asks only if there are some. */
+static void test_no_constraint_in_constraints(void)
+{
+    struct gang g;
+
+    setup(&g, PLACED);
+    node(&g, "n1", "1");
+    put_group(&g, "'basic':{}},'schedulingConstraints':{");
+    occupy(&g, "low", "n1", "1", LOW);
+    (void)member(&g, "a", "1", HIGH);
+    FX_INT(run(&g), 0);
+    CU_ASSERT(!g.r.waiting);
+    CU_ASSERT_PTR_NOT_NULL(strstr(g.try[0].decision.message,
+                                  "preemption: not eligible due to placement-based pod group "
+                                  "scheduling limitation"));
+    teardown(&g);
+}
+
 /* One on a node says where the others have to be. */
 static void test_fixed_domain(void)
 {
@@ -1028,6 +1046,7 @@ BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership}
          {"placements: none has", test_no_domain_has_room},
          {"placements: no node has the label", test_no_domain},
          {"placements: a domain without a name", test_domain_without_a_name},
+         {"placements: constraints without a key", test_no_constraint_in_constraints},
          {"placements: members on nodes fix the domain", test_fixed_domain},
          {"placements: members on nodes of two domains", test_two_domains},
          {"placements: more members are better", test_more_members_are_better},
