@@ -16,13 +16,27 @@ struct gang {
     struct bh_group_try try[MEMBERS];
     uint32_t n;
     struct bh_group_result r;
+    unsigned waited; /* calls of options.waiting */
+    bool give_up;
 };
+
+static bool on_waiting(void *arg)
+{
+    struct gang *g = arg;
+
+    g->waited++;
+    return !g->give_up;
+}
 
 static void setup_with(struct gang *g, const char *gates, bool stays)
 {
     static const struct bh_opt_usage usage = {.program = "prog"};
     char *argv[] = {(char[]){"prog"}, (char *)(uintptr_t)gates, NULL};
-    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .verify = true, .group_stays = stays};
+    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST,
+                                  .verify = true,
+                                  .group_stays = stays,
+                                  .waiting = on_waiting,
+                                  .waiting_arg = g};
     struct bh_err err = {0};
 
     memset(g, 0, sizeof *g);
@@ -791,6 +805,35 @@ static void test_members_that_look_around(void)
     }
 }
 
+/* A search takes as long as there are candidates: whoever runs the engine lives on, or ends it. */
+static void test_long_search(void)
+{
+    for (int stays = 0; stays < 2; stays++) {
+        struct gang g;
+        setup_with(&g, BY_GROUP, stays);
+        put_group_spec(&g, "g", "'schedulingPolicy':{'gang':{'minCount':16}},'priority':10");
+        for (unsigned i = 0; i < 40; i++) {
+            if (i % 10 == 0)
+                node(&g, bh_arena_printf(&g.f.arena, "n%u", i / 10), "10");
+            started(&g, bh_arena_printf(&g.f.arena, "low%02u", i),
+                    bh_arena_printf(&g.f.arena, "n%u", i / 10), LOW, "01");
+        }
+        members(&g, 16, "1");
+        FX_INT(run(&g), 0);
+        FX_INT(g.r.n_victims, 16);
+        CU_ASSERT(g.waited >= 2);
+        g.give_up = true;
+        g.waited = 0;
+        FX_STR(victims(&g), UNFIT);
+        FX_INT(g.r.n_victims, 0);
+        FX_INT(g.waited, 1);
+        g.give_up = false;
+        FX_INT(run(&g), 0);
+        FX_INT(g.r.n_victims, 16); /* nothing was moved */
+        teardown(&g);
+    }
+}
+
 /* ---- placements: gate TopologyAwareWorkloadScheduling ------------------------------------------- */
 
 #define PLACED                                                                                     \
@@ -1042,6 +1085,7 @@ BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership}
          {"by group: own members are not excluded", test_own_members},
          {"by group: when it is not tried", test_not_tried},
          {"by group: members that look around", test_members_that_look_around},
+         {"by group: a long search", test_long_search},
          {"placements: the domain that has room for all", test_one_domain},
          {"placements: none has", test_no_domain_has_room},
          {"placements: no node has the label", test_no_domain},
