@@ -711,7 +711,8 @@ static void join_wait(struct bh_sched_daemon *d, struct bh_pod_state *s, const s
     const struct bh_group *g = bh_engine_group_of(d->engine, p);
     const struct bh_member *m;
 
-    if (bh_likely(!g) || bh_pod_evicts(s) ||
+    /* All others took part in the cycle that chose the victims. */
+    if (bh_likely(!g) || (s->place != BH_Q_NONE && s->place != BH_Q_GATED) || bh_pod_evicts(s) ||
         !bh_sched_config_gate(d->o.config, "WorkloadAwarePreemption"))
         return;
     TAILQ_FOREACH(m, &g->at[BH_MEMBER_UNSCHEDULED], link) {
