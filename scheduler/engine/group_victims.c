@@ -124,15 +124,18 @@ static bool looks_around(const struct bh_engine *e, const struct bh_group_try *v
     return e->cache.n_affinity_pods;
 }
 
+/* As upstream: the plugin has to be in the profile, wherever. Disabled at PostFilter it still is. */
 static bool has_preemption(struct bh_engine *e, const struct bh_group_try *m)
 {
+    static const enum bh_point points[] = {BH_POINT_PRE_ENQUEUE, BH_POINT_POST_FILTER};
     const char *names[64];
-    const uint32_t n =
-        bh_engine_plugins_at(e, &m->pod, BH_POINT_POST_FILTER, names, BH_ARRAY_LEN(names));
 
-    for (uint32_t i = 0; i < n; i++)
-        if (bh_streq(names[i], PREEMPTION))
-            return true;
+    for (unsigned k = 0; k < BH_ARRAY_LEN(points); k++) {
+        const uint32_t n = bh_engine_plugins_at(e, &m->pod, points[k], names, BH_ARRAY_LEN(names));
+        for (uint32_t i = 0; i < n; i++)
+            if (bh_streq(names[i], PREEMPTION))
+                return true;
+    }
     return false;
 }
 

@@ -805,6 +805,48 @@ static void test_members_that_look_around(void)
     }
 }
 
+/* One node, full with a pod of lower priority, and the plugins of a configuration. */
+static void setup_plugins(struct gang *g, const char *plugins)
+{
+    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .verify = true};
+    struct bh_config_report report;
+    struct bh_err err = {0};
+
+    setup(g, BY_GROUP);
+    const char *text =
+        bh_arena_printf(&g->f.arena,
+                        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+                        "kind: KubeSchedulerConfiguration\n"
+                        "profiles: [{schedulerName: default-scheduler, plugins: {%s}}]",
+                        plugins);
+    bh_engine_free(g->f.e);
+    bh_sched_config_free(g->f.config);
+    bh_config_report_init(&report);
+    CU_ASSERT_FATAL(bh_sched_config_read(text, strlen(text), &g->f.config, &report) == 0);
+    bh_config_report_fini(&report);
+    bh_sched_config_apply_flags(g->f.config, &g->flags);
+    o.config = g->f.config;
+    CU_ASSERT_FATAL(bh_engine_new(&o, &g->f.e, &err) == 0);
+    node(g, "n1", "1");
+    put_group_spec(g, "g", "'schedulingPolicy':{'gang':{'minCount':1}},'priority':10");
+    started(g, "low", "n1", LOW, "01");
+    members(g, 1, "1");
+}
+
+/* The plugin has to be there, not at PostFilter. */
+static void test_which_plugin(void)
+{
+    struct gang g;
+
+    setup_plugins(&g, "postFilter: {disabled: [{name: DefaultPreemption}]}");
+    FX_STR(victims(&g), "low");
+    teardown(&g);
+    setup_plugins(&g, "multiPoint: {disabled: [{name: DefaultPreemption}]}");
+    FX_STR(victims(&g), UNFIT ", default preemption plugin is not registered, workload aware "
+                              "preemption is disabled");
+    teardown(&g);
+}
+
 /* A search takes as long as there are candidates: whoever runs the engine lives on, or ends it. */
 static void test_long_search(void)
 {
@@ -1085,6 +1127,7 @@ BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership}
          {"by group: own members are not excluded", test_own_members},
          {"by group: when it is not tried", test_not_tried},
          {"by group: members that look around", test_members_that_look_around},
+         {"by group: which plugin it needs", test_which_plugin},
          {"by group: a long search", test_long_search},
          {"placements: the domain that has room for all", test_one_domain},
          {"placements: none has", test_no_domain_has_room},
