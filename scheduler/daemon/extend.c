@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scheduler/daemon/extend.c - HTTP extenders in the daemon: what goes on while a decision waits for
- * one (or takes long by itself: a group's victims), and binds that one of them writes
+ * one (or takes long by itself: a group), and binds that one of them writes
  *
  * A decision that waits holds the engine: nothing that changes it may happen, so the change log,
  * the feed and binders' answers wait too, where they are bounded by credit, ring and

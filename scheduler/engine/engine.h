@@ -43,8 +43,8 @@ struct bh_engine_options {
     /* As 1.37: who is to go for a group is found with the members where they fitted first, and not by
      * placing them anew for every candidate. */
     bool group_stays;
-    /* Called every few milliseconds while a decision waits for an extender or a group's victims are
-     * looked for; must not call the engine. false: give up, nothing is decided. May be NULL. */
+    /* Called every few milliseconds while a decision waits for an extender, or takes long (a group);
+     * must not call the engine. false: give up, nothing is decided. May be NULL. */
     bool (*waiting)(void *arg);
     void *waiting_arg;
     const struct bh_engine_observer

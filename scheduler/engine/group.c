@@ -13,6 +13,9 @@
 
 #include "scheduler/engine/state.h"
 
+/* Members tried between two looks at what else there is: 0.2 to 3 ms of known shapes. */
+#define LOOK_UP_EVERY 256u
+
 static const char unschedulable[] = "pod group is unschedulable";
 
 void bh_engine_waits(struct bh_engine *e, const struct bh_pending *p, bool waits)
@@ -134,6 +137,15 @@ void bh_group_take_back(struct bh_engine *e, struct bh_group_try *v, uint32_t n,
             take_back(e, &v[i]);
 }
 
+bool bh_group_goes_on(struct bh_engine *e)
+{
+    const struct bh_engine_options *o = &e->opt;
+
+    if (o->waiting && !e->group_given_up && ++e->group_tried % LOOK_UP_EVERY == 0)
+        e->group_given_up = !o->waiting(o->waiting_arg);
+    return !e->group_given_up;
+}
+
 void bh_group_run(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
                   int64_t now_ns, struct bh_group_result *ret)
 {
@@ -141,7 +153,7 @@ void bh_group_run(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsig
     uint32_t i;
 
     *ret = (struct bh_group_result){.code = BH_UNSCHEDULABLE, .message = unschedulable};
-    for (i = 0; i < n && try_member(e, &v[i], flags, now_ns); i++) {
+    for (i = 0; i < n && bh_group_goes_on(e) && try_member(e, &v[i], flags, now_ns); i++) {
         preempts |= v[i].preempts;
         if (!v[i].permitted)
             continue;
@@ -155,9 +167,11 @@ void bh_group_run(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsig
     if (i < n)
         *ret = (struct bh_group_result){
             .code = BH_ERROR,
-            .message = bh_arena_printf(&e->group_arena,
-                                       "failed to schedule other pod from a pod group: %s",
-                                       v[i].decision.message)};
+            .message = e->group_given_up
+                           ? "given up"
+                           : bh_arena_printf(&e->group_arena,
+                                             "failed to schedule other pod from a pod group: %s",
+                                             v[i].decision.message)};
 }
 
 void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
@@ -173,6 +187,8 @@ void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint3
     bh_arena_reset(&e->arena);
     bh_arena_reset(&e->group_arena);
     e->in_group = true;
+    e->group_tried = 0;
+    e->group_given_up = false;
     if (!e->placements || !bh_group_place(e, v, n, flags, now_ns, ret))
         bh_group_try_all(e, v, n, flags, now_ns, ret);
     if (ret->code == BH_UNSCHEDULABLE && !(flags & BH_NO_PREEMPTION) &&

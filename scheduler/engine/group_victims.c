@@ -9,8 +9,6 @@
 #include "scheduler/preemption/preemption.h"
 
 #define PREEMPTION "DefaultPreemption"
-/* Members tried between two looks at what else there is: some hundred microseconds of a known shape. */
-#define LOOK_UP_EVERY 256u
 
 struct trial {
     struct bh_engine *e;
@@ -20,23 +18,7 @@ struct trial {
     int64_t now_ns;
     struct bh_group_result r; /* of the first: with everybody gone who may go */
     bool scattered;           /* what comes to one node may keep a member from another */
-    uint32_t tried;           /* since the owner was asked last */
-    bool given_up;            /* so it wants */
 };
-
-/* Every pod of lower priority may have its turn, and the owner has to live meanwhile: its lease would
- * end, and the search begin anew under the next one. */
-static bool goes_on(struct trial *t)
-{
-    const struct bh_engine_options *o = &t->e->opt;
-
-    t->tried += t->n;
-    if (o->waiting && t->tried >= LOOK_UP_EVERY && !t->given_up) {
-        t->tried = 0;
-        t->given_up = !o->waiting(o->waiting_arg);
-    }
-    return !t->given_up;
-}
 
 static void try_anew(struct trial *t, struct bh_group_result *ret)
 {
@@ -59,8 +41,6 @@ static bool fits_anew(void *arg, struct bh_pod_info *const *pods BH_UNUSED, uint
     struct bh_group_result r;
     bool fits;
 
-    if (!goes_on(t))
-        return false;
     if (n) {
         try_anew(t, &r);
         fits = r.code == BH_SUCCESS;
@@ -89,7 +69,7 @@ static bool may_stay(struct trial *t, const struct bh_group_try *m)
 static bool fits_in_place(void *arg, struct bh_pod_info *const *pods, uint32_t n)
 {
     struct trial *t = arg;
-    bool fits = goes_on(t);
+    bool fits = bh_group_goes_on(t->e);
 
     if (!n)
         return fits_first(t);
@@ -174,7 +154,7 @@ static void choose(struct trial *t, int32_t priority, struct bh_group_result *re
     bool any;
 
     const bool found = bh_preempt_for_group(&g, &victims, &ret->n_victims, &any);
-    if (t->given_up) {
+    if (e->group_given_up) {
         ret->n_victims = 0;
     } else if (found) {
         ret->waiting = true;

@@ -104,6 +104,8 @@ struct bh_engine {
     struct bh_arena aside;       /* PreEnqueue, Reserve ...: the last status handed out */
     struct bh_arena group_arena; /* results of a group's members */
     bool in_group;               /* the cycle's arena is the group's to reset */
+    uint32_t group_tried;        /* members, or what else takes as long, of this group */
+    bool group_given_up;         /* options.waiting said so */
     bool placements;             /* gate TopologyAwareWorkloadScheduling */
     const uint64_t *within;      /* bit by row: the only candidates; NULL = every node */
     uint32_t n_within;
@@ -150,6 +152,9 @@ const struct bh_decision *bh_verify_decide(struct bh_engine *e, struct bh_profil
 /* Of a group: all members on top of each other; those that stay are assumed. */
 void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, unsigned flags,
                       int64_t now_ns, struct bh_group_result *ret);
+/* A group may have any number of members, placements and candidates: now and then the owner is asked, who
+ * has to live meanwhile. false: it gives up, and what is found from then on is not true. */
+bool bh_group_goes_on(struct bh_engine *e);
 /* It does not fit: whom to evict, as far as that helps. */
 void bh_group_preempt(struct bh_engine *e, const struct bh_group_try *v, uint32_t n, int64_t now_ns,
                       struct bh_group_result *ret);
