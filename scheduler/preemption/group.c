@@ -23,10 +23,17 @@ struct search {
     struct bh_umap
         by_group; /* (namespace, name) -> its unit; 0 = its pods are evicted one by one */
     struct bh_pod_info ***order; /* by row: its pods as they stood; NULL: none was taken off */
+    int64_t n_met;
     struct bh_arena a;
 };
 
 /* ---- candidates ------------------------------------------------------------------------------ */
+
+/* One that has not started does now: the clock is read for each, so who is met first is the earlier. */
+static int64_t start_of(struct search *s, const struct bh_pod_info *pod)
+{
+    return bh_pod_start_ns(pod, s->g->now_ns + s->n_met++);
+}
 
 /* Of the pods' group, made when it is met first; NULL: it is not disrupted as a whole. */
 static struct unit *unit_of_group(struct search *s, const struct bh_pod_info *pod)
@@ -43,7 +50,7 @@ static struct unit *unit_of_group(struct search *s, const struct bh_pod_info *po
                         bh_sym_text(g->tab, pod->rec->group), &p) &&
         p.whole) {
         u = bh_arena_new(&s->a, struct unit);
-        *u = (struct unit){.priority = p.priority, .start_ns = bh_pod_start_ns(pod, g->now_ns)};
+        *u = (struct unit){.priority = p.priority, .start_ns = start_of(s, pod)};
     }
     bh_umap_put(&s->by_group, key, (uint64_t)(uintptr_t)u);
     return u;
@@ -55,8 +62,7 @@ static void add_pod(struct search *s, struct bh_pod_info *pod)
 
     if (!u) {
         u = bh_arena_new(&s->a, struct unit);
-        *u = (struct unit){.priority = pod->shape->priority,
-                           .start_ns = bh_pod_start_ns(pod, s->g->now_ns)};
+        *u = (struct unit){.priority = pod->shape->priority, .start_ns = start_of(s, pod)};
     }
     if (u->priority >= s->g->priority)
         return;

@@ -718,6 +718,20 @@ static void test_importance(void)
     teardown(&g);
 }
 
+/* Pods that have not started do now, one after the other as they are met. */
+static void test_not_started(void)
+{
+    struct gang g;
+
+    setup_crowded(&g, 2, "", false);
+    occupy(&g, "d", "n1", "1", LOW);
+    occupy(&g, "b", "n1", "1", LOW);
+    occupy(&g, "c", "n2", "1", LOW);
+    started(&g, "a", "n2", LOW, "01"); /* long ago */
+    FX_STR(victims(&g), "b c");
+    teardown(&g);
+}
+
 /* A unit that would break a budget is spared before all others. */
 static void test_budgets(void)
 {
@@ -1145,7 +1159,9 @@ BH_TESTS("scheduler/engine/group", {"membership, call by call", test_membership}
          {"by group: no more than needed", test_no_more_than_needed},
          {"by group: the group's priority counts", test_priority_is_the_groups},
          {"by group: a group as a whole", test_whole_group},
-         {"by group: who is more important", test_importance}, {"by group: budgets", test_budgets},
+         {"by group: who is more important", test_importance},
+         {"by group: pods that have not started", test_not_started},
+         {"by group: budgets", test_budgets},
          {"by group: own members are not excluded", test_own_members},
          {"by group: when it is not tried", test_not_tried},
          {"by group: members that look around", test_members_that_look_around},
