@@ -107,7 +107,7 @@ struct bh_cache {
     struct bh_groups groups;   /* of pods: those of the queue and those on nodes */
     struct bh_groups labelled; /* the same by Coscheduling's label */
 
-    bool keep_order; /* only sampling needs upstream's node order */
+    bool keep_order; /* only few need upstream's node order: see order.c */
     struct bh_zone *zones;
     uint32_t n_zones, cap_zones;
     uint32_t *order, n_order;

@@ -2,9 +2,10 @@
  *
  * scheduler/cache/order.c - upstream's node order: zones in turn, one node of each; order by name
  *
- * Only sampling (an explicit percentageOfNodesToScore) depends on it. Zones stand in order of first
- * appearance, nodes in order of arrival; a zone that empties is forgotten. The list is made anew
- * when a node came or went, not when a label moved a node to another zone: upstream does the same.
+ * Only sampling (an explicit percentageOfNodesToScore) and preemption by groups depend on it. Zones
+ * stand in order of first appearance, nodes in order of arrival; a zone that empties is forgotten. The
+ * list is made anew when a node came or went, not when a label moved a node to another zone: upstream
+ * does the same.
  *
  * Upstream: pkg/scheduler/backend/cache/node_tree.go, component-helpers/node/topology.
  */

@@ -71,6 +71,7 @@ int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, s
     bh_cache_init(&e->cache, e->tab, false);
     e->cache.rebuilt = o->rebuilt_snapshot;
     e->cache.groups.on = bh_sched_config_gate(e->opt.config, "GenericWorkload");
+    e->cache.keep_order |= bh_sched_config_gate(e->opt.config, "WorkloadAwarePreemption");
     e->placements = bh_sched_config_gate(e->opt.config, "TopologyAwareWorkloadScheduling");
     bh_arena_init(&e->arena, 0);
     bh_arena_init(&e->scratch, 0);

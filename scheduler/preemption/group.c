@@ -81,14 +81,16 @@ static void add_pod(struct search *s, struct bh_pod_info *pod)
     u->pods[u->n++] = pod;
 }
 
+/* In upstream's order of nodes: who is met first counts. */
 static void find_units(struct search *s)
 {
-    const struct bh_cache *c = s->g->cache;
+    struct bh_cache *c = s->g->cache;
+    uint32_t n;
+    const uint32_t *row = bh_cache_order(c, &n);
 
-    for (uint32_t row = 0; row < c->cols.n_rows; row++)
-        for (uint32_t i = 0; bh_row_bit(&c->cols, BH_ROW_LIVE, row) && i < c->rows[row]->n_pods;
-             i++)
-            add_pod(s, c->rows[row]->pods[i]);
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < c->rows[row[k]]->n_pods; i++)
+            add_pod(s, c->rows[row[k]]->pods[i]);
 }
 
 static int by_name(const struct bh_pod_info *p, const struct bh_pod_info *q)

@@ -730,6 +730,18 @@ static void test_not_started(void)
     started(&g, "a", "n2", LOW, "01"); /* long ago */
     FX_STR(victims(&g), "b c");
     teardown(&g);
+    /* Upstream's order of nodes takes one of each zone in turn: n1, n3, n2. */
+    setup(&g, BY_GROUP);
+    put_group_spec(&g, "g", "'schedulingPolicy':{'gang':{'minCount':1}},'priority':10");
+    for (unsigned i = 1; i <= 3; i++) {
+        const char *name = bh_arena_printf(&g.f.arena, "n%u", i);
+        fx_node(&g.f, name, "'cpu':'1','memory':'8Gi','pods':'10'",
+                bh_arena_printf(&g.f.arena, "'topology.kubernetes.io/zone':'z%u'", i / 3), "", "");
+        occupy(&g, bh_arena_printf(&g.f.arena, "on-%s", name), name, "1", LOW);
+    }
+    members(&g, 1, "1");
+    FX_STR(victims(&g), "on-n2");
+    teardown(&g);
 }
 
 /* A unit that would break a budget is spared before all others. */
