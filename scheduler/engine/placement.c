@@ -29,6 +29,7 @@ struct place { /* one run of the algorithm */
     uint32_t n_placements;
     struct trial *fit; /* those in which the group fits, or waits for victims */
     uint32_t n_fit;
+    uint64_t *bits; /* by row, all 0 between trials */
 };
 
 static const struct bh_status *failed(struct place *p, const char *what, const char *plugin,
@@ -89,15 +90,19 @@ static const struct bh_status *generate(struct place *p)
     return NULL;
 }
 
-static void restrict_to(struct bh_engine *e, const struct bh_placement *p)
+/* on: the rows are the only candidates; else every node is one again. */
+static void restrict_to(struct place *p, const struct bh_placement *at, bool on)
 {
-    if (p->n == e->cache.n_nodes)
+    struct bh_engine *e = p->e;
+
+    if (at->n == e->cache.n_nodes)
         return;
-    uint64_t *bits = bh_arena_new_array(&e->group_arena, uint64_t, e->cache.cols.n_rows / 64 + 1);
-    for (uint32_t i = 0; i < p->n; i++)
-        bits[p->rows[i] >> 6] |= (uint64_t)1 << (p->rows[i] & 63);
-    e->within = bits;
-    e->n_within = p->n;
+    for (uint32_t i = 0; i < at->n; i++)
+        p->bits[at->rows[i] >> 6] = 0;
+    for (uint32_t i = 0; on && i < at->n; i++)
+        p->bits[at->rows[i] >> 6] |= (uint64_t)1 << (at->rows[i] & 63);
+    e->within = on ? p->bits : NULL;
+    e->n_within = at->n;
 }
 
 static void tell(struct bh_placement_try *t, const struct trial *x, uint32_t n)
@@ -125,12 +130,22 @@ static struct trial try_in(struct place *p, uint32_t k, const struct bh_group_tr
     /* What is told is the decision that counts, not each trial's. */
     for (uint32_t i = 0; i < n && p->n_placements > 1; i++)
         x.v[i].tried = NULL;
-    restrict_to(e, x.at);
+    restrict_to(p, x.at, true);
     bh_group_run(e, x.v, n, flags, now_ns, &x.r);
-    e->within = NULL;
+    restrict_to(p, x.at, false);
     bh_group_take_back(e, x.v, n, true);
     tell(x.told, &x, n);
     return x;
+}
+
+/* Of a trial in vain only what is told stays: there may be thousands of them. */
+static void forget(struct place *p, const struct trial *x, struct bh_arena_mark mark)
+{
+    struct bh_arena *a = &p->e->group_arena;
+    BH_CLEANUP(bh_freep) char *lack = bh_strdup(x->told->lack);
+
+    bh_arena_rewind(a, mark);
+    x->told->lack = bh_arena_strdup(a, lack);
 }
 
 static void propose(struct place *p, struct trial *x, uint32_t n)
@@ -262,9 +277,11 @@ static void place(struct place *p, struct bh_group_try *v, uint32_t n, unsigned 
     }
     p->told = bh_arena_new_array(a, struct bh_placement_try, p->n_placements);
     p->fit = bh_arena_new_array(a, struct trial, p->n_placements);
+    p->bits = bh_arena_new_array(a, uint64_t, p->e->cache.cols.n_rows / 64 + 1);
     if (p->n_placements > 1)
         flags &= ~(unsigned)(BH_EXPLAIN | BH_RECORD);
     for (uint32_t k = 0; k < p->n_placements; k++) {
+        const struct bh_arena_mark mark = bh_arena_mark(a);
         const struct trial x = try_in(p, k, v, n, flags, now_ns);
         if (x.r.code == BH_ERROR) {
             settle(p, v, n, &x, ret);
@@ -274,6 +291,8 @@ static void place(struct place *p, struct bh_group_try *v, uint32_t n, unsigned 
             first = x;
         if (x.r.code == BH_SUCCESS || x.r.waiting)
             p->fit[p->n_fit++] = x;
+        else if (k)
+            forget(p, &x, mark);
     }
     if (!p->n_fit) {
         first.r.message =

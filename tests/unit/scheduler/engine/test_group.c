@@ -5,6 +5,7 @@
  */
 #include "common/k8s/pod_group.h"
 #include "scheduler/cache/node_info.h"
+#include "scheduler/engine/state.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
 #define MEMBERS 16u
@@ -1093,20 +1094,33 @@ static void test_more_members_are_better(void)
     teardown(&g);
 }
 
+static void add_racks(struct gang *g, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++)
+        racked(g, bh_arena_printf(&g->f.arena, "n%u", i), bh_arena_printf(&g->f.arena, "r%u", i),
+               "1");
+}
+
 /* Many domains are many trials. */
 static void test_many_domains(void)
 {
     struct gang g;
 
     setup(&g, PLACED);
-    for (unsigned i = 0; i < 20; i++)
-        racked(&g, bh_arena_printf(&g.f.arena, "n%u", i), bh_arena_printf(&g.f.arena, "r%u", i),
-               "1");
+    add_racks(&g, 0, 20);
     put_group(&g, BY_RACK);
     members(&g, 16, "1");
     FX_INT(run(&g), 0);
     FX_INT(g.r.code, BH_UNSCHEDULABLE);
     FX_INT(g.waited, 1);
+    /* Of those in vain hardly anything is kept. */
+    const size_t few = g.f.e->group_arena.used_bytes;
+    add_racks(&g, 20, 60);
+    FX_INT(run(&g), 0);
+    CU_ASSERT(g.f.e->group_arena.used_bytes - few < 40 * 4 * sizeof(struct bh_group_try));
+    CU_ASSERT(strstr(g.r.placements[59].lack, "0/1 nodes are available: 1 Insufficient cpu.") ==
+              g.r.placements[59].lack);
+    g.waited = 1;
     g.give_up = true;
     FX_INT(run(&g), 0);
     FX_INT(g.r.code, BH_ERROR);
