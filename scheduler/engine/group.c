@@ -194,5 +194,8 @@ void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint3
     if (ret->code == BH_UNSCHEDULABLE && !(flags & BH_NO_PREEMPTION) &&
         bh_sched_config_gate(e->opt.config, "WorkloadAwarePreemption"))
         bh_group_preempt(e, v, n, now_ns, ret);
+    for (uint32_t i = 0; ret->code == BH_UNSCHEDULABLE && i < n; i++)
+        if (!v[i].decided) /* nobody was tried: each says what the group says */
+            v[i].decision.message = ret->message;
     e->in_group = false;
 }

@@ -992,6 +992,15 @@ static void test_no_domain(void)
     FX_INT(g.r.code, BH_ERROR);
     FX_STR(g.r.message, "podgroup.scheduling.k8s.io \"g\" not found");
     teardown(&g);
+    setup(&g, PLACED ",WorkloadAwarePreemption=true");
+    node(&g, "n1", "4");
+    put_group(&g, BY_RACK);
+    members(&g, 1, "1");
+    FX_INT(run(&g), 0);
+    FX_STR(g.r.message, "no feasible placements found, workload aware preemption is not supported "
+                        "for pod groups with scheduling constraints");
+    FX_STR(g.try[0].decision.message, g.r.message);
+    teardown(&g);
 }
 
 /* A label without a value is a domain like any other. */
