@@ -118,40 +118,42 @@ static bh_sym intern_some(void *arg, const char *s, size_t n)
 }
 
 /* The extender's own copy of a node stands for it from here on: without pods, as upstream. */
-static int take_copy(struct bh_engine *e, struct bh_reference *r, uint32_t row,
-                     const struct bh_json *object, struct bh_err *err)
+static const struct bh_node_info *copy_of(struct bh_engine *e, uint32_t row,
+                                          const struct bh_json *object, struct bh_err *err)
 {
     const struct bh_interner in = {.intern = intern_some, .arg = e};
     struct bh_node_info *ni = bh_arena_new(&e->arena, struct bh_node_info);
     struct bh_node_rec *rec = NULL;
     ProtobufCMessage *m = NULL;
 
-    if (!r->cy.replaced) {
-        r->cy.replaced = bh_arena_new_array(&e->arena, const struct bh_node_info *, r->n_rows + 1);
-        r->ext_object = bh_arena_new_array(&e->arena, const struct bh_json *, r->n_rows + 1);
-    }
     int rc = bh_json_to_pb(&e->arena, &k8s__node__descriptor, object, &m, NULL, err);
     if (rc == 0)
         rc = bh_compile_node(&e->arena, (const K8s__Node *)m, &in, &rec, err);
     if (rc < 0)
-        return rc;
+        return NULL;
     ni->rec = rec;
     ni->name = e->cache.rows[row]->name;
     ni->row = row;
     ni->arena = &e->arena;
-    r->cy.replaced[row] = ni;
-    r->ext_object[row] = object;
-    return 0;
+    return ni;
 }
 
+/* An answer that makes no sense leaves everything as it was: if the extender is ignorable, the cycle
+ * goes on. */
 static const char *take_nodes(struct bh_engine *e, struct bh_reference *r, uint32_t i,
                               const struct bh_ext_filtered *f)
 {
     enum { ASKED = 1, TAKEN = 2 };
     uint8_t *state = bh_arena_new_array(&e->arena, uint8_t, r->n_rows + 1);
     uint32_t *rows = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1), n = 0;
+    const struct bh_node_info **copy = NULL;
+    const struct bh_json **object = NULL;
     struct bh_err err = {{0}};
 
+    if (f->copies) {
+        copy = bh_arena_new_array(&e->arena, const struct bh_node_info *, r->n_rows + 1);
+        object = bh_arena_new_array(&e->arena, const struct bh_json *, r->n_rows + 1);
+    }
     for (uint32_t k = 0; k < r->n_feasible; k++)
         state[r->feasible[k]] = ASKED;
     for (uint32_t k = 0; k < f->n; k++) {
@@ -164,10 +166,18 @@ static const char *take_nodes(struct bh_engine *e, struct bh_reference *r, uint3
                 bh_ext_name(e->ext, i), (int)BH_EXT_TEXT_MAX, f->nodes[k].name);
         if (state[row] & TAKEN) /* named more than once */
             continue;
-        if (f->copies && take_copy(e, r, row, f->nodes[k].object, &err) < 0)
-            return bh_arena_strdup(&e->arena, err.msg);
+        if (f->copies) {
+            object[row] = f->nodes[k].object;
+            copy[row] = copy_of(e, row, object[row], &err);
+            if (!copy[row])
+                return bh_arena_strdup(&e->arena, err.msg);
+        }
         state[row] |= TAKEN;
         rows[n++] = row;
+    }
+    if (f->copies) { /* of all that are left */
+        r->cy.replaced = copy;
+        r->ext_object = object;
     }
     r->feasible = rows;
     r->n_feasible = n;

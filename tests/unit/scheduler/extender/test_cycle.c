@@ -283,6 +283,35 @@ static void test_whole_nodes(void)
     ext_end();
 }
 
+/* What an ignorable one says is taken as a whole or not at all: a node that it had emptied before the
+ * rubbish began would win. */
+static void test_half_an_answer(void)
+{
+    static const char *const rest[] = {"{'metadata':{'name':'zz'}}",
+                                       "{'metadata':{'name':'n1'},'status':{'allocatable':{"
+                                       "'cpu':'many'}}}"};
+
+    ext_begin();
+    begin("{'urlPrefix':'http://127.0.0.1:%u/a','filterVerb':'f','ignorable':true}");
+    node("n1", "4", "");
+    node("n2", "8", "");
+    fx_place(&f, pod("other", "'cpu':'6'", ""), "n2");
+    struct fx_pod p = pod("p", "'cpu':'2'", "");
+    for (size_t i = 0; i < BH_ARRAY_LEN(rest); i++) {
+        ext_say({.target = "/a/f",
+                 .body = bh_arena_printf(&f.arena,
+                                         "{'Nodes':{'items':[{'metadata':{'name':'n2'},'status':{"
+                                         "'allocatable':{'cpu':'8','memory':'8Gi','pods':'10'}}},"
+                                         "%s]}}",
+                                         rest[i])});
+        const struct bh_decision *d = fx_schedule(&f, p);
+        FX_STR(decided(d), "n1");
+        FX_INT(fx_score(&f, d, "n2", "NodeResourcesFit", true), (0 + 95) / 2); /* with "other" */
+    }
+    fx_fini(&f);
+    ext_end();
+}
+
 static void test_raw_complete(void)
 {
     ext_begin();
@@ -546,6 +575,7 @@ BH_TESTS("scheduler/extender/cycle", {"filter", test_filter}, {"filter fails", t
          {"a node named twice", test_same_node_twice}, {"prioritize", test_prioritize},
          {"nodes an extender listed win among equals", test_listed_first},
          {"whole nodes, and copies of them", test_whole_nodes},
+         {"half an answer is none", test_half_an_answer},
          {"objects that decisions need", test_raw_complete}, {"the nominated node", test_nominated},
          {"preempt", test_preempt}, {"preempt fails", test_preempt_errors},
          {"only interesting pods leave the fast path", test_fast_path},
