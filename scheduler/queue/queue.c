@@ -623,7 +623,7 @@ void bh_queue_activate(struct bh_queue *q, struct bh_pod_state *s, int64_t now_n
         move_to_active(q, e, "ForceActivate", false, now_ns);
     else if (s->place == BH_Q_BACKOFF || s->place == BH_Q_ERROR_BACKOFF)
         move_to_active(q, e, "ForceActivate", true, now_ns);
-    else if (s->place == BH_Q_IN_FLIGHT)
+    else if (e->marker.pod) /* at Permit, too */
         bh_queue_flight_activate(q, s);
 }
 
