@@ -51,6 +51,12 @@ void bh_queue_flight_activate(struct bh_queue *q, struct bh_pod_state *s)
     append_event(q)->activate = bh_pod_hold(s);
 }
 
+void bh_queue_flight_unseen(struct bh_queue *q)
+{
+    if (q->count.in_flight)
+        append_event(q)->unseen = true;
+}
+
 void bh_queue_flight_begin(struct bh_queue *q, struct entry *e)
 {
     bh_assert(!e->marker.pod);
@@ -84,7 +90,9 @@ enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
         if (f->pod)
             continue;
         const struct flight_event *ev = bh_flight_event(f);
-        if (ev->activate)
+        if (ev->unseen)
+            w = WORTH_AFTER_BACKOFF;
+        else if (ev->activate)
             w = ev->activate == e->pub.pod ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
         else
             w = bh_queue_worth(q, e, &ev->ev, &by_pod);

@@ -661,6 +661,7 @@ void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns)
         if (s->place == BH_Q_UNSCHEDULABLE || s->place == BH_Q_GATED)
             bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
     }
+    bh_queue_flight_unseen(q);
 }
 
 int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns)

@@ -83,7 +83,7 @@ void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *con
 void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64_t now_ns);
 /* Every rejected pod gets another try after its backoff, and every gated one asks its gates again:
  * after a rebuild of the cluster's state, when the single events in between are not known. (A claim
- * that came after its pod, for one.) */
+ * that came after its pod, for one.) So does one in flight, or at Permit, that is rejected then. */
 void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns);
 void bh_queue_activate(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns);
 /* DefaultPreemption's PreEnqueue: a pod that is about to move stays, gated, as long as its victims

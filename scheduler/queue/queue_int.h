@@ -52,6 +52,7 @@ struct flight_event {
     struct flight_node node; /* first: nodes of the list without pod are these */
     struct bh_cluster_event ev;
     struct bh_pod_state *activate; /* Activate() of this pod */
+    bool unseen;                   /* what happened here is not known: bh_queue_wake_all() */
     void *copies[6];               /* the event's records, owned */
 };
 struct entry {
@@ -142,6 +143,7 @@ void bh_queue_pool_release(struct bh_queue *q, struct pool_group *g);
 /* flight.c */
 void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *ev);
 void bh_queue_flight_activate(struct bh_queue *q, struct bh_pod_state *s);
+void bh_queue_flight_unseen(struct bh_queue *q);
 void bh_queue_flight_begin(struct bh_queue *q, struct entry *e);
 void bh_queue_flight_end(struct bh_queue *q, struct entry *e);
 enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e);

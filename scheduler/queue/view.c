@@ -110,6 +110,7 @@ void bh_queue_each_in_flight(const struct bh_queue *q, void (*fn)(void *arg, con
         const struct flight_event *e = f->pod ? NULL : bh_flight_event(f);
         fn(arg, !e            ? "PodPopped"
                 : e->activate ? "ForceActivate"
+                : e->unseen   ? "UnschedulableTimeout"
                               : bh_queue_event_label(&e->ev, label));
     }
 }

@@ -382,6 +382,26 @@ static void test_a_pod_at_permit_is_activated(void)
     teardown(&f);
 }
 
+/* What came while the cluster's state was rebuilt may be what it needs, and nobody saw it. */
+static void test_a_pod_at_permit_is_woken_with_all(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    add(&f, "b", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "a");
+    bh_queue_waiting(f.q, bh_queue_pod(f.q, uid(&f, "a")));
+    bh_queue_wake_all(f.q, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "b");
+    bh_queue_waiting(f.q, bh_queue_pod(f.q, uid(&f, "b")));
+    reject(&f, "a", "NodeResourcesFit", T0 + S);
+    reject(&f, "b", "NodeResourcesFit", T0 + S);
+    CU_ASSERT(place(&f, "a") == BH_Q_BACKOFF);
+    CU_ASSERT(place(&f, "b") == BH_Q_UNSCHEDULABLE);
+    teardown(&f);
+}
+
 static void test_the_flush_frees_what_waited_five_minutes(void)
 {
     struct fixture f;
@@ -988,6 +1008,7 @@ BH_TESTS(
     {"a gate that opened unseen is asked again", test_a_gate_that_opened_unseen_is_asked_again},
     {"events during the cycle are replayed", test_events_during_the_cycle_are_replayed},
     {"a pod at Permit is activated", test_a_pod_at_permit_is_activated},
+    {"a pod at Permit is woken with all", test_a_pod_at_permit_is_woken_with_all},
     {"the flush frees what waited five minutes", test_the_flush_frees_what_waited_five_minutes},
     {"binding keeps the entry for a failed write", test_binding_keeps_the_entry_for_a_failed_write},
     {"one pod is taken from wherever it waits", test_one_pod_is_taken_from_wherever_it_waits},
