@@ -56,6 +56,12 @@ const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[sta
     return out;
 }
 
+static bool interested(struct bh_queue *q, uint32_t plugin, const struct bh_cluster_event *ev)
+{
+    return plugin == BH_QUEUE_OTHERS ||
+           bh_engine_plugin_interested(q->engine, q->plugins[plugin], ev);
+}
+
 enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev,
                           bool *ret_by_pod)
 {
@@ -68,7 +74,7 @@ enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_c
     while (set) {
         uint32_t i = (uint32_t)__builtin_ctzll(set);
         set &= set - 1;
-        if (!bh_engine_plugin_interested(q->engine, q->plugins[i], ev))
+        if (!interested(q, i, ev))
             continue;
         q->count.hints++;
         if (bh_queue_hint(q, q->plugins[i], e, ev, ret_by_pod) != BH_QUEUE)
@@ -102,8 +108,7 @@ struct walk {
 static bool gate_is_deaf(struct bh_queue *q, uint32_t gating_plugin,
                          const struct bh_cluster_event *ev)
 {
-    return gating_plugin != BH_QUEUE_NO_PLUGIN &&
-           !bh_engine_plugin_interested(q->engine, q->plugins[gating_plugin], ev);
+    return gating_plugin != BH_QUEUE_NO_PLUGIN && !interested(q, gating_plugin, ev);
 }
 
 static void judge_group(struct bh_queue *q, struct pool_group *g, const struct walk *w)
@@ -163,7 +168,7 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
         /* New groups come at the tail: stop at what was the tail when the walk began. Judging
          * empties no other group than the one it judges. */
         struct pool_link *last = TAILQ_LAST(&q->pool[i], pool), *next;
-        if (!last || !bh_engine_plugin_interested(q->engine, q->plugins[i], ev))
+        if (!last || !interested(q, i, ev))
             continue;
         for (struct pool_link *l = TAILQ_FIRST(&q->pool[i]); l; l = next) {
             next = l == last ? NULL : TAILQ_NEXT(l, link);

@@ -92,12 +92,15 @@ static uint32_t plugin_index(struct bh_queue *q, const char *name)
     for (uint32_t i = 0; i < q->n_plugins; i++)
         if (bh_streq(q->plugins[i], name))
             return i;
-    /* Plugins come from the configuration, so the set is small and fixed; past the bound a name
-     * shares the last index, which only makes its pods ask more hints. */
-    if (q->n_plugins == BH_QUEUE_MAX_PLUGINS)
-        return BH_QUEUE_MAX_PLUGINS - 1;
+    /* Plugins come from the configuration, so the set is small and fixed; past the bound names share
+     * the last index, under one that no plugin has: every event is worth another try then. */
+    if (q->n_plugins >= BH_QUEUE_OTHERS) {
+        if (q->n_plugins == BH_QUEUE_OTHERS)
+            q->plugins[q->n_plugins++] = bh_strdup("(others)");
+        return BH_QUEUE_OTHERS;
+    }
     q->plugins[q->n_plugins] = bh_strdup(name);
-    if (bh_engine_hints_by_essence(name) && q->n_plugins < BH_QUEUE_MAX_PLUGINS - 1)
+    if (bh_engine_hints_by_essence(name))
         q->by_essence |= UINT64_C(1) << q->n_plugins;
     return q->n_plugins++;
 }
@@ -637,7 +640,8 @@ void bh_queue_release(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns
 {
     struct entry *e = bh_queue_entry(s);
 
-    if (e && s->place == BH_Q_GATED && bh_queue_is_held(q, e->gating_plugin))
+    if (e && s->place == BH_Q_GATED &&
+        (bh_queue_is_held(q, e->gating_plugin) || e->gating_plugin == BH_QUEUE_OTHERS))
         bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "AssignedPodDelete", now_ns);
 }
 

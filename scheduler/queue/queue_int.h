@@ -16,6 +16,7 @@
 #include "scheduler/queue/queue.h"
 
 #define BH_QUEUE_MAX_PLUGINS 63u /* distinct plugin names that ever rejected a pod */
+#define BH_QUEUE_OTHERS      (BH_QUEUE_MAX_PLUGINS - 1) /* of all further ones */
 #define BH_QUEUE_MAX_LABELS  512u
 #define BH_QUEUE_NO_PLUGIN   UINT32_MAX
 #define NS_PER_S             INT64_C(1000000000)

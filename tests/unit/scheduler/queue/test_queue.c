@@ -402,6 +402,36 @@ static void test_a_pod_at_permit_is_woken_with_all(void)
     teardown(&f);
 }
 
+/* Names beyond those that the queue tells apart have no hints of their own any more: whatever happens
+ * is worth another try. */
+static void test_more_plugins_than_bits(void)
+{
+    struct fixture f;
+    const char *names[62];
+
+    setup(&f);
+    add(&f, "many", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "many");
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++)
+        names[i] = bh_arena_printf(&f.a, "x%zu", i);
+    bh_queue_return(f.q, bh_queue_pod(f.q, uid(&f, "many")), names, BH_ARRAY_LEN(names), NULL, 0,
+                    T0);
+    add(&f, "a", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "a");
+    reject(&f, "a", "SchedulingGates", T0);
+    add(&f, "b", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "b");
+    reject(&f, "b", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "b") == BH_Q_UNSCHEDULABLE);
+    node_added(&f, "4", T0);
+    CU_ASSERT(place(&f, "b") == BH_Q_BACKOFF);
+    struct bh_queue_view v;
+    bh_queue_view(f.q, bh_queue_pod(f.q, uid(&f, "b"))->queued, &v);
+    CU_ASSERT(v.n_plugins == 1);
+    CU_ASSERT_STRING_EQUAL(v.plugins[0], "(others)");
+    teardown(&f);
+}
+
 static void test_the_flush_frees_what_waited_five_minutes(void)
 {
     struct fixture f;
@@ -1009,6 +1039,7 @@ BH_TESTS(
     {"events during the cycle are replayed", test_events_during_the_cycle_are_replayed},
     {"a pod at Permit is activated", test_a_pod_at_permit_is_activated},
     {"a pod at Permit is woken with all", test_a_pod_at_permit_is_woken_with_all},
+    {"more plugins than bits", test_more_plugins_than_bits},
     {"the flush frees what waited five minutes", test_the_flush_frees_what_waited_five_minutes},
     {"binding keeps the entry for a failed write", test_binding_keeps_the_entry_for_a_failed_write},
     {"one pod is taken from wherever it waits", test_one_pod_is_taken_from_wherever_it_waits},
