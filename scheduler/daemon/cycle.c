@@ -190,8 +190,9 @@ void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_
     evict_all(d, &(struct preemptor){lead, "podgroup", bh_str_c(uid), "cluster"}, v, n);
 }
 
-/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it. The
- * records are copies: the queue may free what they were copied from. */
+/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it; of what was
+ * only promised, those whom a promise to this one kept out. The records are copies: the queue may free
+ * what they were copied from. */
 static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
                       bool forget)
 {
@@ -206,7 +207,7 @@ static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, b
 
     if (forget)
         (void)bh_engine_forget(d->engine, bh_rec_text(old, old->uid));
-    bh_queue_event(d->queue, &ev, bh_sched_now(d));
+    bh_queue_event_up_to(d->queue, &ev, forget ? INT32_MAX : old_shape->priority, bh_sched_now(d));
 }
 
 /* The promise may be newer than the object. */

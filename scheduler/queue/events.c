@@ -102,6 +102,7 @@ struct walk {
     const struct bh_cluster_event *ev;
     const char *label;
     int64_t now_ns;
+    int32_t max_priority;
     struct entry *own[2]; /* judged before, or not at all */
 };
 
@@ -126,7 +127,7 @@ static void judge_group(struct bh_queue *q, struct pool_group *g, const struct w
     for (struct entry *e = TAILQ_FIRST(&g->entries); e; e = next) {
         bool end = e == last;
         next = end ? NULL : TAILQ_NEXT(e, pool_link);
-        if (e == w->own[0] || e == w->own[1])
+        if (e == w->own[0] || e == w->own[1] || e->priority > w->max_priority)
             continue;
         if (by_pod)
             worth = bh_queue_worth(q, e, w->ev, &by_pod);
@@ -140,10 +141,11 @@ static void judge_group(struct bh_queue *q, struct pool_group *g, const struct w
     bh_queue_pool_release(q, g);
 }
 
-void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64_t now_ns)
+void bh_queue_event_up_to(struct bh_queue *q, const struct bh_cluster_event *ev,
+                          int32_t max_priority, int64_t now_ns)
 {
     char label[96];
-    struct walk w = {.ev = ev, .label = label, .now_ns = now_ns};
+    struct walk w = {.ev = ev, .label = label, .now_ns = now_ns, .max_priority = max_priority};
     uint64_t seen = 0; /* plugins whose list was walked: their groups are judged already */
 
     if (!q->groups.len && !q->count.in_flight) /* no pod waits for an event */
@@ -158,7 +160,7 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
         bool by_pod;
         if (!e || (i && e == w.own[0]) || gate_is_deaf(q, e->gating_plugin, w.ev))
             continue;
-        if (i == 0 && w.ev->was_assumed)
+        if ((i == 0 && w.ev->was_assumed) || e->priority > max_priority)
             continue; /* it makes no room for itself */
         enum worth worth = bh_queue_worth(q, e, w.ev, &by_pod);
         if (worth != WORTH_SKIP)
@@ -178,4 +180,9 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
         seen |= UINT64_C(1) << i;
     }
     bh_queue_flight_record(q, ev);
+}
+
+void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64_t now_ns)
+{
+    bh_queue_event_up_to(q, ev, INT32_MAX, now_ns);
 }

@@ -81,6 +81,10 @@ void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *con
                      int64_t now_ns);
 /* A cluster event: moves the pods it can help. */
 void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64_t now_ns);
+/* The same for pods of no higher priority: room that was only promised to another kept no others
+ * out. */
+void bh_queue_event_up_to(struct bh_queue *q, const struct bh_cluster_event *ev,
+                          int32_t max_priority, int64_t now_ns);
 /* Every rejected pod gets another try after its backoff, and every gated one asks its gates again:
  * after a rebuild of the cluster's state, when the single events in between are not known. (A claim
  * that came after its pod, for one.) So does one in flight, or at Permit, that is rejected then. */

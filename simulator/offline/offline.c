@@ -72,12 +72,17 @@ int bh_offline_read(struct bh_engine *e, struct bh_arena *a, const struct bh_kin
 
 /* ---- new or changed -------------------------------------------------------------------------- */
 
-void bh_offline_event(struct bh_offline *w, const struct bh_cluster_event *ev)
+static void tell(struct bh_offline *w, const struct bh_cluster_event *ev, int32_t max_priority)
 {
     if (!w->queue)
         return;
     w->events++;
-    bh_queue_event(w->queue, ev, w->now_ns);
+    bh_queue_event_up_to(w->queue, ev, max_priority, w->now_ns);
+}
+
+void bh_offline_event(struct bh_offline *w, const struct bh_cluster_event *ev)
+{
+    tell(w, ev, INT32_MAX);
 }
 
 static void on_event(void *arg, const struct bh_cluster_event *ev)
@@ -94,7 +99,7 @@ void bh_offline_tell_room(struct bh_offline *w, const struct bh_pod_rec *pod,
                                         .old_shape = shape,
                                         .was_assumed = assumed};
 
-    bh_offline_event(w, &ev);
+    tell(w, &ev, assumed ? INT32_MAX : shape->priority);
 }
 
 /* Pods of one moment stay in the order in which they came. The object may end a promise. */

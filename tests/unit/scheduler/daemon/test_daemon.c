@@ -845,6 +845,41 @@ static void test_a_promise_that_ends_unwritten_leaves_room(void)
     teardown(&f);
 }
 
+static K8s__Pod *promised(struct fixture *f, unsigned version, const char *node)
+{
+    const char *json = bh_arena_printf(
+        &f->a,
+        "{\"metadata\":{\"name\":\"mid\",\"namespace\":\"ns\",\"uid\":\"u-mid\","
+        "\"resourceVersion\":\"%u\"},\"spec\":{\"schedulerName\":\"default-scheduler\","
+        "\"priority\":50,\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":"
+        "\"1\"}}}]},\"status\":{\"nominatedNodeName\":\"%s\"}}",
+        version, node);
+
+    return (K8s__Pod *)decode(f, &k8s__pod__descriptor, json);
+}
+
+/* Room that was promised keeps those of lower or equal priority out, and nobody else. */
+static void test_the_end_of_a_promise_wakes_whom_it_kept_out(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    snap_pod(&f, "stays", "1", "n1", "\"priority\":200,");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, promised(&f, 1001, "n1"));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "low", "1", "\"priority\":1,", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "same", "1", "\"priority\":50,", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "high", "1", "\"priority\":100,", ""));
+    SPIN(&f, count_items(&f.b[0], EVENT, "low") == 1 && count_items(&f.b[0], EVENT, "same") == 1 &&
+                 count_items(&f.b[0], EVENT, "high") == 1);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_MODIFIED, promised(&f, 1002, ""));
+    SPIN(&f, count_items(&f.b[0], EVENT, "low") == 2 && count_items(&f.b[0], EVENT, "same") == 2);
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], EVENT, "high") == 1);
+    teardown(&f);
+}
+
 static void test_a_refused_bind_returns_the_pod_with_its_newest_object(void)
 {
     struct fixture f;
@@ -1231,6 +1266,8 @@ BH_TESTS(
      test_a_preemptor_that_was_refused_an_eviction_tries_again},
     {"victims that go already are left alone", test_victims_that_go_already_are_left_alone},
     {"a lower nomination is withdrawn", test_a_lower_nomination_is_withdrawn},
+    {"the end of a promise wakes whom it kept out",
+     test_the_end_of_a_promise_wakes_whom_it_kept_out},
     {"a promise that ends unwritten leaves room", test_a_promise_that_ends_unwritten_leaves_room},
     {"a refused bind returns the pod with its newest object",
      test_a_refused_bind_returns_the_pod_with_its_newest_object},
