@@ -11,15 +11,6 @@
 #define TEND_EVERY_NS     UINT64_C(1000000000)
 #define TEND_EVERY_MAX_NS UINT64_C(300000000000)
 
-static void activate(void *arg, struct bh_str uid)
-{
-    struct bh_sched_daemon *d = arg;
-    struct bh_pod_state *s = bh_pods_find(d->pods, uid);
-
-    if (s)
-        bh_queue_activate(d->queue, s, bh_sched_now(d));
-}
-
 static void plugin_event(void *arg, const struct bh_asked_event *ev)
 {
     struct bh_sched_daemon *d = arg;
@@ -99,6 +90,6 @@ unsigned bh_sched_asked_turn(struct bh_sched_daemon *d)
     static const struct bh_asked asked = {plugin_event, plugin_wakes, plugin_writes};
 
     tend(d);
-    return bh_engine_activations(d->engine, activate, d) + bh_engine_asked(d->engine, &asked, d) +
+    return bh_sched_activate(d) + bh_engine_asked(d->engine, &asked, d) +
            bh_engine_wakes(d->engine, bh_sched_now(d), plugin_wakes, d);
 }

@@ -572,6 +572,20 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     bh_sched_count_attempt(d, result, profile, took_s);
 }
 
+static void activate(void *arg, struct bh_str uid)
+{
+    struct bh_sched_daemon *d = arg;
+    struct bh_pod_state *s = bh_pods_find(d->pods, uid);
+
+    if (s)
+        bh_queue_activate(d->queue, s, bh_sched_now(d));
+}
+
+unsigned bh_sched_activate(struct bh_sched_daemon *d)
+{
+    return bh_engine_activations(d->engine, activate, d);
+}
+
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
 {
     bool slow = bh_engine_raw_needs(d->engine) != 0 || d->decide_flags;
@@ -588,6 +602,7 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
             break;
         bh_probe_pod(pop, bh_rec_text(p->pending.pod, p->pending.pod->uid), p->attempts);
         one_cycle(d, p);
+        (void)bh_sched_activate(d); /* they are next, as upstream */
     }
     return n;
 }

@@ -229,6 +229,7 @@ void bh_sched_binder_lives(struct bh_sched_daemon *d, struct bh_binder *b,
 bool bh_sched_lease_left(struct bh_sched_daemon *d);
 /* cycle.c */
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max);
+unsigned bh_sched_activate(struct bh_sched_daemon *d); /* pods that plugins want tried next */
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
 void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                      const struct bh_decision *dec);

@@ -540,6 +540,28 @@ static void test_a_plugin_activates_a_pod(void)
     teardown(&f);
 }
 
+/* Before the pods of lower priority that are decided in the same turn. */
+static void test_an_activated_pod_is_next(void)
+{
+    struct fixture f;
+
+    setup_plug(&f);
+    plug.wake = "u-big";
+    scheduler_stop(&f);
+    f.known = false;
+    scheduler_start(&f);
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "big", "9", "\"priority\":3,", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", "\"priority\":2,", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "last", "9", "\"priority\":1,", ""));
+    feed_batch(&f, NULL, true);
+    SPIN(&f, pod_of(&f, "u-big") && pod_of(&f, "u-big")->queued->attempts == 2 &&
+                 pod_of(&f, "u-last")->queued->attempts == 1);
+    CU_ASSERT(pod_of(&f, "u-big")->queued->popped_ns < pod_of(&f, "u-last")->queued->popped_ns);
+    teardown(&f);
+}
+
 static void test_a_plugin_says_and_wakes(void)
 {
     struct fixture f;
@@ -600,5 +622,6 @@ BH_TESTS("scheduler/daemon/bind",
          {"pods that wait survive the scheduler and are bound together",
           test_pods_that_wait_survive_the_scheduler_and_are_bound_together},
          {"a plugin activates a pod", test_a_plugin_activates_a_pod},
+         {"an activated pod is next", test_an_activated_pod_is_next},
          {"a plugin says something, and wakes what it rejected", test_a_plugin_says_and_wakes},
          {"a plugin wakes what it rejected at a time", test_a_plugin_wakes_at_a_time})
