@@ -6,7 +6,8 @@
  * happened after its own pop. Events are copied only while at least one pod is in flight: in Berth
  * a pod is in flight from pop to Permit, within one turn of the duty cycle, so in practice only
  * waits at Permit and asynchronous preemption fill this list.
- * Upstream: pkg/scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents).
+ * Upstream: pkg/scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents); differences:
+ *           the list has a bound. A pod may wait for minutes, and each status of a pod is an event.
  */
 #include "scheduler/queue/queue_int.h"
 
@@ -15,16 +16,34 @@ static struct flight_event *append_event(struct bh_queue *q)
     struct flight_event *f = bh_calloc(1, sizeof(*f));
 
     TAILQ_INSERT_TAIL(&q->flight, &f->node, link);
+    q->n_flight_events++;
     return f;
 }
 
 static void drop_event(struct bh_queue *q, struct flight_event *f)
 {
     TAILQ_REMOVE(&q->flight, &f->node, link);
+    q->n_flight_events--;
     for (size_t i = 0; i < BH_ARRAY_LEN(f->copies); i++)
         free(f->copies[i]);
     bh_pod_dropp(&f->activate);
     free(f);
+}
+
+/* Past the bound the events give way to one that stands for whatever happened. */
+static struct flight_event *next_event(struct bh_queue *q)
+{
+    struct flight_node *next;
+
+    if (q->n_flight_events < BH_QUEUE_MAX_EVENTS)
+        return append_event(q);
+    for (struct flight_node *f = TAILQ_FIRST(&q->flight); f; f = next) {
+        next = TAILQ_NEXT(f, link);
+        if (!f->pod)
+            drop_event(q, bh_flight_event(f));
+    }
+    append_event(q)->unseen = true;
+    return append_event(q);
 }
 
 static void *copy_rec(const void *rec)
@@ -36,7 +55,7 @@ void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *e
 {
     if (q->count.in_flight == 0)
         return;
-    struct flight_event *f = append_event(q);
+    struct flight_event *f = next_event(q);
     f->ev = *ev;
     f->ev.old_node = f->copies[0] = copy_rec(ev->old_node);
     f->ev.new_node = f->copies[1] = copy_rec(ev->new_node);
@@ -48,13 +67,13 @@ void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *e
 
 void bh_queue_flight_activate(struct bh_queue *q, struct bh_pod_state *s)
 {
-    append_event(q)->activate = bh_pod_hold(s);
+    next_event(q)->activate = bh_pod_hold(s);
 }
 
 void bh_queue_flight_unseen(struct bh_queue *q)
 {
     if (q->count.in_flight)
-        append_event(q)->unseen = true;
+        next_event(q)->unseen = true;
 }
 
 void bh_queue_flight_begin(struct bh_queue *q, struct entry *e)

@@ -18,6 +18,7 @@
 #define BH_QUEUE_MAX_PLUGINS 63u /* distinct plugin names that ever rejected a pod */
 #define BH_QUEUE_OTHERS      (BH_QUEUE_MAX_PLUGINS - 1) /* of all further ones */
 #define BH_QUEUE_MAX_LABELS  512u
+#define BH_QUEUE_MAX_EVENTS  8192u /* kept for pods in flight; some kilobytes each */
 #define BH_QUEUE_NO_PLUGIN   UINT32_MAX
 #define NS_PER_S             INT64_C(1000000000)
 
@@ -90,6 +91,7 @@ struct bh_queue {
     char *labels[BH_QUEUE_MAX_LABELS]; /* of events that brought pods back; 0: none */
     uint16_t n_labels, last_label;
     TAILQ_HEAD(flight, flight_node) flight;
+    uint32_t n_flight_events;
     struct bh_queue_stats count;
     uint64_t sync_generation;
     bool syncing;

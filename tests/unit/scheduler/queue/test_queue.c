@@ -402,6 +402,55 @@ static void test_a_pod_at_permit_is_woken_with_all(void)
     teardown(&f);
 }
 
+static void count_label(void *arg, const char *label)
+{
+    (void)label;
+    ++*(unsigned *)arg;
+}
+
+static void labels_changed(struct fixture *f, unsigned times)
+{
+    ProtobufCMessage *m = NULL;
+    struct bh_err err = {0};
+    struct bh_node_rec *n;
+    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .action = BH_EV_NODE_LABEL};
+    static const char json[] = "{\"metadata\":{\"name\":\"n\"}}";
+
+    CU_ASSERT_FATAL(bh_decode_object(&f->a, &k8s__node__descriptor, json, strlen(json), &m, &err) ==
+                    0);
+    CU_ASSERT_FATAL(bh_compile_node(&f->a, (K8s__Node *)m, &f->in, &n, &err) == 0);
+    ev.old_node = ev.new_node = n;
+    while (times--)
+        bh_queue_event(f->q, &ev, T0);
+}
+
+/* A pod may wait at Permit for minutes: the events of that time do not fill the memory. What cannot be
+ * said any more for certain is one more try. */
+static void test_events_in_flight_have_a_bound(void)
+{
+    struct fixture f;
+    unsigned n = 0;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "a");
+    bh_queue_waiting(f.q, bh_queue_pod(f.q, uid(&f, "a")));
+    labels_changed(&f, 10000);
+    bh_queue_each_in_flight(f.q, count_label, &n);
+    CU_ASSERT(n > 1 && n < 9000);
+    add(&f, "b", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "b");
+    labels_changed(&f, 10);
+    reject(&f, "b", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "b") == BH_Q_UNSCHEDULABLE); /* it knows all that happened since */
+    reject(&f, "a", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "a") == BH_Q_BACKOFF);
+    n = 0;
+    bh_queue_each_in_flight(f.q, count_label, &n);
+    CU_ASSERT(n == 0);
+    teardown(&f);
+}
+
 /* Names beyond those that the queue tells apart have no hints of their own any more: whatever happens
  * is worth another try. */
 static void test_more_plugins_than_bits(void)
@@ -1039,6 +1088,7 @@ BH_TESTS(
     {"events during the cycle are replayed", test_events_during_the_cycle_are_replayed},
     {"a pod at Permit is activated", test_a_pod_at_permit_is_activated},
     {"a pod at Permit is woken with all", test_a_pod_at_permit_is_woken_with_all},
+    {"events in flight have a bound", test_events_in_flight_have_a_bound},
     {"more plugins than bits", test_more_plugins_than_bits},
     {"the flush frees what waited five minutes", test_the_flush_frees_what_waited_five_minutes},
     {"binding keeps the entry for a failed write", test_binding_keeps_the_entry_for_a_failed_write},
