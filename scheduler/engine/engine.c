@@ -530,14 +530,17 @@ void bh_engine_permit_over(struct bh_engine *e, struct bh_waiting_pod *p)
 unsigned bh_engine_activations(struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
                                void *arg)
 {
-    const unsigned n = (unsigned)e->waiting.activate.len;
+    struct bh_map all = e->waiting.activate;
+    const unsigned n = (unsigned)all.len;
     struct bh_map_entry *m;
 
     if (bh_likely(!n))
         return 0;
-    for (size_t it = 0; (m = bh_map_next(&e->waiting.activate, &it));)
+    /* PreEnqueue is asked on the way, and may want others tried: they are told the next time. */
+    e->waiting.activate = (struct bh_map){0};
+    for (size_t it = 0; (m = bh_map_next(&all, &it));)
         fn(arg, (struct bh_str){m->key, m->key_len});
-    bh_map_clear(&e->waiting.activate);
+    bh_map_fini(&all);
     return n;
 }
 

@@ -17,6 +17,7 @@
 #define BOUND     BERTH__CHANGE_OP__CHANGE_BOUND
 #define DELETED   BERTH__CHANGE_OP__CHANGE_DELETED
 #define SECONDS   INT64_C(1000000000)
+#define OTHERS    12u /* pods */
 
 /* ---- a plugin ---------------------------------------------------------------------------------- */
 
@@ -33,6 +34,7 @@ static struct {
     unsigned binds;                       /* calls of bind */
     unsigned group;                       /* pods that wait for each other */
     const char *wake;                     /* uid of a pod that Permit activates */
+    bool hands_on;                        /* PreEnqueue of "big" activates the others */
     bool says;                            /* Permit emits an event */
     char told[256];                       /* "bound p n1, " "undone p n1, " in order */
 } plug;
@@ -114,6 +116,18 @@ static void allow(void *arg, struct bh_str uid)
     (void)bh_waiting_allow(plug.pods, uid, "Plug");
 }
 
+static const struct bh_status *plug_pre_enqueue(struct bh_call *c)
+{
+    char uid[16];
+
+    if (plug.hands_on && bh_str_eqc(bh_rec_uid(c->pod->rec), "u-big"))
+        for (unsigned i = 0; i < OTHERS; i++) {
+            snprintf(uid, sizeof uid, "u-o%u", i);
+            bh_waiting_activate(plug.pods, bh_str_c(uid));
+        }
+    return NULL;
+}
+
 /* The pod that makes the group complete lets all of it go. */
 static const struct bh_status *plug_permit(struct bh_call *c, bh_sym node, int64_t *ret)
 {
@@ -177,11 +191,12 @@ static void plug_post_bind(struct bh_call *c, bh_sym node)
     took_note(c, "bound", node);
 }
 
-static const struct bh_plugin plugin = {BH_PLUGIN_HEAD("Plug"),      .flags = BH_PLUGIN_NODE_LOCAL,
-                                        .args_new = plug_new,        .reserve = plug_reserve,
-                                        .unreserve = plug_unreserve, .permit = plug_permit,
-                                        .pre_bind = plug_pre_bind,   .undo_work = plug_undo,
-                                        .bind = plug_bind,           .post_bind = plug_post_bind};
+static const struct bh_plugin plugin = {BH_PLUGIN_HEAD("Plug"),     .flags = BH_PLUGIN_NODE_LOCAL,
+                                        .args_new = plug_new,       .pre_enqueue = plug_pre_enqueue,
+                                        .reserve = plug_reserve,    .unreserve = plug_unreserve,
+                                        .permit = plug_permit,      .pre_bind = plug_pre_bind,
+                                        .undo_work = plug_undo,     .bind = plug_bind,
+                                        .post_bind = plug_post_bind};
 const struct bh_plugin *const bh_plugins_extra[] = {&plugin, NULL};
 
 static const struct bh_patch annotate = {.api_version = "v1",
@@ -540,6 +555,32 @@ static void test_a_plugin_activates_a_pod(void)
     teardown(&f);
 }
 
+/* PreEnqueue is asked while pods are being activated. */
+static void test_one_activated_pod_activates_others(void)
+{
+    struct fixture f;
+    char name[16];
+
+    setup_plug(&f);
+    add_pod(&f, "big", "9");
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        snprintf(name, sizeof name, "o%u", i);
+        add_pod(&f, name, "9");
+        SPIN(&f, place(&f, name) == BH_Q_UNSCHEDULABLE);
+    }
+    plug.hands_on = true;
+    plug.wake = "u-big";
+    add_pod(&f, "p", "1");
+    (void)await_write(&f, BIND, "p");
+    settle(&f);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        snprintf(name, sizeof name, "u-o%u", i);
+        SPIN(&f, pod_of(&f, name)->queued->attempts == 2);
+    }
+    teardown(&f);
+}
+
 /* Before the pods of lower priority that are decided in the same turn. */
 static void test_an_activated_pod_is_next(void)
 {
@@ -623,5 +664,6 @@ BH_TESTS("scheduler/daemon/bind",
           test_pods_that_wait_survive_the_scheduler_and_are_bound_together},
          {"a plugin activates a pod", test_a_plugin_activates_a_pod},
          {"an activated pod is next", test_an_activated_pod_is_next},
+         {"one activated pod activates others", test_one_activated_pod_activates_others},
          {"a plugin says something, and wakes what it rejected", test_a_plugin_says_and_wakes},
          {"a plugin wakes what it rejected at a time", test_a_plugin_wakes_at_a_time})
