@@ -64,6 +64,19 @@ void bh_intake_del_node(struct bh_intake *in, const struct bh_node_rec *n)
     bh_engine_del_node(in->engine, n->name);
 }
 
+/* Another hand bound it than the one that assumed it, to another node. */
+static void tell_room(struct bh_intake *in, const struct bh_pod_rec *assumed,
+                      const struct bh_shape_rec *shape)
+{
+    struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
+                                  .old_pod = assumed,
+                                  .old_shape = shape,
+                                  .was_assumed = true};
+    const uint32_t bit = BH_EV_DELETE;
+
+    tell(in, &ev, &bit, 1);
+}
+
 void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
                        const struct bh_shape_rec *shape)
 {
@@ -77,11 +90,16 @@ void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
     uint32_t bits[8] = {BH_EV_ADD};
     unsigned count = 1;
 
+    const bool moved = known.rec && known.assumed && known.rec->node != pod->node;
+    if (known.rec && (!known.assumed || moved)) {
+        const struct bh_shape_rec *rec = bh_engine_shape_rec(in->engine, known.shape);
+        old = bh_memdup(known.rec, known.rec->h.size);
+        old_rec = bh_memdup(rec, rec->h.size);
+    }
     /* An assumed pod becoming visible is an add, as upstream's handler sees it. */
     if (known.rec && !known.assumed) {
-        const struct bh_shape_rec *rec = bh_engine_shape_rec(in->engine, known.shape);
-        ev.old_pod = old = bh_memdup(known.rec, known.rec->h.size);
-        ev.old_shape = old_rec = bh_memdup(rec, rec->h.size);
+        ev.old_pod = old;
+        ev.old_shape = old_rec;
         count = bh_pod_diff(old, old_rec, pod, shape, bits);
     } else if (known.rec) {
         bh_probe_pod(confirmed, uid, pod->node);
@@ -91,8 +109,11 @@ void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
     bh_engine_shape_unref(in->engine, id);
     if (in->cb.assigned)
         in->cb.assigned(in->cb.arg, pod, shape);
-    if (!quiet(in))
-        tell(in, &ev, bits, count);
+    if (quiet(in))
+        return;
+    if (moved)
+        tell_room(in, old, old_rec);
+    tell(in, &ev, bits, count);
 }
 
 void bh_intake_del_pod(struct bh_intake *in, const struct bh_pod_rec *pod,

@@ -880,6 +880,26 @@ static void test_the_end_of_a_promise_wakes_whom_it_kept_out(void)
     teardown(&f);
 }
 
+/* By another hand, after a change of the lease for one: nobody else would say that its room is free. */
+static void test_room_of_a_pod_that_is_bound_elsewhere(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    snap_node(&f, "n2", "1");
+    snap_pod(&f, "stays", "1", "n2", "");
+    go(&f);
+    add_pod(&f, "p", "1");
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
+    add_pod(&f, "q", "1");
+    SPIN(&f, place(&f, "q") == BH_Q_UNSCHEDULABLE);
+    snap_pod(&f, "p", "1", "n2", "");
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_BOUND);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "q")->node, "n1");
+    teardown(&f);
+}
+
 static void test_a_refused_bind_returns_the_pod_with_its_newest_object(void)
 {
     struct fixture f;
@@ -1266,6 +1286,7 @@ BH_TESTS(
      test_a_preemptor_that_was_refused_an_eviction_tries_again},
     {"victims that go already are left alone", test_victims_that_go_already_are_left_alone},
     {"a lower nomination is withdrawn", test_a_lower_nomination_is_withdrawn},
+    {"room of a pod that is bound elsewhere", test_room_of_a_pod_that_is_bound_elsewhere},
     {"the end of a promise wakes whom it kept out",
      test_the_end_of_a_promise_wakes_whom_it_kept_out},
     {"a promise that ends unwritten leaves room", test_a_promise_that_ends_unwritten_leaves_room},
