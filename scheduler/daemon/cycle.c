@@ -537,6 +537,20 @@ bool bh_sched_skips(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     return skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p);
 }
 
+static void activate(void *arg, struct bh_str uid)
+{
+    struct bh_sched_daemon *d = arg;
+    struct bh_pod_state *s = bh_pods_find(d->pods, uid);
+
+    if (s)
+        bh_queue_activate(d->queue, s, bh_sched_now(d));
+}
+
+unsigned bh_sched_activate(struct bh_sched_daemon *d)
+{
+    return bh_engine_activations(d->engine, activate, d);
+}
+
 static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
 {
     const char *profile = profile_of(d, &p->pending);
@@ -561,6 +575,10 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
         record_begin(d, p, dec);
     if (dec->kind == BH_DECIDED) {
         result = commit(d, p, dec->node);
+        /* They are next, as upstream; after a failure, which may be repeated like that, the others of
+         * the turn are. */
+        if (bh_streq(result, "scheduled"))
+            (void)bh_sched_activate(d);
     } else {
         if (dec->kind == BH_NO_FIT || bh_streq(dec->reason, "Unschedulable"))
             result = "unschedulable";
@@ -570,20 +588,6 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
         bh_sched_failed(d, p, dec);
     }
     bh_sched_count_attempt(d, result, profile, took_s);
-}
-
-static void activate(void *arg, struct bh_str uid)
-{
-    struct bh_sched_daemon *d = arg;
-    struct bh_pod_state *s = bh_pods_find(d->pods, uid);
-
-    if (s)
-        bh_queue_activate(d->queue, s, bh_sched_now(d));
-}
-
-unsigned bh_sched_activate(struct bh_sched_daemon *d)
-{
-    return bh_engine_activations(d->engine, activate, d);
 }
 
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
@@ -602,7 +606,6 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
             break;
         bh_probe_pod(pop, bh_rec_text(p->pending.pod, p->pending.pod->uid), p->attempts);
         one_cycle(d, p);
-        (void)bh_sched_activate(d); /* they are next, as upstream */
     }
     return n;
 }

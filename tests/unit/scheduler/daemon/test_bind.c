@@ -35,6 +35,7 @@ static struct {
     unsigned group;                       /* pods that wait for each other */
     const char *wake;                     /* uid of a pod that Permit activates */
     bool hands_on;                        /* PreEnqueue of "big" activates the others */
+    bool selfish;                         /* Permit refuses the pod that it activates */
     bool says;                            /* Permit emits an event */
     char told[256];                       /* "bound p n1, " "undone p n1, " in order */
 } plug;
@@ -131,9 +132,11 @@ static const struct bh_status *plug_pre_enqueue(struct bh_call *c)
 /* The pod that makes the group complete lets all of it go. */
 static const struct bh_status *plug_permit(struct bh_call *c, bh_sym node, int64_t *ret)
 {
-    (void)c, (void)node;
+    (void)node;
     if (plug.wake)
         bh_waiting_activate(plug.pods, bh_str_c(plug.wake));
+    if (plug.selfish && bh_str_eqc(bh_rec_uid(c->pod->rec), plug.wake))
+        return &plug_refuses;
     if (plug.says)
         CU_ASSERT(bh_asks_event(plug.asks, &(struct bh_asked_event){.namespace_ = "default",
                                                                     .name = "p",
@@ -581,6 +584,16 @@ static void test_one_activated_pod_activates_others(void)
     teardown(&f);
 }
 
+/* It decides nothing before all pods are there. */
+static void new_scheduler(struct fixture *f)
+{
+    scheduler_stop(f);
+    f->known = false;
+    scheduler_start(f);
+    SPIN(f, f->known);
+    feed_begin(f);
+}
+
 /* Before the pods of lower priority that are decided in the same turn. */
 static void test_an_activated_pod_is_next(void)
 {
@@ -588,11 +601,7 @@ static void test_an_activated_pod_is_next(void)
 
     setup_plug(&f);
     plug.wake = "u-big";
-    scheduler_stop(&f);
-    f.known = false;
-    scheduler_start(&f);
-    SPIN(&f, f.known);
-    feed_begin(&f);
+    new_scheduler(&f);
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "big", "9", "\"priority\":3,", ""));
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", "\"priority\":2,", ""));
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "last", "9", "\"priority\":1,", ""));
@@ -600,6 +609,22 @@ static void test_an_activated_pod_is_next(void)
     SPIN(&f, pod_of(&f, "u-big") && pod_of(&f, "u-big")->queued->attempts == 2 &&
                  pod_of(&f, "u-last")->queued->attempts == 1);
     CU_ASSERT(pod_of(&f, "u-big")->queued->popped_ns < pod_of(&f, "u-last")->queued->popped_ns);
+    teardown(&f);
+}
+
+/* It fails and is activated again and again, and is the more important one. */
+static void test_a_pod_that_is_activated_for_ever_lets_others_pass(void)
+{
+    struct fixture f;
+
+    setup_plug(&f);
+    plug.wake = "u-big";
+    plug.selfish = true;
+    new_scheduler(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "big", "1", "\"priority\":2,", ""));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", "\"priority\":1,", ""));
+    feed_batch(&f, NULL, true);
+    (void)await_write(&f, BIND, "p");
     teardown(&f);
 }
 
@@ -665,5 +690,7 @@ BH_TESTS("scheduler/daemon/bind",
          {"a plugin activates a pod", test_a_plugin_activates_a_pod},
          {"an activated pod is next", test_an_activated_pod_is_next},
          {"one activated pod activates others", test_one_activated_pod_activates_others},
+         {"a pod that is activated for ever lets others pass",
+          test_a_pod_that_is_activated_for_ever_lets_others_pass},
          {"a plugin says something, and wakes what it rejected", test_a_plugin_says_and_wakes},
          {"a plugin wakes what it rejected at a time", test_a_plugin_wakes_at_a_time})
