@@ -26,7 +26,7 @@ static bool set_root_ca(void *arg, struct bh_arena *a, struct bh_json *map)
     const char *ca = bh_sim_ca_pem(arg);
     const struct bh_json *data = bh_tree_obj(map, "data"), *is = bh_json_get(data, "ca.crt");
 
-    if (bh_tree_len(data) == 1 && is && bh_streq(bh_json_cstr(is), ca))
+    if (bh_tree_len(data) == 1 && bh_json_cstr(is) && bh_streq(bh_json_cstr(is), ca))
         return false;
     struct bh_json *wanted = bh_json_new(a, BH_JSON_OBJECT);
     bh_json_set_str(a, wanted, "ca.crt", ca);

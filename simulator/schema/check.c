@@ -163,6 +163,29 @@ static void check_leaf(char leaf, const struct bh_json *v, const struct frame *a
 static void check_object(const struct bh_oas_type *t, struct bh_json *v, const struct frame *at,
                          struct bh_oas_report *rep);
 
+/* An element of a list or a map that is null: what decoding it into Go's type leaves, so that whoever reads a list
+ * of texts finds texts. Times and "anything" are null there, too. */
+static void fill_null(const struct bh_oas_field *f, const char *form, struct bh_json *v)
+{
+    if (*form || f->type) {
+        v->type = *form == '[' ? BH_JSON_ARRAY : BH_JSON_OBJECT;
+        v->c.first = v->c.last = NULL;
+        v->c.n = 0;
+    } else if (strchr("sy", f->leaf)) {
+        v->type = BH_JSON_STRING;
+        v->s = BH_STR("");
+    } else if (f->leaf == 'q') {
+        v->type = BH_JSON_STRING;
+        v->s = BH_STR("0");
+    } else if (strchr("ildx", f->leaf)) {
+        v->type = BH_JSON_NUMBER;
+        v->s = BH_STR("0");
+    } else if (f->leaf == 'b') {
+        v->type = BH_JSON_BOOL;
+        v->b = false;
+    }
+}
+
 static void check_value(const struct bh_oas_field *f, const char *form, struct bh_json *v,
                         const struct frame *at, struct bh_oas_report *rep)
 {
@@ -182,6 +205,8 @@ static void check_value(const struct bh_oas_field *f, const char *form, struct b
     }
     bh_json_each(m, v) {
         here.name = *form == '{' ? m->key.p : NULL;
+        if (m->type == BH_JSON_NULL)
+            fill_null(f, form + 1, m);
         check_value(f, form + 1, m, &here, rep);
         here.index++;
     }

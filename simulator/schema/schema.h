@@ -58,8 +58,8 @@ struct bh_oas_report {
     } at[BH_OAS_NAMED];              /* of those that are named, when they are unknown */
     const struct bh_oas_type *whole; /* what was checked */
 };
-/* Takes members out of obj that t does not have, and says which. at: the member of the whole
- * object that obj is, NULL = itself. */
+/* Takes members out of obj that t does not have, and says which; null in a list or a map becomes the zero value of
+ * its type. at: the member of the whole object that obj is, NULL = itself. */
 void bh_oas_check(const struct bh_oas_type *t, struct bh_json *obj, const char *at,
                   struct bh_oas_report *rep);
 /* What a person reads of finding i < BH_OAS_NAMED, without its line:

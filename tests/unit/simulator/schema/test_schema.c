@@ -198,6 +198,32 @@ static void test_unknown(void)
     EQ(judged(&a, "Pod", "{spec: {priority: 3000000000}}", left, sizeof(left)),
        "json: cannot unmarshal number into Go struct field spec.priority of type int32");
     EQ(judged(&a, "Pod", "{spec: null, metadata: {labels: {a: null}}}", left, sizeof(left)), "");
+    EQ(left, "{\"spec\":null,\"metadata\":{\"labels\":{\"a\":\"\"}}}");
+    bh_arena_fini(&a);
+}
+
+/* As decoding into Go's types leaves them: who reads a list of texts finds nothing else in it. */
+static void test_nulls(void)
+{
+    struct bh_arena a;
+    char left[400];
+
+    bh_arena_init(&a, 0);
+    EQ(judged(&a, "Role", "{rules: [null, {verbs: [get, null]}]}", left, sizeof(left)), "");
+    EQ(left, "{\"rules\":[{},{\"verbs\":[\"get\",\"\"]}]}");
+    EQ(judged(&a, "Pod",
+              "{spec: {overhead: {cpu: null}, securityContext: {supplementalGroups: [null]}}}",
+              left, sizeof(left)),
+       "");
+    EQ(left, "{\"spec\":{\"overhead\":{\"cpu\":\"0\"},\"securityContext\":{\"supplementalGroups\":["
+             "0]}}}");
+    EQ(judged(&a, "SubjectAccessReview", "{spec: {extra: {a: null}}}", left, sizeof(left)), "");
+    EQ(left, "{\"spec\":{\"extra\":{\"a\":[]}}}");
+    /* A time that is none is written as null there, too; "anything" may be null. */
+    EQ(judged(&a, "PodDisruptionBudget", "{status: {disruptedPods: {p: null}}}", left,
+              sizeof(left)),
+       "");
+    EQ(left, "{\"status\":{\"disruptedPods\":{\"p\":null}}}");
     bh_arena_fini(&a);
 }
 
@@ -320,6 +346,7 @@ static void test_what_needs_no_care_decodes(void)
 BH_TESTS("simulator/schema", {"every built-in type has its fields", test_every_type_has_fields},
          {"whatever a field refers to is defined", test_references},
          {"every built-in kind has its protobuf message", test_protobuf_of_every_kind},
+         {"nulls in lists and maps are their types' zero values", test_nulls},
          {"unknown members are named and taken out, wrong types named", test_unknown},
          {"members that stand twice are named", test_repeats},
          {"the published schemas hang together", test_emit},

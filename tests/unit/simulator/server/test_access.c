@@ -351,6 +351,11 @@ static void test_grants(void)
         "{\"metadata\":{\"name\":\"urls\"},\"rules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":"
         "[\"/secret\"]}]}",
         403, "{NonResourceURLs:[\\\"/secret\\\"], Verbs:[\\\"get\\\"]}");
+    /* What a list of texts has besides texts is looked for as any other thing. */
+    ANN("POST", ROLES, ROLE("n1", RULE("\"get\"", "", "null")), 403, "attempting to grant");
+    ANN("POST", ROLES, ROLE("n2", RULE("null", "", "\"pods\"")), 403, NULL);
+    ANN("POST", ROLES, ROLE("n3", "null,{\"verbs\":[\"get\"],\"nonResourceURLs\":[null]}"), 403,
+        NULL);
     /* Bindings: of what is held, of what is not, of what nobody has made. */
     const char *bindings = RBAC "/namespaces/default/rolebindings";
     ANN("POST", bindings, BINDING("b1", "Role", "held"), 201, NULL);
