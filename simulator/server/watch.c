@@ -164,6 +164,7 @@ static void other(struct frames *f, const struct bh_sim_type *t)
         bh_http_chunk_unref(f->pb[REP_OTHER][c]);
         f->json[REP_OTHER][c] = f->pb[REP_OTHER][c] = NULL;
     }
+    f->pb_failed[REP_OTHER] = false;
 }
 
 static struct bh_http_chunk *json_chunk(struct frames *f, const struct bh_sim_type *t, int change)
@@ -188,6 +189,7 @@ static struct bh_http_chunk *pb_chunk(struct frames *f, const struct bh_sim_type
 {
     int rep = t->stored_as ? REP_OTHER : REP_STORED;
     struct bh_http_chunk **slot = &f->pb[rep][change];
+    other(f, t);
     if (*slot || f->pb_failed[rep])
         return *slot;
     struct bh_buf *env = &f->sim->frame, *b = &f->sim->frame2;

@@ -2,6 +2,7 @@
  *
  * tests/unit/simulator/server/test_watch.c - watch streams over real connections
  */
+#include "common/flags/feature_gates.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "simulator/server/sim_int.h"
@@ -374,6 +375,63 @@ static void test_protobuf_watch(void)
     fixture_fini(&f);
 }
 
+struct two {
+    struct fixture *f;
+    const struct bh_sim_bucket *b;
+};
+
+static bool are_watching(void *arg)
+{
+    const struct two *w = arg;
+    return w->b->n_watches == 2;
+}
+
+/* Of one commit each gets the version it asked for. */
+static void test_protobuf_of_two_versions(void)
+{
+#define GROUPS(v) "/apis/scheduling.k8s.io/" v "/podgroups?watch=true&timeoutSeconds=2"
+    const char *all[] = {"api/all=true"};
+    const struct bh_opt_list config = {all, 1};
+    struct bh_feature_gates gates;
+    struct bh_err err = {""};
+    struct fixture f;
+    struct call c[2] = {{.path = GROUPS("v1beta1")}, {.path = GROUPS("v1alpha3")}};
+    static const char *const versions[] = {"scheduling.k8s.io/v1beta1",
+                                           "scheduling.k8s.io/v1alpha3"};
+
+    bh_feature_gates_init(&gates);
+    CU_ASSERT_EQUAL_FATAL(bh_feature_gates_parse(&gates, "GenericWorkload=true", &err), 0);
+    const struct bh_sim_options o = {.no_controllers = true,
+                                     .first_revision = 100,
+                                     .features = &gates,
+                                     .runtime_config = &config};
+    fixture_init(&f, &o, true);
+    for (size_t i = 0; i < 2; i++) {
+        c[i].accept = "application/vnd.kubernetes.protobuf";
+        c[i].headers[0] = "Berth-Projection: scheduling";
+        call_start(&f, &c[i]);
+    }
+    struct two both = {
+        &f, bh_sim_bucket(f.s, bh_sim_type_find("scheduling.k8s.io", "v1alpha2", "podgroups"))};
+    run_until(&f, are_watching, &both);
+    CU_ASSERT_EQUAL(
+        create(&f, "podgroups", "default",
+               "{\"metadata\":{\"name\":\"g\"},\"spec\":{\"schedulingPolicy\":{\"basic\":{}}}}",
+               NULL),
+        0);
+    for (size_t i = 0; i < 2; i++) {
+        run_until(&f, call_is_done, &c[i]);
+        CU_ASSERT_EQUAL(c[i].code, 200);
+        CU_ASSERT_PTR_NOT_NULL(
+            memmem(bh_buf_str(&c[i].data), c[i].data.n, versions[i], strlen(versions[i])));
+        CU_ASSERT_PTR_NULL(
+            memmem(bh_buf_str(&c[i].data), c[i].data.n, versions[!i], strlen(versions[!i])));
+    }
+    for (size_t i = 0; i < 2; i++)
+        call_fini(&c[i]);
+    fixture_fini(&f);
+}
+
 static void test_events_in_both_forms(void)
 {
     struct fixture f;
@@ -464,6 +522,7 @@ BH_TESTS("simulator/watch",
          {"a timed watch ends in order, with a bookmark", test_timeout_ends_with_bookmark},
          {"a table watch sends its columns once", test_table_watch},
          {"protobuf frames decode to the same pods", test_protobuf_watch},
+         {"protobuf of two versions is each one's own", test_protobuf_of_two_versions},
          {"events are watched in the newer form too", test_events_in_both_forms},
          {"feeding a long state loses and doubles nothing", test_feed_with_concurrent_commits},
          {"a watcher that does not read is cut", test_slow_watcher_is_cut},
