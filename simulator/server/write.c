@@ -390,7 +390,8 @@ static void mark_deleted(struct bh_sim *s, const struct bh_sim_obj *o, struct bh
 {
     struct bh_json *meta = bh_json_get(tree, "metadata");
     char when[32];
-    bh_time_format_ns(when, bh_sim_now_ns(s) + grace * 1000000000);
+    /* Whatever the client asks for: the year is 9999 at most, as time.c writes it. */
+    bh_time_format(when, bh_sim_now_ns(s) / 1000000000 + BH_MIN(grace, (int64_t)1 << 60));
     if (!o->deleting && (o->type->flags & BH_SIM_GENERATION))
         bh_json_set_i64(a, meta, "generation", o->generation + 1);
     bh_json_set_str(a, meta, "deletionTimestamp", when);

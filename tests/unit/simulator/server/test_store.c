@@ -312,6 +312,20 @@ static void test_delete_waits(void)
     CU_ASSERT_EQUAL(bh_sim_delete(f.s, pods, "default", "b", &wrong, &f.e), 409);
     const struct bh_sim_delete_options now = {.grace_s = 0};
     CU_ASSERT_EQUAL(bh_sim_delete(f.s, pods, "default", "b", &now, NULL), 0);
+    /* three hundred years, and for ever: neither is over already */
+    create(&f, "pods", "default",
+           "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"nodeName\":\"n\","
+           "\"terminationGracePeriodSeconds\":"
+           "9223372036854775807,\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
+           NULL);
+    CU_ASSERT_EQUAL(bh_sim_delete(f.s, pods, "default", "d", NULL, NULL), 0);
+    CU_ASSERT_STRING_EQUAL(field(&f, get(&f, "pods", "default", "d"), "metadata.deletionTimestamp"),
+                           "9999-12-31T23:59:59Z");
+    const struct bh_sim_delete_options long_time = {.grace_s = 9500000000};
+    CU_ASSERT_EQUAL(bh_sim_delete(f.s, pods, "default", "d", &long_time, NULL), 0);
+    CU_ASSERT(strcmp(field(&f, get(&f, "pods", "default", "d"), "metadata.deletionTimestamp"),
+                     "2327") > 0);
+    CU_ASSERT_EQUAL(bh_sim_delete(f.s, pods, "default", "d", &now, NULL), 0);
     CU_ASSERT_PTR_NULL(get(&f, "pods", "default", "b"));
     /* finalizers hold until they are taken away */
     create(&f, CM, "default", "{\"metadata\":{\"name\":\"c\",\"finalizers\":[\"x.y/z\"]}}", NULL);
