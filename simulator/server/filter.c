@@ -67,7 +67,7 @@ static void add_term(void *arg, const char *key, enum bh_req_op op, size_t n_val
         term.what = BH_SIM_F_NODE;
     else if (bh_streq(path, "status.phase"))
         term.what = BH_SIM_F_PHASE;
-    snprintf(term.path, sizeof(term.path), "%s", path);
+    term.path = bh_strdup(path); /* of a custom resource: as long as its definition likes */
     term.value = bh_strdup(n_values ? values[0] : "");
     c->f->terms[c->f->n_terms++] = term;
 }
@@ -99,8 +99,10 @@ int bh_sim_filter_init(struct bh_sim_req *r, struct bh_sim_filter *f)
 void bh_sim_filter_fini(struct bh_sim_filter *f)
 {
     bh_selector_free(f->labels);
-    for (unsigned i = 0; i < f->n_terms; i++)
+    for (unsigned i = 0; i < f->n_terms; i++) {
+        free(f->terms[i].path);
         free(f->terms[i].value);
+    }
     free(f->ns);
     free(f->name);
     *f = (struct bh_sim_filter){0};

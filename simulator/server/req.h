@@ -131,8 +131,8 @@ void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o,
 #define BH_SIM_MAX_FIELD_TERMS 16
 struct bh_sim_field_term {
     enum { BH_SIM_F_NAME, BH_SIM_F_NS, BH_SIM_F_NODE, BH_SIM_F_PHASE, BH_SIM_F_PATH } what;
-    bool equal;    /* or: not equal */
-    char path[64]; /* PATH */
+    bool equal; /* or: not equal */
+    char *path; /* PATH */
     char *value;
 };
 struct bh_sim_filter {

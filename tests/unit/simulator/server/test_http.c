@@ -275,6 +275,31 @@ static void test_selectors(void)
                                 "reason%3DR"),
                     1);
     just(&f, (struct call){.path = "/api/v1/pods?fieldSelector=spec.nonsense%3Dx"}, 400);
+    /* A custom resource's field, whose path is as long as its definition likes. */
+#define LONG_NAME "aNameOfAFieldThatSomebodyFoundToSayAllThatThereIsToSayOfItAndMore"
+    just(&f,
+         (struct call){
+             .method = "POST",
+             .path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+             .body =
+                 "{\"metadata\":{\"name\":\"things.x.io\"},\"spec\":{\"group\":\"x.io\",\"scope\":"
+                 "\"Cluster\",\"names\":{\"plural\":\"things\",\"kind\":\"Thing\"},\"versions\":[{"
+                 "\"name\":\"v1\",\"served\":true,\"storage\":true,\"selectableFields\":[{"
+                 "\"jsonPath\":\".spec." LONG_NAME "\"}],\"schema\":{\"openAPIV3Schema\":{\"type\":"
+                 "\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{"
+                 "\"" LONG_NAME "\":{\"type\":\"string\"}}}}}}}]}}"},
+         201);
+    just(&f,
+         (struct call){.method = "POST",
+                       .path = "/apis/x.io/v1/things",
+                       .body =
+                           "{\"apiVersion\":\"x.io/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":"
+                           "\"t\"},\"spec\":{\"" LONG_NAME "\":\"v\"}}"},
+         201);
+    CU_ASSERT_EQUAL(count_items(&f, "/apis/x.io/v1/things?fieldSelector=spec." LONG_NAME "%3Dv"),
+                    1);
+    CU_ASSERT_EQUAL(count_items(&f, "/apis/x.io/v1/things?fieldSelector=spec." LONG_NAME "%3Dw"),
+                    0);
     fixture_fini(&f);
 }
 
