@@ -78,8 +78,8 @@ int64_t bh_tree_scaled(const struct bh_json *v, int64_t total, bool up)
         return 0;
     if (!s)
         return bh_json_i64(v, &n) ? n : 0;
-    n = strtoll(s, NULL, 10) * total;
-    return up ? (n + 99) / 100 : n / 100;
+    __int128 part = (__int128)strtoll(s, NULL, 10) * total + (up ? 99 : 0);
+    return (int64_t)BH_MIN(part / 100, INT32_MAX); /* as many as there can be of anything */
 }
 
 size_t bh_tree_len(const struct bh_json *v)

@@ -413,7 +413,28 @@ static void test_proportional_scaling(void)
     world_fini(&w);
 }
 
-BH_TESTS("simulator/controllers/deployment",
+/* A part of more than there can be is all of it, and no number that went round. */
+static void test_parts(void)
+{
+    static const struct {
+        const char *of;
+        int64_t total, up, down;
+    } cases[] = {{"25%", 10, 3, 2},
+                 {"0%", 10, 0, 0},
+                 {"200%", 10, 20, 20},
+                 {"9223372036854775807%", 2, INT32_MAX, INT32_MAX}};
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        const struct bh_json *v = bh_json_new_cstr(&a, cases[i].of);
+        CU_ASSERT_EQUAL(bh_tree_scaled(v, cases[i].total, true), cases[i].up);
+        CU_ASSERT_EQUAL(bh_tree_scaled(v, cases[i].total, false), cases[i].down);
+    }
+    bh_arena_fini(&a);
+}
+
+BH_TESTS("simulator/controllers/deployment", {"parts of a number", test_parts},
          {"a deployment makes a set, pods, and becomes available", test_comes_up},
          {"a finished deployment writes nothing", test_quiet},
          {"scaling follows, up and down to none", test_scale},
