@@ -10,9 +10,8 @@
 #include "common/base/log.h"
 #include "front/front.h"
 
-#define CERTS_MAX   10u
-#define HEADERS_MAX 128u
-#define TEXT_PLAIN  "text/plain; charset=utf-8"
+#define CERTS_MAX  10u
+#define TEXT_PLAIN "text/plain; charset=utf-8"
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
@@ -221,17 +220,18 @@ static void on_authenticated(void *arg, const struct bh_verdict *v)
         c->wait = w;
 }
 
+/* All of them, however many: one left out could be the one that says who calls. */
 struct headers {
-    struct bh_front_header v[HEADERS_MAX];
-    size_t n;
+    struct bh_front_header *v;
+    size_t n, cap;
 };
 
 static void on_header(void *arg, const char *name, const char *value)
 {
     struct headers *h = arg;
 
-    if (h->n < HEADERS_MAX)
-        h->v[h->n++] = (struct bh_front_header){name, value};
+    BH_GROW(h->v, h->n, h->cap);
+    h->v[h->n++] = (struct bh_front_header){name, value};
 }
 
 /* The client left. A review under way is canceled; other work ends when it ends. */
@@ -250,7 +250,7 @@ void bh_front_serve(struct bh_http_req *r, void *front)
 {
     struct bh_front *f = front;
     struct bh_str certs[CERTS_MAX];
-    struct headers h = {.n = 0};
+    struct headers h = {0};
     struct bh_credentials cred = {.certs = certs};
 
     if (f->closed) {
@@ -276,4 +276,5 @@ void bh_front_serve(struct bh_http_req *r, void *front)
     struct bh_review_wait *w = bh_authn_ask(f->authn, &cred, on_authenticated, c);
     if (w)
         c->wait = w;
+    free(h.v);
 }

@@ -372,6 +372,22 @@ static void test_who_may(void)
     end();
 }
 
+/* What says who calls may stand behind as many headers as a connection takes. */
+static void test_many_headers(void)
+{
+    struct bh_buf many BH_CLEANUP(bh_buf_fini) = {0};
+
+    begin();
+    call_as(NULL, NULL);
+    bh_buf_adds(&many, "X: 1");
+    for (size_t i = 0; i < 140; i++)
+        bh_buf_adds(&many, "\r\nX: 1");
+    bh_buf_adds(&many, "\r\nAuthorization: Bearer nobody");
+    request("GET", "/livez", bh_buf_str(&many), NULL);
+    CU_ASSERT_EQUAL(fx.code, 401);
+    end();
+}
+
 static void test_nobody_to_ask(void)
 {
     begin_with(NULL, 0, false);
@@ -616,7 +632,8 @@ static void test_what_cannot_be_opened(void)
     }
 }
 
-BH_TESTS("front/front", {"who may what", test_who_may}, {"nobody to ask", test_nobody_to_ask},
+BH_TESTS("front/front", {"who may what", test_who_may}, {"many headers", test_many_headers},
+         {"nobody to ask", test_nobody_to_ask},
          {"an API server that fails", test_an_api_server_that_fails},
          {"too many questions", test_too_many_questions}, {"probes", test_probes},
          {"metrics of all", test_metrics_of_all}, {"verbosity", test_verbosity},
