@@ -314,10 +314,14 @@ bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct ce
 bool bh_cel_no_equality(const struct cel_value *a, const struct cel_value *b);
 /* -1, 0, 1; 2 = not comparable (kinds that have no order together, NaN). */
 int bh_cel_compare(const struct cel_value *a, const struct cel_value *b);
+/* The same; long texts are work. */
+int bh_cel_compare_paid(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b);
 const struct cel_value *bh_cel_map_find(struct cel_eval *e, const struct cel_map *m,
                                         const struct cel_value *key);
 size_t bh_cel_size(const struct cel_value *v); /* as size(); 1 for what has none */
-uint64_t bh_cel_tenths(double n);              /* of n, rounded up */
+/* The same; that a text's characters are counted is work. */
+size_t bh_cel_size_paid(struct cel_eval *e, const struct cel_value *v);
+uint64_t bh_cel_tenths(double n); /* of n, rounded up */
 /* n cost units; false = the limit is reached and the evaluation must end. */
 bool bh_cel_charge(struct cel_eval *e, uint64_t n);
 /* The same for what upstream does not charge but takes time or memory here. The limit is so far
@@ -329,8 +333,8 @@ struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node);
 struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
                                const struct cel_value *b);
 /* What an operator with two operands costs; they may be errors. */
-uint64_t bh_cel_binary_cost(const struct cel_eval *e, const struct cel_node *n,
-                            const struct cel_value *a, const struct cel_value *b);
+uint64_t bh_cel_binary_cost(struct cel_eval *e, const struct cel_node *n, const struct cel_value *a,
+                            const struct cel_value *b);
 struct cel_value bh_cel_negate(struct cel_eval *e, const struct cel_value *a);
 /* Every macro that loops. */
 struct cel_value bh_cel_comprehension(struct cel_eval *e, const struct cel_node *n);

@@ -210,6 +210,8 @@ struct cel_value bh_cel_time(struct cel_eval *e, const struct cel_value *arg)
         return __builtin_mul_overflow(arg->i, NS_PER_S, &r.i)
                    ? bh_cel_error(e, "timestamp overflow")
                    : r;
+    if (!bh_cel_work(e, arg->n / 16))
+        return r;
     const char *text = bh_arena_strndup(e->arena, arg->s, arg->n);
 
     if (r.kind == CEL_DURATION ? bh_parse_duration_ns(text, &r.i) < 0
@@ -267,11 +269,13 @@ static bool atoi_part(const char *p, size_t n, int64_t *ret)
 /* "+02:00", "-5:30", or the name of a zone. */
 struct cel_value bh_cel_time_part_at(struct cel_eval *e, const struct cel_value *arg)
 {
-    const char *place = bh_arena_strndup(e->arena, arg[1].s, arg[1].n), *colon = strchr(place, ':');
     struct bh_err err = {{0}};
     struct bh_zone zone;
     int64_t part[2];
 
+    if (!bh_cel_work(e, arg[1].n / 16))
+        return cel_int(0);
+    const char *place = bh_arena_strndup(e->arena, arg[1].s, arg[1].n), *colon = strchr(place, ':');
     if (strlen(place) != arg[1].n)
         return bh_cel_error(e, "unknown time zone %s", place);
     if (colon) {

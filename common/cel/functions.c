@@ -260,8 +260,9 @@ static bool row_fits(const struct cel_func *f, const struct cel_func *like,
     return true;
 }
 
-/* The sum of what its items cost to walk over. */
-static uint64_t traversal(const struct cel_value *v)
+/* The sum of what its items cost to walk over. Finding it is a walk itself, and that of lists which
+ * share parts is work. */
+static uint64_t traversal(struct cel_eval *e, const struct cel_value *v)
 {
     uint64_t sum = 0;
 
@@ -270,12 +271,14 @@ static uint64_t traversal(const struct cel_value *v)
     case CEL_BYTES:
         return (uint64_t)((double)v->n * 0.1);
     case CEL_LIST:
-        for (uint32_t i = 0; i < v->n; i++)
-            sum += traversal(&v->list[i]);
+        bh_cel_work(e, 1 + v->n / 16);
+        for (uint32_t i = 0; i < v->n && !e->exhausted; i++)
+            sum += traversal(e, &v->list[i]);
         return sum;
     case CEL_MAP:
-        for (uint32_t i = 0; i < v->map->n; i++)
-            sum += traversal(&v->map->entry[i].key) + traversal(&v->map->entry[i].value);
+        bh_cel_work(e, 1 + v->map->n / 16);
+        for (uint32_t i = 0; i < v->map->n && !e->exhausted; i++)
+            sum += traversal(e, &v->map->entry[i].key) + traversal(e, &v->map->entry[i].value);
         return sum;
     default:
         return 1;
@@ -294,20 +297,22 @@ uint64_t bh_cel_self_compare_cost(const struct cel_value *list)
     return (uint64_t)((double)list->n * list->n * factor) + 11;
 }
 
-static uint64_t cidr_cost(const struct cel_value *arg, bool cidr, bool known_text)
+static uint64_t cidr_cost(struct cel_eval *e, const struct cel_value *arg, bool cidr,
+                          bool known_text)
 {
-    double n = (double)bh_cel_size(&arg[0]);
+    double n = (double)bh_cel_size_paid(e, &arg[0]);
     uint64_t cost = bh_cel_tenths(n + n);
 
     if (cidr)
         cost += bh_cel_tenths(n) + 1;
-    return known_text ? cost + bh_cel_tenths((double)bh_cel_size(&arg[1])) : cost;
+    return known_text ? cost + bh_cel_tenths((double)bh_cel_size_paid(e, &arg[1])) : cost;
 }
 
-static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, char rule,
+static uint64_t call_cost(struct cel_eval *e, const struct cel_node *n, char rule,
                           const struct cel_value *arg, const struct cel_value *result)
 {
-    double size = (double)bh_cel_size(&arg[0]), other = (double)bh_cel_size(&arg[1]);
+    double size = (double)bh_cel_size_paid(e, &arg[0]);
+    double other = (double)bh_cel_size_paid(e, &arg[1]);
     const struct cel_type *t;
 
     switch (rule) {
@@ -318,7 +323,7 @@ static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, ch
     case 'T':
         return bh_cel_tenths(size * 2);
     case 'j':
-        return bh_cel_tenths((double)bh_cel_size(result) * 2);
+        return bh_cel_tenths((double)bh_cel_size_paid(e, result) * 2);
     case 'y': /* known to upstream only when the operand's type is */
         return e->prog->node[e->prog->arg[n->first]].type->kind == CEL_DYN ? 1
                                                                            : bh_cel_tenths(size);
@@ -327,13 +332,13 @@ static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, ch
     case 'f':
         return bh_cel_tenths(1.0 + size) * (uint64_t)ceil(other * 0.25);
     case 'w':
-        return traversal(&arg[0]);
+        return traversal(e, &arg[0]);
     case 's':
         return 1 + (uint64_t)(size * other);
     case 'S':
         return 1 + (uint64_t)(size * other * 2);
     case 'o':
-        return (uint64_t)bh_cel_size(result) + 11;
+        return (uint64_t)bh_cel_size_paid(e, result) + 11;
     case 'F':
         return (uint64_t)(size * (n->n_args == 2 ? (double)arg[1].i : 1)) + 11;
     case 'D':
@@ -345,7 +350,7 @@ static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, ch
         return arg[0].kind == CEL_FORMAT ? bh_cel_validate_cost(arg[0].i, (size_t)other) : 1;
     case 'n':
     case 'N':
-        return cidr_cost(arg, rule == 'N',
+        return cidr_cost(e, arg, rule == 'N',
                          e->prog->node[e->prog->arg[n->first + 1]].type->kind == CEL_STRING);
     default:
         return 1;

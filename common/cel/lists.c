@@ -47,20 +47,12 @@ struct cel_value bh_cel_includes(struct cel_eval *e, const struct cel_value *arg
     return cel_bool(bh_cel_equal(e, &arg[0], &arg[1]));
 }
 
-/* Long strings are charged by their length. */
-static int compare(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
-{
-    if (a->kind == CEL_STRING && b->kind == CEL_STRING && !bh_cel_work(e, BH_MIN(a->n, b->n) / 100))
-        return 0;
-    return bh_cel_compare(a, b);
-}
-
 struct cel_value bh_cel_is_sorted(struct cel_eval *e, const struct cel_value *arg)
 {
     if (!bh_cel_work(e, arg->n))
         return cel_bool(false);
     for (uint32_t i = 1; i < arg->n && !e->exhausted; i++) {
-        int c = compare(e, &arg->list[i - 1], &arg->list[i]);
+        int c = bh_cel_compare_paid(e, &arg->list[i - 1], &arg->list[i]);
         if (c == 2)
             return bh_cel_error(e, "no such overload");
         if (c > 0)
@@ -89,7 +81,7 @@ struct cel_value bh_cel_extreme(struct cel_eval *e, const struct cel_value *arg)
     if (!bh_cel_work(e, arg->n))
         return r;
     for (uint32_t i = 1; i < arg->n && !e->exhausted; i++) {
-        int c = compare(e, &arg->list[i], &r);
+        int c = bh_cel_compare_paid(e, &arg->list[i], &r);
         if (c == 2)
             return bh_cel_error(e, "no such overload");
         if (c == sign)
@@ -291,7 +283,13 @@ struct cel_value bh_cel_sort_by(struct cel_eval *e, const struct cel_value *list
     for (uint32_t i = 1; i < keys->n; i++)
         if (keys->list[i].kind != keys->list[0].kind)
             return bh_cel_error(e, "list elements must have the same type");
-    struct cel_value *item = new_list(e, (uint64_t)list->n * 8);
+    /* Each key is compared as often as a merge has levels, and all of a text may be looked at. */
+    uint64_t bytes = 0, levels = 32u - (unsigned)__builtin_clz(list->n);
+    for (uint32_t i = 0; i < keys->n; i++)
+        bytes +=
+            cel_in(keys->list[i].kind, 1u << CEL_STRING | 1u << CEL_BYTES) ? keys->list[i].n : 0;
+    struct cel_value *item =
+        bh_cel_work(e, bytes / 100 * levels) ? new_list(e, (uint64_t)list->n * 8) : NULL;
     if (!item)
         return cel_list(NULL, 0);
     struct sorted *s = bh_arena_new_array(e->arena, struct sorted, list->n);

@@ -156,29 +156,32 @@ static bool is_set(const struct cel_node *n)
 
 /* A tenth of the shorter operand for what walks over it, one for the rest. Upstream knows only what
  * the checker found: an operand that is dyn leaves more than one overload and costs one. */
-uint64_t bh_cel_binary_cost(const struct cel_eval *e, const struct cel_node *n,
-                            const struct cel_value *a, const struct cel_value *b)
+uint64_t bh_cel_binary_cost(struct cel_eval *e, const struct cel_node *n, const struct cel_value *a,
+                            const struct cel_value *b)
 {
     const struct cel_node *na = &e->prog->node[e->prog->arg[n->first]];
     const struct cel_node *nb = &e->prog->node[e->prog->arg[n->first + 1]];
     bool text = is_text(na->type) || is_text(nb->type);
+    size_t size[2];
 
+    if (n->op == OP_IN)
+        return is_set(nb) ? 0 : nb->type->kind == CEL_LIST ? bh_cel_size_paid(e, b) : 1;
+    size[0] = bh_cel_size_paid(e, a);
+    size[1] = bh_cel_size_paid(e, b);
     switch (n->op) {
     case OP_EQ:
         if (a->kind == CEL_IP || a->kind == CEL_CIDR)
             return 1;
-        return bh_cel_tenths((double)BH_MIN(bh_cel_size(a), bh_cel_size(b)));
+        return bh_cel_tenths((double)BH_MIN(size[0], size[1]));
     case OP_NE:
-        return bh_cel_tenths((double)BH_MIN(bh_cel_size(a), bh_cel_size(b)));
+        return bh_cel_tenths((double)BH_MIN(size[0], size[1]));
     case OP_LT:
     case OP_LE:
     case OP_GT:
     case OP_GE:
-        return text ? bh_cel_tenths((double)BH_MIN(bh_cel_size(a), bh_cel_size(b))) : 1;
+        return text ? bh_cel_tenths((double)BH_MIN(size[0], size[1])) : 1;
     case OP_ADD:
-        return text ? bh_cel_tenths((double)(bh_cel_size(a) + bh_cel_size(b))) : 1;
-    case OP_IN:
-        return is_set(nb) ? 0 : nb->type->kind == CEL_LIST ? bh_cel_size(b) : 1;
+        return text ? bh_cel_tenths((double)(size[0] + size[1])) : 1;
     default:
         return 1;
     }
@@ -197,7 +200,7 @@ struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct 
     case OP_LE:
     case OP_GT:
     case OP_GE: {
-        int c = bh_cel_compare(a, b);
+        int c = bh_cel_compare_paid(e, a, b);
         if (!cel_in(a->kind, CEL_ORDERED))
             return unable(e, op);
         if (c == 2 && a->kind != CEL_DOUBLE && b->kind != CEL_DOUBLE)

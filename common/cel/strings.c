@@ -166,15 +166,27 @@ struct cel_value bh_cel_index_of(struct cel_eval *e, const struct cel_value *arg
     return cel_int(at < 0 ? -1 : (int64_t)bh_utf8_count(arg->s, (size_t)at));
 }
 
-/* The last needle that begins at or before this byte. */
+static char *backwards(struct cel_eval *e, const char *s, size_t n)
+{
+    char *p = bh_arena_alloc(e->arena, n + 1);
+
+    for (size_t i = 0; i < n; i++)
+        p[i] = s[n - 1 - i];
+    return p;
+}
+
+/* The last needle that begins at or before this byte: the first of the text read backwards, which
+ * takes no longer than the two are. */
 static struct cel_value last_before(struct cel_eval *e, const struct cel_value *arg, size_t first)
 {
-    if (!bh_cel_work(e, 1 + arg[0].n / 100))
+    struct bh_str needle = str(&arg[1]);
+    size_t n = BH_MIN(first + needle.n, (size_t)arg[0].n);
+
+    if (!bh_cel_work(e, 1 + (arg[0].n + needle.n) / 16) || needle.n > n)
         return cel_int(-1);
-    for (size_t at = first + 1; at-- > 0;)
-        if (arg[0].n - at >= arg[1].n && memcmp(arg[0].s + at, arg[1].s, arg[1].n) == 0)
-            return cel_int((int64_t)bh_utf8_count(arg->s, at));
-    return cel_int(-1);
+    const struct bh_str s = {backwards(e, arg[0].s, n), n};
+    int64_t at = find_bytes(s, 0, (struct bh_str){backwards(e, needle.p, needle.n), needle.n});
+    return cel_int(at < 0 ? -1 : (int64_t)bh_utf8_count(arg->s, n - (size_t)at - needle.n));
 }
 
 struct cel_value bh_cel_last_index_of(struct cel_eval *e, const struct cel_value *arg)

@@ -282,6 +282,8 @@ struct cel_value bh_cel_url_part(struct cel_eval *e, const struct cel_value *arg
     const char *s = part[e->how], *colon = strrchr(u->host, ':');
     size_t n = strlen(s);
 
+    if (!bh_cel_work(e, n / 64))
+        return cel_str("", 0);
     if (colon && is_port(colon)) {
         if (e->how == URL_PORT)
             return cel_str(colon + 1, strlen(colon + 1));

@@ -212,6 +212,15 @@ int bh_cel_compare(const struct cel_value *a, const struct cel_value *b)
     return c < 0 ? -1 : c > 0 ? 1 : ORDER(a->n, b->n);
 }
 
+int bh_cel_compare_paid(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
+{
+    const uint32_t texts = 1u << CEL_STRING | 1u << CEL_BYTES;
+
+    if (a->kind == b->kind && cel_in(a->kind, texts) && !bh_cel_work(e, BH_MIN(a->n, b->n) / 100))
+        return 0;
+    return bh_cel_compare(a, b);
+}
+
 /* Maps of devices have few entries and literals are as short as the text, so a walk is good enough;
  * what makes it long is charged. */
 const struct cel_value *bh_cel_map_find(struct cel_eval *e, const struct cel_map *m,
@@ -250,4 +259,13 @@ size_t bh_cel_size(const struct cel_value *v)
     default:
         return 1;
     }
+}
+
+size_t bh_cel_size_paid(struct cel_eval *e, const struct cel_value *v)
+{
+    const struct cel_value *text = v;
+
+    while (text->kind == CEL_OPTIONAL && text->n)
+        text = text->opt;
+    return text->kind == CEL_STRING && !bh_cel_work(e, text->n / 64) ? 0 : bh_cel_size(v);
 }

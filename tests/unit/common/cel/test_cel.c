@@ -414,6 +414,33 @@ static void test_cheap_expressions_that_are_work_are_answered(void)
     CHECK_ALL(t);
 }
 
+/* What has hardly a price upstream, of texts of a megabyte and of lists that share their parts. */
+static void test_what_is_long_is_work(void)
+{
+#define TWICE(x)   x ".map(a, [a, a])"
+#define TWICE_5(x) TWICE(TWICE(TWICE(TWICE(TWICE(x)))))
+#define LONG(rest)                                                                                 \
+    "cel.bind(x, 'aaaaaaaaaa'.replace('', 'aaaaaaaaaa'), cel.bind(y, x.replace('', x), "           \
+    "cel.bind(z, y.replace('', x), " rest ")))"
+    static const struct expect t[] = {
+        {TWICE_5(TWICE_5(TWICE_5(TWICE_5(TWICE_5("[[]]"))))) ".indexOf([]) == -1", -E2BIG, NULL},
+        {TWICE_5(TWICE_5(TWICE_5(TWICE_5(TWICE_5("[{}]"))))) ".lastIndexOf([]) == -1", -E2BIG,
+         NULL},
+        {LONG("lists.range(300).all(i, timestamp(z) == timestamp(0) || true)"), -E2BIG, NULL},
+        {LONG("lists.range(300).all(i, timestamp(0).getHours(z) == 0 || true)"), -E2BIG, NULL},
+        {LONG("lists.range(400).all(i, z.charAt(0) == 'a')"), -E2BIG, NULL},
+        {LONG("lists.range(400).all(i, z != 'a')"), -E2BIG, NULL},
+        {LONG("lists.range(400).all(i, dyn(z) <= dyn(z))"), -E2BIG, NULL},
+        {LONG("lists.range(300).map(i, dyn(z)).sort().size() == 300"), -E2BIG, NULL},
+        {LONG("cel.bind(u, url('/' + z), lists.range(400).all(i, u.getEscapedPath() != 'a'))"),
+         -E2BIG, NULL},
+        {LONG("z.lastIndexOf(z.substring(900000) + 'b') == -1"), 1, NULL},
+        {LONG("z.lastIndexOf('a') + 1 == z.size() && z.lastIndexOf('') == z.size()"), 1, NULL},
+        {LONG("lists.range(10).all(i, z.charAt(0) == 'a' && z != 'a')"), 1, NULL},
+    };
+    CHECK_ALL(t);
+}
+
 static char *repeated(const char *before, const char *what, size_t n, const char *after)
 {
     size_t each = strlen(what), b = strlen(before), a = strlen(after);
@@ -468,4 +495,5 @@ BH_TESTS("common/cel", {"selectors of drivers", test_selectors_of_drivers},
          {"the cost limit ends what would not", test_the_cost_limit_ends_what_would_not},
          {"cheap expressions that are work are answered",
           test_cheap_expressions_that_are_work_are_answered},
+         {"what is long is work", test_what_is_long_is_work},
          {"depth and length are bounded", test_depth_and_length_are_bounded})
