@@ -514,7 +514,8 @@ static bool repeat(struct compiler *c, uint32_t start, int min, int max, bool gr
 
     if (!n) /* of "()": as often as may be */
         return true;
-    struct regex_inst *code = bh_arena_memdup(c->arena, c->inst + start, n * sizeof(*code));
+    BH_CLEANUP(bh_freep)
+    struct regex_inst *code = bh_memdup(c->inst + start, n * sizeof(*code)); /* not kept */
     int copies = max < 0 ? BH_MAX(min, 1) : max;
 
     c->n = start;

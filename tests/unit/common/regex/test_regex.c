@@ -2,6 +2,7 @@
  *
  * tests/unit/common/regex/test_regex.c - RE2 patterns
  */
+#include "common/base/buf.h"
 #include "common/regex/regex.h"
 #include "tests/unit/harness.h"
 
@@ -212,9 +213,30 @@ static void test_a_search_gives_up_at_its_limit(void)
     bh_arena_fini(&a);
 }
 
+/* A pattern is as long as a client likes; what it repeats on the way to nothing is not kept. */
+static void test_memory_follows_the_pattern(void)
+{
+    enum { TIMES = 200 };
+    static const char piece[] = "((a{1000}){1}){0}";
+    struct bh_buf pattern BH_CLEANUP(bh_buf_fini) = {0};
+    const char *why;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    for (int i = 0; i < TIMES; i++)
+        bh_buf_adds(&pattern, piece);
+    struct bh_regex *re =
+        bh_regex_compile(&a, (struct bh_str){bh_buf_str(&pattern), pattern.n}, &why);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(re);
+    CU_ASSERT_EQUAL(bh_regex_size(re), 1);
+    CU_ASSERT(a.used_bytes < (size_t)200 << 10);
+    bh_arena_fini(&a);
+}
+
 BH_TESTS("common/regex",
          {"the leftmost and preferred match wins", test_the_leftmost_and_preferred_match_wins},
          {"classes and escapes", test_classes_and_escapes}, {"anchors", test_anchors},
          {"counted repetition", test_counted_repetition},
          {"what RE2 refuses", test_what_re2_refuses}, {"time is linear", test_time_is_linear},
+         {"memory follows the pattern", test_memory_follows_the_pattern},
          {"a search gives up at its limit", test_a_search_gives_up_at_its_limit})
