@@ -178,19 +178,48 @@ static struct bh_slice put_preferred(struct bh_compiler *c,
 }
 
 /* ---- topology spread ---- */
+struct label {
+    K8s__StringEntry *entry;
+    size_t order;
+};
+
+static int by_key(const void *pa, const void *pb)
+{
+    const struct label *a = pa, *b = pb;
+    int c = strcmp(a->entry->key, b->entry->key);
+
+    return c ? c : a->order < b->order ? -1 : 1;
+}
+
+/* Sorted, because how many labels and keys there are is the sender's choice. NULL: no memory. */
+static struct label *sorted_labels(struct bh_compiler *c, const K8s__ObjectMeta *m)
+{
+    struct label *v = bh_arena_new_array(c->a, struct label, m->n_labels + 1);
+
+    for (size_t i = 0; v && i < m->n_labels; i++)
+        v[i] = (struct label){m->labels[i], i};
+    if (v && m->n_labels > 1)
+        qsort(v, m->n_labels, sizeof(*v), by_key);
+    return v;
+}
+
 /* The pod's labels that matchLabelKeys names; of duplicates on the wire the last. */
-static size_t matched_labels(const K8s__TopologySpreadConstraint *t, const K8s__ObjectMeta *m,
-                             K8s__StringEntry **out)
+static size_t matched_labels(const K8s__TopologySpreadConstraint *t, const struct label *labels,
+                             size_t n_labels, K8s__StringEntry **out)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < t->n_matchlabelkeys; i++) {
-        for (size_t k = m->n_labels; k-- > 0;) {
-            if (bh_streq(m->labels[k]->key, t->matchlabelkeys[i])) {
-                out[n++] = m->labels[k];
-                break;
-            }
+        size_t lo = 0, hi = n_labels;
+        while (lo < hi) {
+            size_t mid = lo + (hi - lo) / 2;
+            if (strcmp(labels[mid].entry->key, t->matchlabelkeys[i]) <= 0)
+                lo = mid + 1;
+            else
+                hi = mid;
         }
+        if (lo && bh_streq(labels[lo - 1].entry->key, t->matchlabelkeys[i]))
+            out[n++] = labels[lo - 1].entry;
     }
     return n;
 }
@@ -232,7 +261,7 @@ void bh_compile_pod_terms(struct bh_compiler *c, const K8s__Pod *p)
             put_preferred(c, anti->preferredduringschedulingignoredduringexecution,
                           anti->n_preferredduringschedulingignoredduringexecution, ns);
     const K8s__PodSpec *spec = p->spec;
-    const K8s__ObjectMeta *m = p->metadata;
+    struct label *labels = NULL;
     struct bh_slice s;
     bh_rec_room(&c->b, spec->n_topologyspreadconstraints, sizeof(struct bh_spread), &s);
     for (size_t i = 0; i < s.n; i++) {
@@ -243,9 +272,12 @@ void bh_compile_pod_terms(struct bh_compiler *c, const K8s__Pod *p)
                               .min_domains = t->has_mindomains ? t->mindomains : 1,
                               .topology_key = bh_compile_sym(c, t->topologykey),
                               .flags = spread_flags(t)};
-        c->b.failed |= !equal;
-        if (equal)
-            v.selector = put_selector(c, t->labelselector, equal, matched_labels(t, m, equal));
+        if (t->n_matchlabelkeys && !labels)
+            labels = sorted_labels(c, p->metadata);
+        c->b.failed |= !equal || (t->n_matchlabelkeys && !labels);
+        if (!c->b.failed)
+            v.selector = put_selector(c, t->labelselector, equal,
+                                      matched_labels(t, labels, p->metadata->n_labels, equal));
         if (!c->b.failed)
             ((struct bh_spread *)(c->b.p + s.off))[i] = v;
     }

@@ -767,6 +767,29 @@ static void test_spread_constraints(void)
     CU_ASSERT_EQUAL(k[2].selector.requirements.n, 0);
 }
 
+/* How many labels and keys there are is the sender's choice: a pod of a megabyte. Each with each
+ * would take minutes. */
+static void test_many_labels_and_match_label_keys(void)
+{
+    enum { LABELS = 100000, KEYS = 200000 };
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_shape_rec *r = NULL;
+
+    begin();
+    bh_buf_adds(&text, "{\"metadata\":{\"name\":\"p\",\"labels\":{\"tier\":\"x\"");
+    for (int i = 0; i < LABELS; i++)
+        bh_buf_addf(&text, ",\"a%d\":\"\"", i);
+    bh_buf_adds(&text, "}},\"spec\":{\"topologySpreadConstraints\":[{\"maxSkew\":1,"
+                       "\"topologyKey\":\"z\",\"labelSelector\":{},\"matchLabelKeys\":[");
+    for (int i = 0; i < KEYS; i++)
+        bh_buf_adds(&text, "\"b\",");
+    bh_buf_adds(&text, "\"tier\"]}]}}");
+    const K8s__Pod *p = decode(&k8s__pod__descriptor, bh_buf_str(&text));
+    CU_ASSERT_EQUAL_FATAL(bh_compile_shape(&arena, p, &interner, &r, NULL), 0);
+    const struct bh_spread *k = bh_rec_at(r, r->spread, struct bh_spread);
+    CU_ASSERT_EQUAL(k[0].selector.requirements.n, 1); /* tier=x */
+}
+
 static void test_owners(void)
 {
     static const struct {
@@ -1047,6 +1070,7 @@ BH_TESTS("common/k8s/compile", {"requests, the documented table", test_requests_
          {"label selectors: nil, empty, requirements, errors", test_label_selectors},
          {"pod affinity terms and their namespaces", test_pod_affinity_terms},
          {"topology spread constraints and matchLabelKeys", test_spread_constraints},
+         {"many labels and matchLabelKeys", test_many_labels_and_match_label_keys},
          {"the owner whose selector counts", test_owners},
          {"replicas share one shape", test_replicas_share_a_shape}, {"a node", test_node},
          {"capacity where it is not allocatable", test_capacity},
