@@ -10,6 +10,7 @@
  */
 #include "common/data/apply.h"
 #include "common/data/apply_set.h"
+#include "common/data/json_priv.h"
 
 #include <errno.h>
 
@@ -94,7 +95,8 @@ static int by_time(const void *x, const void *y)
     return c ? c : strcmp(a->subresource, b->subresource);
 }
 
-static void encode(struct run *r, struct bh_json *obj)
+/* False: the record would be too deep, so that the object has none. */
+static bool encode(struct run *r, struct bh_json *obj)
 {
     struct bh_json *list = bh_json_new(r->a, BH_JSON_ARRAY);
     struct bh_json *meta = bh_json_obj_at(r->a, obj, "metadata");
@@ -110,10 +112,12 @@ static void encode(struct run *r, struct bh_json *obj)
                        m->name, m->operation, m->api_version, m->time, (void *)m->set,
                        m->subresource);
     }
-    if (list && list->c.n)
+    bool fits = bh_json_depth(list) + 2 <= BH_APPLY_MAX_DEPTH;
+    if (list && list->c.n && fits)
         bh_json_set(r->a, meta, "managedFields", list);
     else if (meta)
         bh_json_unset(meta, "managedFields");
+    return fits;
 }
 
 /* The entry of this request's manager; NULL when there is none. */
@@ -318,9 +322,11 @@ static int apply(struct run *r, const struct bh_json *live, const struct bh_json
         return bh_err_set(r->err, -EBUSY, "%s", bh_json_get_text(c, "message"));
     }
     take_over(r, own, &d);
-    encode(r, obj);
+    bool fits = encode(r, obj);
     if (r->a->failed)
         return too_big(r);
+    if (!fits)
+        return bh_err_set(r->err, -E2BIG, "fields are nested too deep to be applied");
     *ret_obj = obj;
     return 0;
 }
@@ -398,7 +404,7 @@ static int track(struct run *r, const struct bh_json *old, struct bh_json *obj)
             break;
         }
     }
-    encode(r, obj);
+    (void)encode(r, obj);
     return r->a->failed ? too_big(r) : 0;
 }
 

@@ -15,11 +15,17 @@
  * metadata name, namespace, uid, generation, resourceVersion, creationTimestamp, selfLink,
  * managedFields. Inputs are not changed unless said so; results live in the arena and may share
  * texts with inputs of the same arena. -E2BIG: the arena's limit.
+ *
+ * Fields stand deeper in their record than in the object: an object whose record would be deeper than
+ * BH_APPLY_MAX_DEPTH has none, and cannot be applied (-E2BIG).
  */
 #ifndef BH_APPLY_H
 #define BH_APPLY_H
 
 #include "common/data/json.h"
+
+/* Less than what can be read: objects stand in other documents. */
+#define BH_APPLY_MAX_DEPTH (BH_JSON_MAX_DEPTH - 8)
 
 struct bh_apply_op {
     const char *kind;        /* of the object */

@@ -10,6 +10,7 @@
  */
 #include "simulator/server/req.h"
 
+#include "common/data/apply.h"
 #include "common/data/yaml.h"
 #include "proto/kubernetes/apiextensions.pb-c.h"
 #include "simulator/crd/crd.h"
@@ -107,26 +108,36 @@ void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96])
  * bytes. */
 #define MEMBERS_MAX 16384
 
-static const struct bh_json *too_wide(const struct bh_json *v)
+struct shape {
+    const struct bh_json *wide; /* has too many members; NULL: none has */
+    unsigned depth;
+};
+
+static void measure(struct shape *s, const struct bh_json *v, unsigned depth)
 {
-    const struct bh_json *wide = NULL;
-    if (v->type != BH_JSON_OBJECT && v->type != BH_JSON_ARRAY)
-        return NULL;
-    if (v->c.n > MEMBERS_MAX)
-        return v;
-    for (const struct bh_json *e = v->c.first; e && !wide; e = e->next)
-        wide = too_wide(e);
-    return wide;
+    if (v->type < BH_JSON_ARRAY)
+        return;
+    s->depth = BH_MAX(s->depth, depth);
+    if (!s->wide && v->c.n > MEMBERS_MAX)
+        s->wide = v;
+    bh_json_each(e, v)
+        measure(s, e, depth + 1);
 }
 
-static int check_width(struct bh_sim_req *r, const struct bh_json *v)
+/* What is stored is read again, also out of other documents: it must not be as deep as can be read. */
+static int check_shape(struct bh_sim_req *r, const struct bh_json *v)
 {
-    const struct bh_json *wide = too_wide(v);
-    return wide ? bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
-                              "Request entity too large: \"%.64s\" has %zu members, at most %d are "
-                              "possible",
-                              wide->key.p ? wide->key.p : "", wide->c.n, MEMBERS_MAX)
-                : 0;
+    struct shape s = {0};
+    measure(&s, v, 1);
+    if (s.depth > BH_APPLY_MAX_DEPTH)
+        return bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
+                           "Request entity too large: it is nested deeper than %d levels",
+                           BH_APPLY_MAX_DEPTH);
+    return s.wide ? bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
+                                "Request entity too large: \"%.64s\" has %zu members, at most %d "
+                                "are possible",
+                                s.wide->key.p ? s.wide->key.p : "", s.wide->c.n, MEMBERS_MAX)
+                  : 0;
 }
 
 static int bad_body(struct bh_sim_req *r, const char *why)
@@ -234,7 +245,7 @@ static int parse_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
     }
     if (r->e.code)
         return r->e.code;
-    return rc < 0 ? bad_body(r, err.msg) : check_width(r, *ret_v);
+    return rc < 0 ? bad_body(r, err.msg) : check_shape(r, *ret_v);
 }
 
 int bh_sim_body_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
@@ -292,7 +303,7 @@ static int parse_pb(struct bh_sim_req *r, const struct bh_sim_type *t,
     if (crd && *ret_v)
         bh_crd_from_pb(r->a, *ret_v);
     r->a->limit_bytes = 0;
-    return *ret_v ? check_width(r, *ret_v) : bad_body(r, rc < 0 ? err.msg : "it is too large");
+    return *ret_v ? check_shape(r, *ret_v) : bad_body(r, rc < 0 ? err.msg : "it is too large");
 }
 
 int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
@@ -361,7 +372,7 @@ int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj)
 {
     struct bh_err err = {{0}};
     char who[400];
-    if (check_width(r, obj)) /* a patch may have put together what neither part was */
+    if (check_shape(r, obj)) /* a patch may have put together what neither part was */
         return r->e.code;
     bool careful = true;
     if (check_fields(r, obj, &careful) || !r->type->pb || !careful)

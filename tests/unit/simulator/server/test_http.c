@@ -146,6 +146,48 @@ static void test_wide_bodies(void)
     fixture_fini(&f);
 }
 
+/* Whatever is taken can be read again, with the record of who owns which of its fields. */
+static void test_deep_bodies(void)
+{
+    static const char list[] = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    struct fixture f;
+
+    fixture_init(&f, NULL, true);
+    for (unsigned deep = 110; deep <= 127; deep++) { /* members below the object itself */
+        struct bh_buf b = {0};
+        char path[128];
+        bh_buf_addf(&b,
+                    "{\"apiVersion\":\"apps/v1\",\"kind\":\"ControllerRevision\",\"metadata\":"
+                    "{\"name\":\"d%u\"},\"revision\":1,\"data\":",
+                    deep);
+        for (unsigned i = 0; i < deep; i++)
+            bh_buf_adds(&b, "{\"a\":");
+        bh_buf_addc(&b, '1');
+        for (unsigned i = 0; i <= deep; i++)
+            bh_buf_addc(&b, '}');
+        snprintf(path, sizeof(path), "%s?fieldManager=m", list);
+        just(&f, (struct call){.method = "POST", .path = path, .body = b.p},
+             deep < 120 ? 201 : 413);
+        snprintf(path, sizeof(path), "%s/d%u", list, deep);
+        just(&f,
+             (struct call){.method = "PATCH",
+                           .path = path,
+                           .content_type = "application/merge-patch+json",
+                           .body = "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}"},
+             deep < 120 ? 200 : 404);
+        snprintf(path, sizeof(path), "%s/d%u?fieldManager=n&force=true", list, deep);
+        just(&f,
+             (struct call){.method = "PATCH",
+                           .path = path,
+                           .content_type = "application/apply-patch+yaml",
+                           .body = b.p},
+             deep < 115 ? 200 : 413); /* the record is five deeper */
+        bh_buf_fini(&b);
+    }
+    just(&f, (struct call){.path = list}, 200);
+    fixture_fini(&f);
+}
+
 static void test_dry_run(void)
 {
     struct fixture f;
@@ -1197,7 +1239,7 @@ static void test_binding_faults(void)
 BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"wrong requests get the right codes", test_bad_requests},
          {"bodies with too many members are refused", test_wide_bodies},
-         {"a dry run commits nothing", test_dry_run},
+         {"deep bodies", test_deep_bodies}, {"a dry run commits nothing", test_dry_run},
          {"all pages of a list show one moment", test_pages_show_one_moment},
          {"a lost page is answered with 410", test_lost_page_is_410},
          {"label and field selectors select", test_selectors},
