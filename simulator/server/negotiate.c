@@ -107,16 +107,24 @@ void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96])
  * hundred thousand would keep the only thread busy for a minute. A real API server's limit is in
  * bytes. */
 #define MEMBERS_MAX 16384
+/* A body has 3 MiB at most, what patches and managers add to an object has no end; etcd takes half of
+ * what a body may have. */
+#define OBJECT_BYTES_MAX ((size_t)4 << 20)
 
 struct shape {
     const struct bh_json *wide; /* has too many members; NULL: none has */
     unsigned depth;
+    size_t bytes; /* of its text at least */
 };
 
 static void measure(struct shape *s, const struct bh_json *v, unsigned depth)
 {
+    s->bytes += v->key.n;
+    if (v->type == BH_JSON_STRING || v->type == BH_JSON_NUMBER)
+        s->bytes += v->s.n;
     if (v->type < BH_JSON_ARRAY)
         return;
+    s->bytes += v->c.n;
     s->depth = BH_MAX(s->depth, depth);
     if (!s->wide && v->c.n > MEMBERS_MAX)
         s->wide = v;
@@ -125,7 +133,7 @@ static void measure(struct shape *s, const struct bh_json *v, unsigned depth)
 }
 
 /* What is stored is read again, also out of other documents: it must not be as deep as can be read. */
-static int check_shape(struct bh_sim_req *r, const struct bh_json *v)
+int bh_sim_check_shape(struct bh_sim_req *r, const struct bh_json *v)
 {
     struct shape s = {0};
     measure(&s, v, 1);
@@ -133,6 +141,10 @@ static int check_shape(struct bh_sim_req *r, const struct bh_json *v)
         return bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
                            "Request entity too large: it is nested deeper than %d levels",
                            BH_APPLY_MAX_DEPTH);
+    if (s.bytes > OBJECT_BYTES_MAX)
+        return bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
+                           "Request entity too large: the object has more than %zu bytes",
+                           OBJECT_BYTES_MAX);
     return s.wide ? bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
                                 "Request entity too large: \"%.64s\" has %zu members, at most %d "
                                 "are possible",
@@ -245,7 +257,7 @@ static int parse_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
     }
     if (r->e.code)
         return r->e.code;
-    return rc < 0 ? bad_body(r, err.msg) : check_shape(r, *ret_v);
+    return rc < 0 ? bad_body(r, err.msg) : bh_sim_check_shape(r, *ret_v);
 }
 
 int bh_sim_body_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
@@ -303,7 +315,8 @@ static int parse_pb(struct bh_sim_req *r, const struct bh_sim_type *t,
     if (crd && *ret_v)
         bh_crd_from_pb(r->a, *ret_v);
     r->a->limit_bytes = 0;
-    return *ret_v ? check_shape(r, *ret_v) : bad_body(r, rc < 0 ? err.msg : "it is too large");
+    return *ret_v ? bh_sim_check_shape(r, *ret_v)
+                  : bad_body(r, rc < 0 ? err.msg : "it is too large");
 }
 
 int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
@@ -372,7 +385,7 @@ int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj)
 {
     struct bh_err err = {{0}};
     char who[400];
-    if (check_shape(r, obj)) /* a patch may have put together what neither part was */
+    if (bh_sim_check_shape(r, obj)) /* a patch may have put together what neither part was */
         return r->e.code;
     bool careful = true;
     if (check_fields(r, obj, &careful) || !r->type->pb || !careful)

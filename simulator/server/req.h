@@ -50,6 +50,8 @@ int bh_sim_need_body(struct bh_sim_req *r, const struct bh_sim_type *t,
                      struct bh_json **ret_v); /* never NULL */
 /* A patch: JSON, or YAML for apply. */
 int bh_sim_body_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v);
+/* 413: what came, or what a patch made of it, is too large, too wide or too deep to be kept. */
+int bh_sim_check_shape(struct bh_sim_req *r, const struct bh_json *v);
 /* What kind of content the body is, without parameters; "" when absent. */
 void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96]);
 /* Refuses members whose JSON type the schema does not allow (400), as decoding into Go types does.

@@ -288,6 +288,8 @@ static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
         apply_refused(r, rc, conflicts, err.msg);
         return;
     }
+    if (bh_sim_check_shape(r, v)) /* the managers have put it together */
+        return;
     struct bh_sim_wopt w = {.dry_run = bh_sim_dry_run(r),
                             .warnings = &r->warnings,
                             .old = old,

@@ -146,6 +146,65 @@ static void test_wide_bodies(void)
     fixture_fini(&f);
 }
 
+static char *wide_map(const char *name, char key, unsigned n)
+{
+    struct bh_buf b = {0};
+
+    bh_buf_addf(&b,
+                "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"},"
+                "\"data\":{\"%c\":\"v\"",
+                name, key);
+    for (unsigned i = 0; i < n; i++)
+        bh_buf_addf(&b, ",\"%c%u\":\"v\"", key, i);
+    bh_buf_adds(&b, "}}");
+    return bh_buf_take(&b);
+}
+
+/* None of the requests is too large, but what they would make together. */
+static void test_objects_that_grow(void)
+{
+    static const char revisions[] = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    BH_CLEANUP(bh_freep) char *most = wide_map("w", 'a', 16000), *more = wide_map("w", 'b', 500);
+    BH_CLEANUP(bh_freep) char *long_text = bh_malloc((size_t)5 << 19);
+    struct bh_buf b = {0};
+    struct fixture f;
+
+    fixture_init(&f, NULL, true);
+    just(&f,
+         (struct call){.method = "PATCH",
+                       .path = CMS "/w?fieldManager=one",
+                       .content_type = "application/apply-patch+yaml",
+                       .body = most},
+         201);
+    just(&f,
+         (struct call){.method = "PATCH",
+                       .path = CMS "/w?fieldManager=two",
+                       .content_type = "application/apply-patch+yaml",
+                       .body = more},
+         413);
+    just(&f,
+         (struct call){.method = "POST",
+                       .path = revisions,
+                       .body = "{\"metadata\":{\"name\":\"l\"},\"revision\":1}"},
+         201);
+    memset(long_text, 'x', ((size_t)5 << 19) - 1);
+    long_text[((size_t)5 << 19) - 1] = '\0';
+    for (char name = 'a'; name <= 'b'; name++) {
+        char path[128];
+        bh_buf_reset(&b);
+        bh_buf_addf(&b, "{\"data\":{\"%c\":\"%s\"}}", name, long_text);
+        snprintf(path, sizeof(path), "%s/l", revisions);
+        just(&f,
+             (struct call){.method = "PATCH",
+                           .path = path,
+                           .content_type = "application/merge-patch+json",
+                           .body = b.p},
+             name == 'a' ? 200 : 413);
+    }
+    bh_buf_fini(&b);
+    fixture_fini(&f);
+}
+
 /* Whatever is taken can be read again, with the record of who owns which of its fields. */
 static void test_deep_bodies(void)
 {
@@ -1239,7 +1298,8 @@ static void test_binding_faults(void)
 BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"wrong requests get the right codes", test_bad_requests},
          {"bodies with too many members are refused", test_wide_bodies},
-         {"deep bodies", test_deep_bodies}, {"a dry run commits nothing", test_dry_run},
+         {"objects that grow", test_objects_that_grow}, {"deep bodies", test_deep_bodies},
+         {"a dry run commits nothing", test_dry_run},
          {"all pages of a list show one moment", test_pages_show_one_moment},
          {"a lost page is answered with 410", test_lost_page_is_410},
          {"label and field selectors select", test_selectors},
