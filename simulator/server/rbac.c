@@ -238,32 +238,45 @@ struct bh_json *bh_sim_rules_of(struct bh_sim *s, struct bh_arena *a, const stru
 
 /* ---- what is granted must be held ------------------------------------------------------------ */
 
+/* A rule grants the product of its lists, which is soon more than can be looked for. */
+#define GRANTS_MAX  50000u
+#define MISSING_MAX 200u /* things; a message holds fewer */
+
 struct grants { /* of a role, one verb on one thing each */
     struct bh_arena *a;
     const struct bh_json *held[2]; /* lists of rules */
     struct bh_json *missing;       /* rules; verbs on the same thing in one */
+    size_t n;                      /* looked for; above GRANTS_MAX: not all of them were */
 };
+
+static bool same_thing(const struct bh_json *a, const struct bh_json *b)
+{
+    static const char *const lists[] = {"apiGroups", "resources", "resourceNames"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++)
+        if (!bh_json_equal(bh_json_get(a, lists[i]), bh_json_get(b, lists[i])))
+            return false;
+    return true;
+}
 
 static void add_missing(struct grants *g, const struct bh_sim_ask *ask, const char *resource)
 {
     struct bh_json *rule =
         ask->path ? bh_json_make(g->a, "nonResourceURLs: [%s]", ask->path)
                   : bh_json_make(g->a, "apiGroups: [%s], resources: [%s]", ask->group, resource);
+    struct bh_json *verbs = NULL;
     if (*ask->name)
         bh_json_add(g->a, rule, "resourceNames: [%s]", ask->name);
-    struct bh_json *verbs = bh_json_list_at(g->a, rule, "verbs");
-    bh_json_each(m, ask->path ? NULL : g->missing) {
-        struct bh_json *others = bh_json_get_list(m, "verbs");
-        bh_json_set(g->a, rule, "verbs", bh_json_clone(g->a, others));
-        if (bh_json_equal(m, rule)) {
-            bh_json_push(others, bh_json_new_cstr(g->a, ask->verb));
-            return;
-        }
+    bh_json_each(m, ask->path ? NULL : g->missing)
+        if (!verbs && same_thing(m, rule))
+            verbs = bh_json_get_list(m, "verbs");
+    if (!verbs && g->missing->c.n == MISSING_MAX)
+        return;
+    if (!verbs) {
+        verbs = bh_json_list_at(g->a, rule, "verbs");
+        bh_json_push(g->missing, rule);
     }
-    verbs = bh_json_new(g->a, BH_JSON_ARRAY);
     bh_json_push(verbs, bh_json_new_cstr(g->a, ask->verb));
-    bh_json_set(g->a, rule, "verbs", verbs);
-    bh_json_push(g->missing, rule);
 }
 
 static void look_for(struct grants *g, struct bh_sim_ask ask, const char *resource)
@@ -280,6 +293,21 @@ static void look_for(struct grants *g, struct bh_sim_ask ask, const char *resour
     add_missing(g, &ask, resource);
 }
 
+/* False: they are too many. Each list has at most as many members as a body may have. */
+static bool count_grants(struct grants *g, const struct bh_json *rule)
+{
+    size_t verbs = bh_tree_len(bh_json_get_list(rule, "verbs")),
+           n = bh_tree_len(bh_json_get_list(rule, "nonResourceURLs")) * verbs, product;
+    size_t names = BH_MAX(bh_tree_len(bh_json_get_list(rule, "resourceNames")), (size_t)1);
+
+    if (__builtin_mul_overflow(bh_tree_len(bh_json_get_list(rule, "apiGroups")) *
+                                   bh_tree_len(bh_json_get_list(rule, "resources")),
+                               verbs * names, &product) ||
+        __builtin_add_overflow(n, product, &n) || __builtin_add_overflow(g->n, n, &g->n))
+        g->n = SIZE_MAX;
+    return g->n <= GRANTS_MAX;
+}
+
 /* Upstream's order: groups, resources, verbs; then what is no resource. */
 static void look_for_rule(struct grants *g, const struct bh_json *rule)
 {
@@ -287,6 +315,8 @@ static void look_for_rule(struct grants *g, const struct bh_json *rule)
     const struct bh_json *only = bh_json_get_list(rule, "resourceNames");
     struct bh_sim_ask ask = {.ns = "", .name = ""};
 
+    if (!count_grants(g, rule))
+        return;
     bh_json_each(group, bh_json_get_list(rule, "apiGroups"))
         bh_json_each(resource, bh_json_get_list(rule, "resources"))
             bh_json_each(verb, verbs) {
@@ -357,15 +387,20 @@ static const char *not_held(struct bh_sim *s, struct bh_arena *a, const struct b
 
     bh_json_each(rule, rules)
         look_for_rule(&g, rule);
-    if (!g.missing->c.n)
+    if (!g.missing->c.n && g.n <= GRANTS_MAX)
         return NULL;
+    bh_buf_addf(&b, "user \"%s\" (groups=", bh_json_get_text(user, "username"));
+    add_texts(&b, bh_json_get_list(user, "groups"));
+    bh_buf_adds(&b, ") is attempting to grant ");
+    if (g.n > GRANTS_MAX) {
+        bh_buf_addf(&b, "more than %u RBAC permissions at once", GRANTS_MAX);
+        return bh_arena_strdup(a, b.p);
+    }
     const char **texts = bh_arena_new_array(a, const char *, g.missing->c.n);
     bh_json_each(rule, g.missing)
         texts[n++] = rule_text(a, rule);
     n = bh_sort_unique(texts, n, sizeof(*texts), bh_by_text);
-    bh_buf_addf(&b, "user \"%s\" (groups=", bh_json_get_text(user, "username"));
-    add_texts(&b, bh_json_get_list(user, "groups"));
-    bh_buf_adds(&b, ") is attempting to grant RBAC permissions not currently held:");
+    bh_buf_adds(&b, "RBAC permissions not currently held:");
     for (size_t i = 0; i < n; i++)
         bh_buf_addf(&b, "\n%s", texts[i]);
     return bh_arena_strdup(a, b.p);

@@ -356,6 +356,14 @@ static void test_grants(void)
     ANN("POST", ROLES, ROLE("n2", RULE("null", "", "\"pods\"")), 403, NULL);
     ANN("POST", ROLES, ROLE("n3", "null,{\"verbs\":[\"get\"],\"nonResourceURLs\":[null]}"), 403,
         NULL);
+    /* A rule's lists multiply. */
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    bh_buf_adds(&b, "{\"metadata\":{\"name\":\"y\"},\"rules\":[{\"verbs\":[\"get\",\"get\",\"get\","
+                    "\"get\",\"get\",\"get\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\"");
+    for (int i = 0; i < 10000; i++)
+        bh_buf_adds(&b, ",\"pods\"");
+    bh_buf_adds(&b, "]}]}");
+    ANN("POST", ROLES, b.p, 403, "attempting to grant more than 50000 RBAC permissions at once");
     /* Bindings: of what is held, of what is not, of what nobody has made. */
     const char *bindings = RBAC "/namespaces/default/rolebindings";
     ANN("POST", bindings, BINDING("b1", "Role", "held"), 201, NULL);
