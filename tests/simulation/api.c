@@ -268,6 +268,7 @@ struct bh_http_conn *bh_http_conn_stream(struct bh_http_req *r, const char *cont
     send_piece(c->x, PIECE_HEAD, &head, NULL, 0);
     if (!c->x->req)
         conn_over(c);
+    (void)api_watches_stand(); /* counts them */
     world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + OPENED_NS);
     return c;
 }

@@ -27,9 +27,10 @@ static void pass(uint64_t min_ns, uint64_t max_ns)
     run_until(world.now_ns + draw_between(DRAW_SEQUENCE, min_ns, max_ns), NULL);
 }
 
+/* And hears at once of what happens: after the unrest a watch may have to wait for its next try. */
 static bool somebody_leads(void)
 {
-    return world.leader && world.leader->leads;
+    return world.leader && world.leader->leads && api_watches_stand();
 }
 
 /* ---- a promise that ends --------------------------------------------------------------------- */

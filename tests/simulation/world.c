@@ -367,7 +367,7 @@ void __real_bh_log_write(enum bh_log_level level, const char *file, int line, co
 void __wrap_bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
                          const struct bh_log_kv *kv);
 
-/* A host that is stopped or cut off takes itself for the leader when the next one is it already. */
+/* A host that is stopped takes itself for the leader when the next one is it already. */
 static void see_lease(const char *msg)
 {
     struct host *h = world.running ? world.running->host : NULL;
@@ -381,8 +381,7 @@ static void see_lease(const char *msg)
         h->leads = true;
         world.leader = h;
         world.doubt_until_ns = BH_MAX(world.doubt_until_ns, world.now_ns + CAUGHT_UP_NS);
-    } else if (strcmp(msg, "The lease was taken away") == 0 ||
-               strcmp(msg, "Released the lease") == 0) {
+    } else if (strcmp(msg, "Leaderelection lost") == 0 || strcmp(msg, "Giving up the lease") == 0) {
         h->leads = false;
     }
 }
