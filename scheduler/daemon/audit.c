@@ -8,8 +8,8 @@
  * does all the same, this finds it: once a second counts are compared, and when they differ, or
  * WALK_NS after the last time, pod by pod. What is found goes back to the queue, is logged, and
  * counted by berth_pods_lost_total, which is a defect of ours whenever it is not 0. One that is in
- * neither queue nor cluster has to be missed twice, while the watcher is at work: the snapshot may be
- * ahead of the feed, and show a pod as gone from its node before the feed has told that it was
+ * neither queue nor cluster has to be missed twice, while both processes are at work: the snapshot may
+ * be ahead of the feed, and show a pod as gone from its node before the feed has told that it was
  * bound.
  *
  * What the watcher shows is kept apart from the queue, so that the one can be held against the
@@ -122,6 +122,9 @@ void bh_sched_audit_turn(struct bh_sched_daemon *d)
     const uint64_t now = bh_mono_ns();
     struct bh_sched_audit *a = &d->audit;
 
+    if (now - a->turn_ns > BH_AUDIT_NS / 2)
+        a->stalled = true; /* stopped: what came meanwhile has not been read */
+    a->turn_ns = now;
     if (now - a->looked_ns < BH_AUDIT_NS || !bh_intake_complete(&d->in))
         return;
     a->looked_ns = now;
