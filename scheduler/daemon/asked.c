@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/daemon/asked.c - what plugins ask for: pods that wait, events, other tries, writes
+ * scheduler/daemon/asked.c - what plugins ask for: pods to try next, events, other tries, writes
  *
  * What is wanted written (tend()) is asked for once a second while the scheduler decides, not before all of the last
  * time is answered, and ever more seldom while the API server refuses some of it.
