@@ -136,6 +136,22 @@ static void test_all_go(void)
     teardown_gangs(&g);
 }
 
+/* Large enough for the process to look up while its members are tried. */
+static void test_large_group(void)
+{
+    struct gangs g;
+
+    setup_gangs(&g);
+    for (unsigned i = 0; i < 30; i++)
+        snap_node(&g.f, bh_arena_printf(&g.f.a, "n%u", i), "10");
+    go(&g.f);
+    gang_of(&g.f, 300);
+    for (unsigned i = 0; i < 300; i++)
+        add_member(&g.f, bh_arena_printf(&g.f.a, "m%u", i), "1", "");
+    SPIN(&g.f, bh_ledger_binds(g.f.d.ledger) == 300);
+    teardown_gangs(&g);
+}
+
 /* rejected, not waiting | Success, and | failed otherwise */
 static void test_too_few(void)
 {
@@ -408,7 +424,7 @@ static void test_deleted_member(void)
 }
 
 BH_TESTS("scheduler/daemon/group", {"success: all go", test_all_go},
-         {"too few: nobody goes", test_too_few},
+         {"a large group", test_large_group}, {"too few: nobody goes", test_too_few},
          {"success: one stays behind", test_one_stays_behind},
          {"waiting: nominated, victims go", test_waiting_for_victims},
          {"not waiting: victims are spared", test_victims_are_spared},
