@@ -690,6 +690,8 @@ void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_
 {
     const struct bh_queued_pod *p = w->pod->queued;
 
+    if (p && w->transition) /* a condition gave way to it, the first one, and was never written */
+        bh_queue_told(w->pod, 0, p->told_nomination);
     if (p) {
         bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->item.node), how, "", message);
         return;

@@ -246,13 +246,14 @@ void bh_ledger_free(struct bh_ledger *l)
     free(l);
 }
 
-/* What the older patch wanted to write and the newer one leaves alone. */
+/* What the older patch wanted to write and the newer one leaves alone; a bind keeps in mind that nothing
+ * was written of it. */
 static void inherit(struct bh_work *w, struct bh_work *old)
 {
     w->transition |= old->transition;
     if (w->item.condition)
         w->item.condition->transition = w->transition;
-    if (!w->item.set_nominated_node && old->item.set_nominated_node) {
+    if (is_patch(w) && !w->item.set_nominated_node && old->item.set_nominated_node) {
         w->item.has_set_nominated_node = w->item.set_nominated_node = true;
         w->item.nominated_node = bh_take_ptr(old->item.nominated_node);
     }
@@ -263,17 +264,17 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
 {
     struct bh_work *old = first->successor;
 
-    if (old && is_patch(w)) {
-        if (old->item.kind == BERTH__WORK_KIND__WORK_BIND) { /* binding sets the condition anew */
-            bh_work_free(w);
-            return false;
-        }
-        inherit(w, old);
+    if (old && is_patch(w) && old->item.kind == BERTH__WORK_KIND__WORK_BIND) {
+        old->transition |= w->transition;
+        bh_work_free(w); /* binding sets the condition anew */
+        return false;
     }
-    if (old)
+    if (old) {
+        inherit(w, old);
         bh_work_free(old);
-    else
+    } else {
         l->n_parked++;
+    }
     first->successor = w;
     return true;
 }
@@ -286,8 +287,7 @@ static bool enter(struct bh_ledger *l, struct bh_work *w)
     if (first && (first->binder || first->item.kind == BERTH__WORK_KIND__WORK_BIND))
         return park(l, first, w);
     if (first) { /* a patch that no binder has seen: superseded */
-        if (is_patch(w))
-            inherit(w, first);
+        inherit(w, first);
         remove_item(l, first);
     }
     queue(l, w);
@@ -430,7 +430,7 @@ void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct 
 void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
 {
     if (is_patch(w) && (w->successor || w->former_id)) {
-        if (w->successor && is_patch(w->successor))
+        if (w->successor)
             inherit(w->successor, w);
         bh_ledger_finish(l, w);
         return;

@@ -19,7 +19,7 @@ struct bh_work {
     Berth__WorkItem item; /* as it goes onto the wire; its texts are owned */
     struct bh_pod_state
         *pod; /* the pod it is for, held; NULL: no pod of ours (a victim, what plugins tend) */
-    bool transition;                /* of the condition, or of those that it took the place of */
+    bool transition; /* of the condition, or of those that it, or a BIND, took the place of */
     struct bh_pod_state *on_behalf; /* DELETE: the preemptor, held */
     bool last;          /* DELETE: waits for the end of the others on_behalf of that preemptor */
     bool bound_seen;    /* BIND: the watch was faster than the answer */

@@ -952,6 +952,30 @@ static void test_a_bind_waits_for_the_status_patch_that_is_out(void)
     teardown(&f);
 }
 
+/* No binder had room for the condition before the bind took its place: it is the pod's first yet. */
+static void test_the_condition_after_a_failed_bind_is_the_first_that_is_written(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    f.b[0].window = 0;
+    go(&f);
+    add_pod(&f, "big", "2");
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    snap_node(&f, "n2", "4");
+    SPIN(&f, bind_of(&f, "u-big") != NULL);
+    f.b[0].window = 32;
+    i = await(&f, &f.b[0], BIND, "big");
+    CU_ASSERT_EQUAL(count_items(&f.b[0], PATCH, "big"), 0);
+    bh_snap_del_node(f.snap, "n2", 2); /* it cannot go there again at once */
+    settle(&f);
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_REJECTED, "no");
+    CU_ASSERT(await(&f, &f.b[0], PATCH, "big")->transition);
+    teardown(&f);
+}
+
 static void test_a_pod_deleted_while_its_bind_is_out_leaves_room_at_once(void)
 {
     struct fixture f;
@@ -1299,6 +1323,8 @@ BH_TESTS(
      test_a_refused_bind_returns_the_pod_with_its_newest_object},
     {"a bind waits for the status patch that is out",
      test_a_bind_waits_for_the_status_patch_that_is_out},
+    {"the condition after a failed bind is the first that is written",
+     test_the_condition_after_a_failed_bind_is_the_first_that_is_written},
     {"a pod deleted while its bind is out leaves room at once",
      test_a_pod_deleted_while_its_bind_is_out_leaves_room_at_once},
     {"a pod that came back waits for the bind that is out",
