@@ -207,7 +207,8 @@ void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item, uint64_t 
         bh_request_event(&path, &body, item, b->hostname, b->event_serial);
         if (step == BH_SERIES_FIRST) {
             bh_request_event_name(name, item->name, b->event_serial);
-            bh_series_start(&b->series, item, now, name, &path, &body);
+            if (bh_series_start(&b->series, item, now, name, &path, &body, &w))
+                enqueue_series(b, &w, 0);
         }
         j->path = bh_buf_take(&path);
         j->body = bh_buf_take(&body);

@@ -88,12 +88,19 @@ enum bh_series_verdict bh_series_observe(struct bh_series_set *s, const Berth__W
     return BH_SERIES_SECOND;
 }
 
-void bh_series_start(struct bh_series_set *s, const Berth__WorkItem *it, int64_t wall_ns,
+bool bh_series_start(struct bh_series_set *s, const Berth__WorkItem *it, int64_t wall_ns,
                      const char *event_name, const struct bh_buf *post_path,
-                     const struct bh_buf *post_body)
+                     const struct bh_buf *post_body, struct bh_series_write *w)
 {
-    struct bh_series *e = bh_calloc(1, sizeof(*e));
+    struct bh_series *e = TAILQ_FIRST(&s->list);
+    const bool full = s->by_key.len >= BH_SERIES_MAX;
+    const bool write = full && e->count > 2; /* the second was written when it came */
 
+    if (write)
+        fill_write(e, w);
+    if (full)
+        forget(s, e);
+    e = bh_calloc(1, sizeof(*e));
     make_key(s, it);
     e->key = bh_memdup(s->key.p, s->key.n);
     e->key_n = s->key.n;
@@ -104,14 +111,14 @@ void bh_series_start(struct bh_series_set *s, const Berth__WorkItem *it, int64_t
     e->seen_ns = e->written_ns = wall_ns;
     (void)bh_map_put(&s->by_key, e->key, e->key_n, e);
     TAILQ_INSERT_TAIL(&s->list, e, link);
+    return write;
 }
 
 bool bh_series_due(struct bh_series_set *s, int64_t wall_ns, struct bh_series_write *w)
 {
     struct bh_series *e;
 
-    while ((e = TAILQ_FIRST(&s->list)) &&
-           (s->by_key.len > BH_SERIES_MAX || wall_ns - e->seen_ns > BH_SERIES_FINISH_NS)) {
+    while ((e = TAILQ_FIRST(&s->list)) && wall_ns - e->seen_ns > BH_SERIES_FINISH_NS) {
         bool write = e->count > 1;
         if (write)
             fill_write(e, w);

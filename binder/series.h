@@ -48,10 +48,11 @@ enum bh_series_verdict {
 void bh_series_fini(struct bh_series_set *s);
 enum bh_series_verdict bh_series_observe(struct bh_series_set *s, const Berth__WorkItem *it,
                                          int64_t wall_ns, struct bh_series_write *w);
-/* After FIRST, same item: the request that creates it. event_name is its metadata.name. */
-void bh_series_start(struct bh_series_set *s, const Berth__WorkItem *it, int64_t wall_ns,
+/* After FIRST, same item: the request that creates it. event_name is its metadata.name. True: another
+ * one was ended for it, w is filled with what was not written of that: write it. */
+bool bh_series_start(struct bh_series_set *s, const Berth__WorkItem *it, int64_t wall_ns,
                      const char *event_name, const struct bh_buf *post_path,
-                     const struct bh_buf *post_body);
+                     const struct bh_buf *post_body, struct bh_series_write *w);
 /* One write that is due at wall_ns, if any (ended series are forgotten here): call until false.
  * Time only moves forward between calls. */
 bool bh_series_due(struct bh_series_set *s, int64_t wall_ns, struct bh_series_write *w);

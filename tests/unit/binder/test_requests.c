@@ -229,6 +229,37 @@ static bool due(struct bh_series_set *s, int64_t wall_ns, const char *part)
 }
 
 /* An event that goes on for hours is told of every half an hour: the API server forgets it else. */
+/* As when a hundred thousand pods do not fit: nothing grows until a timer comes round. */
+static void test_of_too_many_series_the_longest_unseen_is_ended(void)
+{
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_series_set s = {.list = TAILQ_HEAD_INITIALIZER(s.list)};
+    struct bh_series_write w = {0};
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    Berth__WorkItem it = item();
+    unsigned written = 0;
+    char other[24];
+
+    it.event = &e;
+    e.reason = name;
+    bh_buf_adds(&path, "/events");
+    bh_buf_adds(&body, "{}");
+    CU_ASSERT(bh_series_observe(&s, &it, 1, &w) == BH_SERIES_FIRST);
+    CU_ASSERT_FALSE(bh_series_start(&s, &it, 1, "web-0.1", &path, &body, &w));
+    CU_ASSERT(bh_series_observe(&s, &it, 1, &w) == BH_SERIES_SECOND);
+    CU_ASSERT(bh_series_observe(&s, &it, 1, &w) == BH_SERIES_COUNTED);
+    it.uid = other;
+    for (unsigned i = 0; i < BH_SERIES_MAX + 3; i++) {
+        snprintf(other, sizeof(other), "other-%u", i);
+        CU_ASSERT(bh_series_observe(&s, &it, 2 + i, &w) == BH_SERIES_FIRST);
+        written += bh_series_start(&s, &it, 2 + i, "web-0.2", &path, &body, &w);
+        CU_ASSERT(!written || strstr(bh_buf_str(&w.patch_body), "\"count\":3"));
+    }
+    CU_ASSERT(written == 1 && bh_series_count(&s) == BH_SERIES_MAX);
+    bh_series_write_fini(&w);
+    bh_series_fini(&s);
+}
+
 static void test_a_series_that_lives_is_written_again(void)
 {
     const int64_t each_ns = BH_SERIES_FINISH_NS / 2, start_ns = 1000000000;
@@ -242,7 +273,7 @@ static void test_a_series_that_lives_is_written_again(void)
     e.reason = name;
     bh_request_event(&path, &body, &it, "host", 1);
     CU_ASSERT(bh_series_observe(&s, &it, start_ns, &w) == BH_SERIES_FIRST);
-    bh_series_start(&s, &it, start_ns, "web-0.1", &path, &body);
+    (void)bh_series_start(&s, &it, start_ns, "web-0.1", &path, &body, &w);
     CU_ASSERT(bh_series_observe(&s, &it, start_ns, &w) == BH_SERIES_SECOND);
     for (unsigned i = 1; i <= 20; i++) {
         const int64_t now_ns = start_ns + i * each_ns;
@@ -268,4 +299,6 @@ BH_TESTS("binder/requests",
          {"names of events", test_event_names},
          {"event survives hostile text", test_event_survives_hostile_text},
          {"what has no uid is refused", test_what_has_no_uid_is_refused},
+         {"of too many series the longest unseen is ended",
+          test_of_too_many_series_the_longest_unseen_is_ended},
          {"a series that lives is written again", test_a_series_that_lives_is_written_again})
