@@ -56,8 +56,9 @@ void bh_decide_refused(struct bh_arena *a, const struct bh_status *s, struct bh_
     *plugin = bh_arena_strdup(a, s->plugin ? s->plugin : "");
     ret->reason = "Unschedulable";
     ret->message = bh_arena_printf(a, "0/1 nodes are available: 1 %s.", bh_status_message(a, s));
-    ret->unschedulable_plugins = plugin;
+    ret->unschedulable_plugins = ret->pending_plugins = plugin;
     ret->n_unschedulable_plugins = 1;
+    ret->n_pending_plugins = s->code == BH_PENDING;
 }
 
 /* A decision that outlives the next one of the group. Victims and writes point into the cycle's arena:

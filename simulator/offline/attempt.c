@@ -131,6 +131,8 @@ static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym nod
         .clear_nomination = true,
         .unschedulable_plugins = &by,
         .n_unschedulable_plugins = no_fit && *by,
+        .pending_plugins = &by,
+        .n_pending_plugins = s->code == BH_PENDING && *by,
     };
     bh_offline_give_back(w, p, node);
     bh_offline_rejected(w, p, &d, began);

@@ -33,6 +33,7 @@ static struct {
     bool early;                           /* Reserve lists it already */
     unsigned binds;                       /* calls of bind */
     unsigned group;                       /* pods that wait for each other */
+    const struct bh_status *permit;       /* what Permit says, once */
     const char *wake;                     /* uid of a pod that Permit activates */
     bool hands_on;                        /* PreEnqueue of "big" activates the others */
     bool selfish;                         /* Permit refuses the pod that it activates */
@@ -104,6 +105,7 @@ static void plug_unreserve(struct bh_call *c, bh_sym node)
 BH_STATUS_CONST(plug_waits, BH_WAIT, "Plug", "");
 BH_STATUS_CONST(plug_refuses, BH_UNSCHEDULABLE, "Plug", "not here");
 BH_STATUS_CONST(plug_fails, BH_ERROR, "Plug", "boom");
+BH_STATUS_CONST(plug_pends, BH_PENDING, "Plug", "not yet");
 
 static bool says_once(const struct bh_status **ret)
 {
@@ -133,6 +135,8 @@ static const struct bh_status *plug_pre_enqueue(struct bh_call *c)
 static const struct bh_status *plug_permit(struct bh_call *c, bh_sym node, int64_t *ret)
 {
     (void)node;
+    if (plug.permit)
+        return bh_take_ptr(plug.permit);
     if (plug.wake)
         bh_waiting_activate(plug.pods, bh_str_c(plug.wake));
     if (plug.selfish && bh_str_eqc(bh_rec_uid(c->pod->rec), plug.wake))
@@ -628,6 +632,29 @@ static void test_a_pod_that_is_activated_for_ever_lets_others_pass(void)
     teardown(&f);
 }
 
+/* Pending: what it waits for is no fault of the pod's, and when it is there no back-off is served. */
+static void test_a_pending_pod_serves_no_backoff(void)
+{
+    static const struct bh_cluster_event ev = {
+        .resource = BH_EV_PLUGIN, .action = BH_EV_UPDATE, .plugin = "Plug"};
+    const struct bh_status *const says[] = {&plug_refuses, &plug_pends};
+    struct fixture f;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(says); i++) {
+        setup_plug(&f);
+        plug.permit = says[i];
+        f.config->pod_max_backoff_ns = 1000 * SECONDS;
+        f.config->pod_initial_backoff_ns = 1000 * SECONDS;
+        new_scheduler(&f);
+        add_pod(&f, "p", "1");
+        feed_batch(&f, NULL, true);
+        SPIN(&f, place(&f, "p") == BH_Q_UNSCHEDULABLE);
+        bh_queue_event(f.d.queue, &ev, bh_sched_now(&f.d));
+        CU_ASSERT(place(&f, "p") == (says[i] == &plug_pends ? BH_Q_ACTIVE : BH_Q_BACKOFF));
+        teardown(&f);
+    }
+}
+
 static void test_a_plugin_says_and_wakes(void)
 {
     struct fixture f;
@@ -692,5 +719,6 @@ BH_TESTS("scheduler/daemon/bind",
          {"one activated pod activates others", test_one_activated_pod_activates_others},
          {"a pod that is activated for ever lets others pass",
           test_a_pod_that_is_activated_for_ever_lets_others_pass},
+         {"a pending pod serves no backoff", test_a_pending_pod_serves_no_backoff},
          {"a plugin says something, and wakes what it rejected", test_a_plugin_says_and_wakes},
          {"a plugin wakes what it rejected at a time", test_a_plugin_wakes_at_a_time})
