@@ -119,21 +119,12 @@ void bh_offline_rejected(struct bh_offline *w, const struct bh_pending *p,
 static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym node,
                     const struct bh_status *s, uint64_t began)
 {
-    bool no_fit = bh_status_rejected(s);
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct bh_decision d;
 
-    const char *by = bh_arena_strdup(&a, s->plugin ? s->plugin : ""),
-               *text = bh_status_message(&a, s);
-    const struct bh_decision d = {
-        .kind = no_fit ? BH_NO_FIT : BH_DECISION_ERROR,
-        .reason = no_fit ? "Unschedulable" : "SchedulerError",
-        .message = no_fit ? bh_arena_printf(&a, "0/1 nodes are available: 1 %s.", text) : text,
-        .clear_nomination = true,
-        .unschedulable_plugins = &by,
-        .n_unschedulable_plugins = no_fit && *by,
-        .pending_plugins = &by,
-        .n_pending_plugins = s->code == BH_PENDING && *by,
-    };
+    bh_decide_refused(&a, s, &d);
+    if (bh_status_rejected(s))
+        d.kind = BH_NO_FIT;
     bh_offline_give_back(w, p, node);
     bh_offline_rejected(w, p, &d, began);
 }
