@@ -291,6 +291,9 @@ static void job_policies(struct bh_sim_write *w, const char *at, const struct bh
                        "only \"Never\" is supported when podFailurePolicy is specified");
 }
 
+/* The controller keeps a byte for each; upstream, which has no bound, keeps ranges. */
+#define COMPLETIONS_MAX 10000000
+
 static void job_spec(struct bh_sim_write *w, const char *at)
 {
     static const char *const numbers[] = {
@@ -303,6 +306,10 @@ static void job_spec(struct bh_sim_write *w, const char *at)
     bh_adm_one_of(w, at, spec, "completionMode", "Indexed NonIndexed", false);
     if (bh_tree_is(spec, "completionMode", "Indexed") && !bh_tree_has(spec, "completions"))
         bh_adm_required(w, at, "completions", "when completion mode is Indexed");
+    if (bh_tree_is(spec, "completionMode", "Indexed") &&
+        bh_tree_i64(spec, "completions", 0) > COMPLETIONS_MAX)
+        bh_adm_invalid(w, at, spec, "completions",
+                       "must be less than or equal to 10000000 when completion mode is Indexed");
     if (bh_tree_is(spec, "template.spec.restartPolicy", "Always"))
         bh_adm_required(w, at, "template.spec.restartPolicy",
                         "valid values: \"OnFailure\", \"Never\"");

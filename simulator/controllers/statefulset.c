@@ -16,7 +16,8 @@ struct stateful {
     const char *update, *current; /* names of revisions; the same when nothing is rolled out */
     const struct bh_json *old;    /* template of current, NULL: there is none to be had */
     int64_t replicas, start, partition;
-    struct bh_sim_obj **pod;    /* by ordinal - start, NULL = missing */
+    int64_t reach;              /* how many of them this sync can come to */
+    struct bh_sim_obj **pod;    /* of those, by ordinal - start, NULL = missing */
     struct bh_sim_obj **excess; /* those that are not wanted, the highest first */
     size_t n_excess;
     bool ordered, again;
@@ -220,11 +221,11 @@ static void remove_pod(struct stateful *s, struct bh_sim_obj *pod)
 static bool fill(struct stateful *s)
 {
     for (int64_t i = 0; i < s->replicas; i++) {
-        struct bh_sim_obj *p = s->pod[i];
-        if (!s->budget) {
+        if (!s->budget || i == s->reach) {
             s->again = true;
             return false;
         }
+        struct bh_sim_obj *p = s->pod[i];
         if (!p) {
             if (claims_are_stale(s, s->start + i))
                 return false;
@@ -318,7 +319,9 @@ static void read_pods(struct stateful *s, const struct bh_sim_objs *pods)
 {
     struct bh_arena *a = &s->c->arena;
 
-    s->pod = bh_calloc((size_t)s->replicas + 1, sizeof(struct bh_sim_obj *));
+    /* Those that are there, and as many more as the budget lets be made: replicas can be any number. */
+    s->reach = BH_MIN(s->replicas, (int64_t)(pods->n + s->budget));
+    s->pod = bh_calloc((size_t)s->reach + 1, sizeof(struct bh_sim_obj *));
     s->excess = bh_arena_array(a, pods->n + 1, sizeof(struct bh_sim_obj *));
     for (size_t i = 0; i < pods->n; i++) {
         struct bh_sim_obj *p = pods->v[i];
@@ -326,9 +329,9 @@ static void read_pods(struct stateful *s, const struct bh_sim_objs *pods)
         if (n < 0)
             continue;
         bool wanted = n >= s->start && n - s->start < s->replicas;
-        if (wanted)
+        if (wanted && n - s->start < s->reach)
             s->pod[n - s->start] = p;
-        else
+        else if (!wanted)
             s->excess[s->n_excess++] = p;
         own_claims(s, p, wanted);
         s->have++;

@@ -403,6 +403,8 @@ static void test_policies_that_cannot_be(void)
          "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"},
         {"  successPolicy: {rules: [{}]}\n  completionMode: Indexed\n  completions: 2\n",
          "at least one of succeededCount or succeededIndexes must be specified"},
+        {"  completionMode: Indexed\n  completions: 10000001\n",
+         "spec.completions: Invalid value: 10000001: must be less than or equal to 10000000"},
         {"  podFailurePolicy: {rules: [{action: Ignore}]}\n",
          "specifying one of OnExitCodes and OnPodConditions is required"},
         {"  podReplacementPolicy: TerminatingOrFailed\n" ON_EXIT("Ignore"),

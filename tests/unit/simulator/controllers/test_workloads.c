@@ -206,6 +206,23 @@ static void test_stateful(void)
     world_fini(&w);
 }
 
+/* As many as a number can say: what is looked at is what there is and what can be made at once. */
+static void test_stateful_without_end(void)
+{
+    struct world w;
+
+    start(&w, 1);
+    w.bind = false;
+    make(&w.f, "StatefulSet", "default",
+         STATEFUL("2147483647", "  podManagementPolicy: Parallel\n"));
+    UNTIL(&w, count_pods(&w, NULL) > 600); /* of three syncs */
+    CU_ASSERT_PTR_NOT_NULL(get(&w.f, "pods", "default", "s-0"));
+    CU_ASSERT_PTR_NOT_NULL(get(&w.f, "pods", "default", "s-600"));
+    change(&w.f, "StatefulSet", "default", "s", BH_SIM_MAIN, "spec.replicas", "1");
+    UNTIL(&w, count_pods(&w, NULL) == 1);
+    world_fini(&w);
+}
+
 static void test_stateful_roll(void)
 {
     struct world w;
@@ -456,6 +473,7 @@ BH_TESTS("simulator/controllers/workloads", {"a job runs as many pods as it need
          {"daemons follow node selection", test_daemons_selected},
          {"daemons roll to a new template", test_daemons_roll},
          {"a stateful set goes in order", test_stateful},
+         {"a stateful set without an end", test_stateful_without_end},
          {"a stateful roll-out respects its partition", test_stateful_roll},
          {"a budget counts what may go", test_budget}, {"owners adopt and let go", test_adoption},
          {"below the partition the old pod comes again", test_stateful_canary},
