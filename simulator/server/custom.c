@@ -297,6 +297,26 @@ void bh_sim_custom_empty(struct bh_sim *s, const struct bh_sim_obj *obj)
     bh_sim_objs_fini(&l);
 }
 
+/* What is left of a definition that is gone: its types' names, for those who still point to them. */
+static void forget(struct definition *d)
+{
+    struct bh_arena old = d->arena;
+
+    bh_arena_init(&d->arena, 0);
+    for (size_t i = 0; i < d->n; i++) {
+        struct bh_sim_type *t = &d->v[i]->type;
+        struct bh_sim_custom *c = &d->v[i]->custom;
+        const char **names[] = {&t->group,    &t->version,     &t->kind,       &t->plural,
+                                &t->singular, &t->short_names, &t->categories, &t->stored_as};
+        for (size_t k = 0; k < BH_ARRAY_LEN(names); k++)
+            *names[k] = *names[k] ? bh_arena_strdup(&d->arena, *names[k]) : NULL;
+        t->fields = "";
+        bh_crd_rules_free(c->rules);
+        *c = (struct bh_sim_custom){.stored = c->stored, .bucket = c->bucket};
+    }
+    bh_arena_fini(&old);
+}
+
 void bh_sim_custom_commit(struct bh_sim *s, const struct bh_sim_obj *obj, bool gone)
 {
     struct definition *d = find_definition(s, obj->name);
@@ -308,6 +328,7 @@ void bh_sim_custom_commit(struct bh_sim *s, const struct bh_sim_obj *obj, bool g
                 d->v[i]->custom.served = d->v[i]->custom.live = false;
             bh_sim_watch_end_all(&d->bucket);
             bh_sim_bucket_clear(d->sim, &d->bucket);
+            forget(d);
         }
         return;
     }

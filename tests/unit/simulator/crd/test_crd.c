@@ -60,6 +60,10 @@ static void test_life(void)
         uv_run(&f.loop, UV_RUN_ONCE);
     CU_ASSERT_PTR_NULL(widgets(&f, "v1"));
     CU_ASSERT_PTR_NULL(get(&f, BH_SIM_CRD_PLURAL, "", "widgets.example.com"));
+    /* Its names stay for whoever points to it, and nothing else. */
+    EQ(t->plural, "widgets");
+    EQ(t->short_names, "wi");
+    CU_ASSERT_PTR_NULL(t->custom->schema);
     /* And again: the new type knows nothing of the old objects. */
     CU_ASSERT_PTR_NOT_NULL(make(&f, CRDS, "", WIDGETS(VERSION("v1", "true", ""))));
     CU_ASSERT_PTR_NOT_EQUAL(widgets(&f, "v1"), t);
