@@ -43,6 +43,7 @@ struct bh_inflight {
     uint32_t n_slots; /* with space behind them */
     uint32_t *spare;  /* stack of free ones, the lowest on top: few pages are ever touched */
     uint32_t n_spare;
+    uint64_t former_until_ns; /* of the head, as the process before left it */
     bool unknown, full_told;
 };
 
@@ -103,6 +104,8 @@ static void inherit(struct bh_inflight *f)
             f->slot[i].taken = 0;
     }
     f->unknown |= h->too_many;
+    h->unrecorded_until_ns = BH_MIN(h->unrecorded_until_ns, bh_boot_ns() + BH_INFLIGHT_NS);
+    f->former_until_ns = h->unrecorded_until_ns;
     f->spare = bh_calloc(BH_INFLIGHT_SLOTS, sizeof(*f->spare));
     for (uint32_t i = f->n_slots; i-- > 0;) {
         struct slot *s = &f->slot[i];
@@ -148,7 +151,8 @@ void bh_inflight_close(struct bh_inflight *f)
 {
     if (!f)
         return;
-    if (f->head && !bh_inflight_count(f) && !f->head->n_binders && !f->head->unrecorded_until_ns)
+    if (f->head && !bh_inflight_count(f) && !f->head->n_binders &&
+        f->head->unrecorded_until_ns <= bh_boot_ns())
         (void)unlink(f->path);
     if (f->head)
         munmap(f->head, MAP_BYTES);
@@ -273,11 +277,7 @@ void bh_inflight_forget_binders(struct bh_inflight *f)
 
 uint64_t bh_inflight_unrecorded_until(const struct bh_inflight *f)
 {
-    uint64_t now = bh_boot_ns(), until = f->head->unrecorded_until_ns;
-
-    if (until <= now)
-        f->head->unrecorded_until_ns = until = 0;
-    return BH_MIN(until, now + BH_INFLIGHT_NS);
+    return f->former_until_ns > bh_boot_ns() ? f->former_until_ns : 0;
 }
 
 bool bh_inflight_unknown(const struct bh_inflight *f)

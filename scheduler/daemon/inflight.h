@@ -63,7 +63,8 @@ uint32_t bh_inflight_count(const struct bh_inflight *f);
 void bh_inflight_add_binder(struct bh_inflight *f, const char *name);
 const char *bh_inflight_binder(const struct bh_inflight *f, uint32_t i); /* NULL: no more */
 void bh_inflight_forget_binders(struct bh_inflight *f);
-/* Boot clock: until then something may take effect that stands in no slot; 0 = nothing. */
+/* Boot clock: until then something of the processes before this one may take effect that stands in no
+ * slot; 0 = nothing. */
 uint64_t bh_inflight_unrecorded_until(const struct bh_inflight *f);
 /* The file was there and could not be understood, or too many binders were named. */
 bool bh_inflight_unknown(const struct bh_inflight *f);

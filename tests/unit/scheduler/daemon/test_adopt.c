@@ -257,6 +257,21 @@ static void test_a_bind_of_a_pod_that_was_bound_and_deleted_unseen_keeps_no_room
     teardown(&f);
 }
 
+/* Where no disk has room for the record: only the next scheduler has to wait. */
+static void test_a_bind_that_is_not_recorded_holds_nobody_up(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    bh_inflight_extend(f.d.adopt.record, 0, bh_boot_ns() + 3600 * SECOND);
+    CU_ASSERT_FATAL(bh_sched_may_decide(&f.d));
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/daemon/adopt",
          {"a pod that is recorded twice counts once",
           test_a_pod_that_is_recorded_twice_counts_once},
@@ -275,4 +290,6 @@ BH_TESTS("scheduler/daemon/adopt",
          {"a refusal by the number that a binder reported ends it",
           test_a_refusal_by_the_number_that_a_binder_reported_ends_it},
          {"a bind of a pod that was bound and deleted unseen keeps no room",
-          test_a_bind_of_a_pod_that_was_bound_and_deleted_unseen_keeps_no_room})
+          test_a_bind_of_a_pod_that_was_bound_and_deleted_unseen_keeps_no_room},
+         {"a bind that is not recorded holds nobody up",
+          test_a_bind_that_is_not_recorded_holds_nobody_up})

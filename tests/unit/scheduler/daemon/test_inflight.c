@@ -120,14 +120,23 @@ static void test_what_has_no_room_is_a_time_to_wait_for(void)
     CU_ASSERT_FATAL(setrlimit(RLIMIT_FSIZE, &small) == 0);
     CU_ASSERT(put(f, 1, "u1", "n1") == 0);
     CU_ASSERT_FATAL(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CU_ASSERT(bh_inflight_unrecorded_until(f) == 0); /* who asked for it knows of it */
+    bh_inflight_close(f);
+    f = open_record();
     until = bh_inflight_unrecorded_until(f);
     CU_ASSERT(until > bh_boot_ns() && until <= bh_boot_ns() + 20 * SECOND);
     bh_inflight_extend(f, 0, until + SECOND);
-    CU_ASSERT(bh_inflight_unrecorded_until(f) == until + SECOND);
     CU_ASSERT(put(f, 1, "u1", "n1") != 0); /* there is room again */
+    CU_ASSERT(bh_inflight_unrecorded_until(f) == until);
     bh_inflight_close(f);
     f = open_record();
     CU_ASSERT(bh_inflight_unrecorded_until(f) == until + SECOND);
+    bh_inflight_extend(f, 0, UINT64_MAX); /* as somebody else would write it */
+    bh_inflight_close(f);
+    f = open_record();
+    until = bh_inflight_unrecorded_until(f);
+    CU_ASSERT(until <= bh_boot_ns() + BH_INFLIGHT_NS);
+    CU_ASSERT(bh_inflight_unrecorded_until(f) == until); /* it does come */
     bh_inflight_close(f);
 }
 
