@@ -10,7 +10,8 @@
  * counted by berth_pods_lost_total, which is a defect of ours whenever it is not 0. One that is in
  * neither queue nor cluster has to be missed twice, while both processes are at work: the snapshot may
  * be ahead of the feed, and show a pod as gone from its node before the feed has told that it was
- * bound.
+ * bound. What it told may be lost, too, with their connection: so then the watcher is asked for
+ * everything again, and a pod that is still pending was lost.
  *
  * What the watcher shows is kept apart from the queue, so that the one can be held against the
  * other.
@@ -24,8 +25,37 @@
 #define ASK_EVERY_NS UINT64_C(5000000000) /* the watcher, for everything again */
 #define NAMES_MAX    5u                   /* log lines of one walk */
 
+enum found { FINE, MISSING, STRAY };
+
+static enum found look(struct bh_sched_daemon *d, const struct bh_pod_state *s)
+{
+    struct bh_known_pod on_node;
+
+    switch (bh_pod_phase(s)) {
+    case BH_POD_NONE: /* on its node: BOUND follows */
+        on_node = bh_engine_known_pod(d->engine, bh_pod_uid(s));
+        return on_node.rec && !on_node.assumed ? FINE : MISSING;
+    case BH_POD_DECIDING: /* between turns none is */
+    case BH_POD_LOST:
+        return STRAY;
+    default:
+        return FINE;
+    }
+}
+
+static void count_lost(struct bh_sched_daemon *d, const struct bh_pod_state *s, const char *where)
+{
+    d->audit.lost++;
+    if (++d->audit.n_named <= NAMES_MAX)
+        bh_log_error("A pending pod was lost, taking it up again", bh_kv_s("uid", s->uid),
+                     bh_kv_s("where", where));
+}
+
 void bh_sched_audit_shown(struct bh_sched_daemon *d, struct bh_pod_state *s)
 {
+    /* Everything was asked for again, and it is pending as before. */
+    if (s->shown && s->shown != d->audit.generation && s->missed && look(d, s) == MISSING)
+        count_lost(d, s, "not in the queue");
     if (!s->shown) {
         (void)bh_pod_hold(s);
         d->audit.n_shown++;
@@ -61,43 +91,21 @@ void bh_sched_audit_fini(struct bh_sched_daemon *d)
 
 /* ---- once a second --------------------------------------------------------------------------- */
 
-enum found { FINE, MISSING, STRAY };
-
-static enum found look(struct bh_sched_daemon *d, const struct bh_pod_state *s)
-{
-    struct bh_known_pod on_node;
-
-    switch (bh_pod_phase(s)) {
-    case BH_POD_NONE: /* on its node: BOUND follows */
-        on_node = bh_engine_known_pod(d->engine, bh_pod_uid(s));
-        return on_node.rec && !on_node.assumed ? FINE : MISSING;
-    case BH_POD_DECIDING: /* between turns none is */
-    case BH_POD_LOST:
-        return STRAY;
-    default:
-        return FINE;
-    }
-}
-
 static void walk(struct bh_sched_daemon *d)
 {
-    unsigned n = 0, missing = 0, suspected = 0;
+    unsigned missing = 0, suspected = 0;
     struct bh_map_entry *m;
 
+    d->audit.n_named = 0;
     for (size_t it = 0; (m = bh_map_next(&d->pods->by_uid, &it));) {
         struct bh_pod_state *s = m->value;
         const enum found f = s->shown ? look(d, s) : FINE;
         const bool before = s->missed && !d->audit.stalled;
         s->missed = f == MISSING;
         suspected += s->missed && !before;
-        if (f == FINE || (s->missed && !before))
-            continue;
-        d->audit.lost++;
-        if (++n <= NAMES_MAX)
-            bh_log_error("A pending pod was lost, taking it up again", bh_kv_s("uid", s->uid),
-                         bh_kv_s("where", f == MISSING ? "not in the queue" : "in nobody's hands"));
-        missing += f == MISSING;
+        missing += s->missed && before;
         if (f == STRAY) {
+            count_lost(d, s, "in nobody's hands");
             /* The queue has its object: the pod is tried again. */
             const struct bh_known_pod on_node = bh_engine_known_pod(d->engine, bh_pod_uid(s));
             if (on_node.rec && on_node.assumed)

@@ -103,8 +103,9 @@ struct bh_sched_audit {  /* audit.c */
     uint64_t n_shown;    /* pods of ours that the watcher shows as pending */
     uint64_t generation; /* of the feed: rises with each */
     uint64_t turn_ns, looked_ns, walked_ns, asked_ns;
-    uint64_t lost; /* berth_pods_lost_total */
-    bool stalled;  /* the watcher, or this process, was stopped for a while since the last walk */
+    uint64_t lost;    /* berth_pods_lost_total */
+    unsigned n_named; /* since the last walk, in the log */
+    bool stalled; /* the watcher, or this process, was stopped for a while since the last walk */
 };
 struct bh_sched_lease { /* lease.c; the lease itself is in the intake */
     bool held;          /* at the last look: decisions are taken, binders may write */

@@ -574,7 +574,6 @@ static void test_a_lost_pod_is_found(void)
     SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
     f.hellos = 0;
     bh_queue_delete(f.d.queue, pod_of(&f, "u-big")); /* a defect */
-    f.lost = 1;
     /* missed once: its BOUND may be on the way, and the pod gone from its node again */
     SPIN(&f, pod_of(&f, "u-big")->missed && f.d.audit.lost == 0);
     /* the scheduler is stopped just there: what it was told meanwhile it has not read */
@@ -588,11 +587,13 @@ static void test_a_lost_pod_is_found(void)
     SPIN(&f, f.d.audit.stalled);
     CU_ASSERT(f.d.audit.lost == 0 && f.hellos == 0);
     f.no_beat = false;
-    SPIN(&f, f.d.audit.lost == 1 && f.hellos == 1); /* the watcher is asked for everything */
+    SPIN(&f, f.hellos == 1);        /* the watcher is asked for everything */
+    CU_ASSERT(f.d.audit.lost == 0); /* what it told may have been lost: its BOUND */
     feed_begin(&f);
     add_pod(&f, "big", "2");
     feed_batch(&f, NULL, true);
     SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    CU_ASSERT(f.d.audit.lost == 1); /* no: it is pending */
 
     add_pod(&f, "p", "1");
     (void)await(&f, &f.b[0], BIND, "p");
@@ -600,6 +601,34 @@ static void test_a_lost_pod_is_found(void)
     f.d.audit.asked_ns = 0;
     f.lost = 2;
     SPIN(&f, f.d.audit.lost == 2 && count_items(&f.b[0], BIND, "p") == 2);
+    teardown(&f);
+}
+
+/* It was bound and deleted, as the snapshot told, and what the feed had of that broke with its
+ * connection. */
+static void test_a_bound_that_was_lost_is_no_lost_pod(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "p", "1");
+    add_pod(&f, "big", "2");
+    (void)await(&f, &f.b[0], BIND, "p");
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    snap_pod(&f, "p", "1", "n1", "");
+    SPIN(&f, !is_assumed(&f, "p"));
+    bh_ledger_finish(f.d.ledger, bind_of(&f, "u-p")); /* as at the end of a term */
+    bh_queue_delete(f.d.queue, pod_of(&f, "u-p"));
+    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-p", 3) == 0);
+    f.hellos = 0;
+    SPIN(&f, f.hellos == 1);
+    feed_begin(&f);
+    add_pod(&f, "big", "2");
+    feed_batch(&f, NULL, true);
+    SPIN(&f, f.d.in.feed.synced && pod_of(&f, "u-p") == NULL);
+    CU_ASSERT(f.d.audit.lost == 0 && place(&f, "big") == BH_Q_UNSCHEDULABLE);
     teardown(&f);
 }
 
@@ -1300,6 +1329,7 @@ BH_TESTS(
      test_a_bind_that_the_watch_never_shows_is_looked_at},
     {"a refusal does not end a bind in doubt", test_a_refusal_does_not_end_a_bind_in_doubt},
     {"a lost pod is found", test_a_lost_pod_is_found},
+    {"a BOUND that was lost is no lost pod", test_a_bound_that_was_lost_is_no_lost_pod},
     {"work goes only to binders that know the epoch",
      test_work_goes_only_to_binders_that_know_the_epoch},
     {"an unschedulable pod is told once and woken by a node",
