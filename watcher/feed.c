@@ -191,8 +191,8 @@ static bool tell(struct bh_feed *f, struct bh_feed_peer *p, const Berth__Envelop
     }
 }
 
-/* Sends observers something, only to find out which are not there any more. */
-static void look_for_observers(struct bh_feed *f)
+/* Sends observers, or all, something, only to find out which are not there any more. */
+static void look_for(struct bh_feed *f, bool all)
 {
     Berth__Heartbeat h = BERTH__HEARTBEAT__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
@@ -200,7 +200,7 @@ static void look_for_observers(struct bh_feed *f)
     h.progress = f->stats.batches;
     e.heartbeat = &h;
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
-        if (f->peers[i].used && f->peers[i].observer)
+        if (f->peers[i].used && (all || f->peers[i].observer))
             (void)tell(f, &f->peers[i], &e);
 }
 
@@ -226,8 +226,19 @@ unsigned bh_feed_observers(const struct bh_feed *f)
 static bool room_for_observer(struct bh_feed *f)
 {
     if (bh_feed_observers(f) == BH_FEED_OBSERVERS)
-        look_for_observers(f);
+        look_for(f, false);
     return bh_feed_observers(f) < BH_FEED_OBSERVERS;
+}
+
+/* When all places are taken: one that is killed again and again, or reloads, leaves its behind. */
+static struct bh_feed_peer *add_or_make_room(struct bh_feed *f, const struct bh_peer *id)
+{
+    struct bh_feed_peer *p = add(f, id);
+
+    if (p)
+        return p;
+    look_for(f, true);
+    return add(f, id);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
@@ -239,7 +250,7 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
     f->unfinished = true;
     if (p) {
         bh_objects_reader_restart(f->objects, (unsigned)p->reader);
-    } else if ((h->observer && !room_for_observer(f)) || !(p = add(f, id))) {
+    } else if ((h->observer && !room_for_observer(f)) || !(p = add_or_make_room(f, id))) {
         f->stats.refused++;
         if (h->observer) {
             Berth__FeedBegin b = BERTH__FEED_BEGIN__INIT;
@@ -512,7 +523,7 @@ void bh_feed_tick(struct bh_feed *f, uint64_t now_ns)
             tell_gap(f, &p->id);
         }
     }
-    look_for_observers(f);
+    look_for(f, false);
 }
 
 uint64_t bh_feed_unacked(const struct bh_feed *f)

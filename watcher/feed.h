@@ -13,7 +13,8 @@
  * An observer (FeedHello.observer) gets the same feed and counts for nothing else: not as a
  * scheduler that is there, and no more than BH_FEED_OBSERVERS at a time, so that schedulers always
  * find a place. One too many is told so (FeedBegin.refused). Observers come and go, often killed:
- * each tick sends them a heartbeat, and one that is not there any more is dropped at once.
+ * each tick sends them a heartbeat, and one that is not there any more is dropped at once. Whether
+ * schedulers are still there is looked at in the same way when all places are taken.
  */
 #ifndef BH_WATCHER_FEED_H
 #define BH_WATCHER_FEED_H

@@ -464,6 +464,29 @@ static void test_too_many(void)
     teardown(&e);
 }
 
+/* One that is killed as often as it starts, in a cluster where nothing happens, takes no places. */
+static void test_killed_schedulers_leave_their_places(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    for (size_t i = 0; i <= BH_OBJECTS_READERS; i++) {
+        char id[16];
+        struct bh_err err;
+        bh_bus_close(e.dealer);
+        snprintf(id, sizeof(id), "k%zu", i);
+        CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_DEALER_CONNECT, e.endpoint, id, &e.dealer, &err),
+                              0);
+        Berth__Envelope *m = NULL; /* it repeats its hello, as a scheduler does */
+        for (uint64_t until = bh_mono_ns() + DEADLINE_NS; !m && bh_mono_ns() < until;) {
+            say_hello(&e, 8);
+            m = next(&e, DEADLINE_NS / 100);
+        }
+        CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    }
+    teardown(&e);
+}
+
 static void test_observers_count_for_nothing(void)
 {
     struct env e;
@@ -646,6 +669,7 @@ BH_TESTS("watcher/feed", {"bound pods wait for company", test_bound_pods_wait_fo
          {"a silent scheduler is dropped, a killed one noticed", test_silent_and_gone},
          {"kinds that plugins read", test_watched_kinds},
          {"more schedulers than places are refused", test_too_many},
+         {"killed schedulers leave their places", test_killed_schedulers_leave_their_places},
          {"observers are fed and count for nothing", test_observers_count_for_nothing},
          {"observers leave places for schedulers", test_observers_leave_places_for_schedulers},
          {"quiet is who leaves, while the host leads", test_quiet_while_leading})
