@@ -353,6 +353,10 @@ static void endpoints_cell(struct bh_table_row *r, const struct bh_json *o)
                 endpoints_add(&b, &count, bh_tree_str(a, "ip"), 0);
         }
         bh_json_each(p, ports) {
+            if (count > 3) { /* each port with each address: only counted, and not one by one */
+                count += bh_tree_len(addresses);
+                continue;
+            }
             bh_json_each(a, addresses)
                 endpoints_add(&b, &count, bh_tree_str(a, "ip"), bh_tree_i64(p, "port", 0));
         }

@@ -341,6 +341,20 @@ static void test_endpoints(void)
               "[{'port':80},{'port':81}]}]}",
               "['x','1.1.1.1:80,1.1.1.2:80,1.1.1.1:81 + 1 more...','10m']");
     cells_are("Endpoints", "{" META "}", "['x','<none>','10m']");
+    /* As many of both as a list may have: billions of pairs. */
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    bh_buf_adds(&b, "{" META ",'subsets':[{}");
+    for (int k = 0; k < 12; k++) {
+        bh_buf_adds(&b, ",{'addresses':[{'ip':'1.1.1.1'}");
+        for (int i = 1; i < 16384; i++)
+            bh_buf_adds(&b, ",{}");
+        bh_buf_adds(&b, "],'ports':[{'port':1}");
+        for (int i = 1; i < 16384; i++)
+            bh_buf_adds(&b, ",{}");
+        bh_buf_adds(&b, "]}");
+    }
+    bh_buf_adds(&b, "]}");
+    cells_are("Endpoints", bh_buf_str(&b), "['x','1.1.1.1:1 + 3221225469 more...','10m']");
 }
 
 static void test_storage(void)
