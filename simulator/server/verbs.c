@@ -12,13 +12,39 @@
 #include <errno.h>
 #include <stdio.h>
 
+#define MANAGER_BYTES_MAX 128
+
+/* What the record of fields will hold for good. options: "CreateOptions". */
+static int check_manager(struct bh_sim_req *r, const char *options)
+{
+    const char *m = bh_http_query(r->http, "fieldManager");
+    char why[64];
+    size_t n = m ? strlen(m) : 0, at = 0;
+    while (at < n && (unsigned char)m[at] >= ' ' && m[at] != 0x7f)
+        at++;
+    bool is_long = n > MANAGER_BYTES_MAX;
+    if (!is_long && at == n)
+        return 0;
+    if (is_long)
+        snprintf(why, sizeof(why), "may not be more than %d bytes", MANAGER_BYTES_MAX);
+    else
+        snprintf(why, sizeof(why), "invalid character U+%04X (at position %zu)",
+                 (unsigned char)m[at], at);
+    const char *what = is_long ? "Too long" : "Invalid value";
+    bh_sim_field_error(&r->e, "fieldManager", what, NULL, "%s", why);
+    return bh_sim_fail(&r->e, 422, "Invalid",
+                       "%s.meta.k8s.io \"\" is invalid: fieldManager: %s: %s", options, what, why);
+}
+
 static const struct bh_apply_op *op_of(struct bh_sim_req *r)
 {
     char now[32], api_version[80];
     const char *manager = bh_http_query(r->http, "fieldManager");
     if (!manager || !*manager) {
         const char *agent = bh_http_header(r->http, "User-Agent");
-        manager = agent ? bh_arena_strndup(r->a, agent, strcspn(agent, "/ ")) : "unknown";
+        size_t n = agent ? strcspn(agent, "/ ") : 0;
+        manager =
+            agent ? bh_arena_strndup(r->a, agent, BH_MIN(n, (size_t)MANAGER_BYTES_MAX)) : "unknown";
     }
     struct bh_apply_op *op = bh_arena_new(r->a, struct bh_apply_op);
     bh_time_format_ns(now, bh_sim_now_ns(r->sim));
@@ -96,8 +122,8 @@ static void post_object(struct bh_sim_req *r)
     if (r->type->custom && r->type->custom->terminating)
         bh_sim_fail(&r->e, 405, "MethodNotAllowed",
                     "create not allowed while custom resource definition is terminating");
-    if (r->e.code || bh_sim_negotiate(r, true) || bh_sim_need_body(r, r->type, r->type->pb, &v) ||
-        bh_sim_check_schema(r, v))
+    if (r->e.code || bh_sim_negotiate(r, true) || check_manager(r, "CreateOptions") ||
+        bh_sim_need_body(r, r->type, r->type->pb, &v) || bh_sim_check_schema(r, v))
         return;
     struct bh_sim_wopt w = options_of(r, NULL);
     bh_sim_convert_in(r->a, r->type, v);
@@ -160,8 +186,8 @@ void bh_sim_do_put(struct bh_sim_req *r)
     struct bh_json *v;
     struct bh_sim_obj *o = NULL;
     r->verb = "update";
-    if (bh_sim_negotiate(r, true) || bh_sim_need_body(r, r->type, r->type->pb, &v) ||
-        bh_sim_check_schema(r, v))
+    if (bh_sim_negotiate(r, true) || check_manager(r, "UpdateOptions") ||
+        bh_sim_need_body(r, r->type, r->type->pb, &v) || bh_sim_check_schema(r, v))
         return;
     if (bh_streq(r->sub, "finalize")) {
         bh_sim_edit(r->sim, r->type, "", r->name, NULL, BH_SIM_WHOLE, set_finalizers,
@@ -310,7 +336,8 @@ void bh_sim_do_patch(struct bh_sim_req *r)
     enum patch_kind k = kind_of_patch(r);
     const struct bh_sim_obj *cur = bh_sim_get(r->sim, r->type, r->ns, r->name);
     r->verb = k == PATCH_APPLY ? "apply" : "patch";
-    if (bh_sim_negotiate(r, true) || (k == PATCH_APPLY && apply_options(r)))
+    if (bh_sim_negotiate(r, true) || (k == PATCH_APPLY && apply_options(r)) ||
+        check_manager(r, "PatchOptions"))
         return;
     if (k == PATCH_APPLY && (cur || !*r->sub)) {
         apply_object(r, cur);

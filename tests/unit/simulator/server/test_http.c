@@ -247,6 +247,42 @@ static void test_deep_bodies(void)
     fixture_fini(&f);
 }
 
+/* The name that a writer gives himself is kept with what he writes. */
+static void test_field_managers(void)
+{
+    char path[300], most[128 + 1];
+    struct fixture f;
+
+    fixture_init(&f, NULL, true);
+    memset(most, 'm', 128);
+    most[128] = '\0';
+    snprintf(path, sizeof(path), CMS "?fieldManager=%s", most);
+    just(&f,
+         (struct call){.method = "POST", .path = path, .body = "{\"metadata\":{\"name\":\"a\"}}"},
+         201);
+    snprintf(path, sizeof(path), CMS "?fieldManager=%sm", most);
+    struct call c = {.method = "POST", .path = path, .body = "{\"metadata\":{\"name\":\"b\"}}"};
+    expect(&f, &c, 422);
+    CU_ASSERT_STRING_EQUAL(reply_str(&c, "message"),
+                           "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may "
+                           "not be more than 128 bytes");
+    call_fini(&c);
+    just(&f,
+         (struct call){.method = "PUT",
+                       .path = CMS "/a?fieldManager=a%0Ab",
+                       .body = "{\"metadata\":{\"name\":\"a\"}}"},
+         422);
+    c = (struct call){.method = "PATCH",
+                      .path = CMS "/a?fieldManager=a%0Ab",
+                      .content_type = "application/merge-patch+json",
+                      .body = "{}"};
+    expect(&f, &c, 422);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(reply_str(&c, "message"), "invalid character U+000A (at position 1)"));
+    call_fini(&c);
+    fixture_fini(&f);
+}
+
 static void test_dry_run(void)
 {
     struct fixture f;
@@ -1298,6 +1334,7 @@ static void test_binding_faults(void)
 BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"wrong requests get the right codes", test_bad_requests},
          {"bodies with too many members are refused", test_wide_bodies},
+         {"names of field managers", test_field_managers},
          {"objects that grow", test_objects_that_grow}, {"deep bodies", test_deep_bodies},
          {"a dry run commits nothing", test_dry_run},
          {"all pages of a list show one moment", test_pages_show_one_moment},
