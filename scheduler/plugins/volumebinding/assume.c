@@ -8,7 +8,9 @@
  *
  * Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go (AssumePodVolumes,
  *           RevertAssumedPodVolumes, BindPodVolumes), component-helpers/storage/volume
- *           (GetBindVolumeToClaim).
+ *           (GetBindVolumeToClaim); differences: where the claim turns out to have another volume than
+ *           the one chosen for it, that one has to reach the node, as with provisioned ones (upstream
+ *           binds the pod all the same).
  */
 #include "common/k8s/codec.h"
 #include "scheduler/framework/framework.h"
@@ -183,6 +185,19 @@ static enum verdict check_affinity(struct check *k, const K8s__PersistentVolume 
                      bh_quoted(a, bh_sym_text(k->c->tab, k->node->name))));
 }
 
+static enum verdict check_bound(struct check *k, const K8s__PersistentVolumeClaim *claim)
+{
+    const char *name = bh_claim_volume_name(claim);
+
+    if (*name) {
+        const K8s__PersistentVolume *v = told(k, BH_KIND_PERSISTENTVOLUME, "", name);
+        enum verdict verdict = v ? check_affinity(k, v, "") : NOT_YET;
+        if (verdict != BOUND)
+            return verdict;
+    }
+    return bh_claim_is_bound(claim) ? BOUND : NOT_YET;
+}
+
 static const char *claim_not_found(struct bh_arena *a, const char *prefix, const char *ns,
                                    const char *name)
 {
@@ -213,7 +228,7 @@ static enum verdict check_volume(struct check *k, const struct bh_write *w,
         return verdict;
     if (!v->spec || !v->spec->claimref || !*v->spec->claimref->uid)
         return wrong(k, bh_arena_printf(a, "ClaimRef got reset for pv %s", bh_quoted(a, w->name)));
-    return bh_claim_is_bound(claim) ? BOUND : NOT_YET;
+    return check_bound(k, claim);
 }
 
 static enum verdict check_provisioned(struct check *k, const struct bh_write *w,
@@ -236,14 +251,7 @@ static enum verdict check_provisioned(struct check *k, const struct bh_write *w,
     if (!bh_streq(selected ? selected : "", node))
         return wrong(k,
                      bh_arena_printf(a, "provisioning failed for PVC %s", bh_quoted(a, w->name)));
-    const char *name = bh_claim_volume_name(claim);
-    if (*name) {
-        const K8s__PersistentVolume *v = told(k, BH_KIND_PERSISTENTVOLUME, "", name);
-        enum verdict verdict = v ? check_affinity(k, v, "") : NOT_YET;
-        if (verdict != BOUND)
-            return verdict;
-    }
-    return bh_claim_is_bound(claim) ? BOUND : NOT_YET;
+    return check_bound(k, claim);
 }
 
 const struct bh_status *bh_claims_check(struct bh_call *c, bh_sym node, int64_t since_ns)

@@ -280,7 +280,11 @@ static void test_binding_fails(void)
     volume("pv-a", "22", IN_ZONE("za") REF);
     world_object(&w, BH_KIND_PERSISTENTVOLUMECLAIM, "ns", "l", NULL, NULL);
     FAILS(&p, "failed to check binding: persistentvolumeclaims \"ns/l\" not found");
-    claim("l", "22", BOUND, "'volumeName':'pv-a'");
+    /* given another one before, which was not shown yet: there the pod has to go */
+    claim("l", "22", BOUND, "'volumeName':'pv-b'");
+    volume("pv-b", "23", IN_ZONE("zb"));
+    FAILS(&p, "pv \"pv-b\" node affinity doesn't match node \"a\": no matching NodeSelectorTerms");
+    claim("l", "24", BOUND, "'volumeName':'pv-a'");
     claim("d", "22", "'x':'y'", "'storageClassName':'wait'");
     FAILS(&p, "provisioning failed for PVC \"d\"");
     claim("d", "23", "", "'storageClassName':'wait'");
