@@ -215,14 +215,18 @@ static void go_after(struct bh_reflector *r, enum next next, uint64_t wait_ns)
     uv_timer_start(&r->timer, on_timer, wait_ns / r->hurry / 1000000, 0);
 }
 
-/* Where no server listens an attempt is cheap, and its return shall be noticed soon; a server that
- * answers badly is given the full back-off. */
+uint64_t bh_refl_unreached_ns(struct bh_backoff *b)
+{
+    const uint64_t most = BH_MAX(b->cur_ns, UNREACHABLE_NS), wait = bh_backoff_next_ns(b);
+
+    b->cur_ns = BH_MIN(b->cur_ns, most);
+    return BH_MIN(wait, UNREACHABLE_NS + wait % UNREACHABLE_NS);
+}
+
 static void go_backoff(struct bh_reflector *r, enum next next)
 {
-    uint64_t wait = bh_backoff_next_ns(&r->backoff);
-    if (r->unreachable)
-        wait = BH_MIN(wait, UNREACHABLE_NS + wait % UNREACHABLE_NS);
-    go_after(r, next, wait);
+    go_after(r, next,
+             r->unreachable ? bh_refl_unreached_ns(&r->backoff) : bh_backoff_next_ns(&r->backoff));
 }
 
 /* The server did what was asked: what follows is a new trouble, not more of the last. Unless it

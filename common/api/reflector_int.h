@@ -42,4 +42,9 @@ void bh_refl_store_begin_list(struct bh_refl_store *s);
 void bh_refl_store_sweep(struct bh_refl_store *s, void (*gone)(void *, const struct bh_refl_key *),
                          void *arg);
 void bh_refl_store_fini(struct bh_refl_store *s);
+
+/* Where no server listens an attempt is cheap, and its return shall be noticed soon: waits of at most 4 s.
+ * A server that answers badly is given the full back-off, which these attempts do not lengthen: one that
+ * has just come back answers badly first. */
+uint64_t bh_refl_unreached_ns(struct bh_backoff *b);
 #endif

@@ -5,6 +5,7 @@
  * The server is a script: each request takes the next step. What the consumer has seen is folded
  * into a set, which must equal the server's; every delivery is also written down as text.
  */
+#include "common/api/reflector_int.h"
 #include "tests/unit/common/api/reflector_env.h"
 
 static void list_empty_10(struct env *e, struct raw_conn *c, const char *target)
@@ -291,6 +292,23 @@ static void test_server_comes_late(void)
     CU_ASSERT_EQUAL(e.healthy, 1);
     CU_ASSERT_EQUAL(e.synced, 1);
     finish(&e);
+}
+
+/* One that was away for minutes, and answers badly when it is back, is not waited for as if it had
+ * answered badly all the time; nor is one that did forgiven for having been away. */
+static void test_waits_for_a_server_that_is_away(void)
+{
+    const uint64_t second = UINT64_C(1000000000);
+    struct bh_backoff b;
+
+    bh_backoff_init(&b);
+    for (int i = 0; i < 20; i++)
+        CU_ASSERT(bh_refl_unreached_ns(&b) <= 4 * second);
+    CU_ASSERT(bh_backoff_next_ns(&b) <= 4 * second);
+    for (int i = 0; i < 5; i++)
+        (void)bh_backoff_next_ns(&b);
+    CU_ASSERT(bh_refl_unreached_ns(&b) <= 4 * second);
+    CU_ASSERT(bh_backoff_next_ns(&b) >= 30 * second);
 }
 
 static void test_idle(void)
@@ -620,6 +638,7 @@ BH_TESTS("common/api/reflector", {"everything once more, when asked", test_again
          {"an undecodable object is skipped and reported", test_undecodable_object},
          {"a cut watch goes on from the last version", test_cut},
          {"a server that comes late or breaks off is waited for", test_server_comes_late},
+         {"waits for a server that is away", test_waits_for_a_server_that_is_away},
          {"a silent connection is given up", test_idle},
          {"a server that stays silent twice is asked for everything",
           test_restored_server_is_silent},
