@@ -272,20 +272,16 @@ static bool must_be_kept(const struct bh_job *j)
                        k == BERTH__WORK_KIND__WORK_PATCH);
 }
 
-/* Why it is not to be written any more, and the answer to that; NULL: it is. */
-static const char *stale(const struct bh_job *j, Berth__Outcome *ret)
+/* Why it is not to be written any more; NULL: it is. */
+static const char *stale(const struct bh_job *j)
 {
-    *ret = BERTH__OUTCOME__OUTCOME_STALE;
     if (!bh_binder_may_write(j->b, j->term))
         return "the lease this decision was taken under ended";
     if (j->epoch != j->b->epoch)
         return "a newer scheduler took over";
     /* Or have decided anew, where the host took the lease back under the same term. */
-    if (j->term && j->lapses != j->b->grant.lapses) {
-        if (j->unclear)
-            *ret = BERTH__OUTCOME__OUTCOME_UNKNOWN;
+    if (j->term && j->lapses != j->b->grant.lapses)
         return "the scheduler may have given it to another binder";
-    }
     return NULL;
 }
 
@@ -304,12 +300,12 @@ static void run_step(struct bh_job *j)
 {
     static struct bh_buf path, body; /* one thread; bh_api_start copies */
     struct bh_api_call call = {.timeout_ns = j->b->o.request_ns, .on_done = on_done, .arg = j};
-    Berth__Outcome outcome;
-    const char *why = only_reads(j) ? NULL : stale(j, &outcome);
+    const char *why = only_reads(j) ? NULL : stale(j);
 
     set_fence(j, &call);
-    if (why) {
-        answer(j, outcome, 0, "", why);
+    if (why) { /* an earlier try may come in yet */
+        answer(j, j->unclear ? BERTH__OUTCOME__OUTCOME_UNKNOWN : BERTH__OUTCOME__OUTCOME_STALE, 0,
+               "", why);
         return;
     }
     bh_buf_reset(&body);

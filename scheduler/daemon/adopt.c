@@ -27,9 +27,6 @@
 #include "common/base/log.h"
 #include "scheduler/daemon/daemon.h"
 
-/* All binders have spoken and none has the write: the watch is at most so far behind its answer. */
-#define WATCH_LAG_NS UINT64_C(1000000000)
-
 struct bh_adopted { /* a bind of the scheduler before us */
     LIST_ENTRY(bh_adopted) link;
     struct bh_pod_state *pod; /* held */
@@ -385,7 +382,7 @@ void bh_sched_adopt_turn(struct bh_sched_daemon *d)
         struct bh_map_entry *m;
         for (size_t it = 0; (m = bh_map_next(&d->adopt.claims, &it));) {
             const struct bh_adopted_claim *c = m->value;
-            if (now >= c->until_ns || (!c->reported && heard && now - heard >= WATCH_LAG_NS))
+            if (now >= c->until_ns || (!c->reported && heard && now - heard >= BH_WATCH_LAG_NS))
                 end_claim(d, m->key, m->key_len);
         }
     }

@@ -40,6 +40,8 @@
  * comes over a socket. */
 #define BH_REST_MS     50u
 #define BH_LETTERS_MAX 4096u
+/* What was written is shown by the watch so long after it at most. */
+#define BH_WATCH_LAG_NS UINT64_C(1000000000)
 /* With extenders, or recorded in full, a decision may take long: after this time the turn goes on
  * with other things. */
 #define BH_TURN_DECIDING_NS UINT64_C(20000000)
@@ -117,6 +119,8 @@ struct bh_sched_lease { /* lease.c; the lease itself is in the intake */
     uint64_t progress;  /* signs of life of binders */
     /* Boot clock: the latest until which a binder may write; ... of those that were lost. */
     uint64_t granted_until_ns, strays_until_ns;
+    uint64_t
+        settled_ns; /* ... from which what was taken back on the wire has come in, and is seen */
     uint64_t unseen_term; /* had ended when we came, and a scheduler was here before; 0 = none */
 };
 struct bh_sched_daemon {

@@ -198,7 +198,8 @@ bool bh_sched_ready(const struct bh_sched_daemon *d)
 
 bool bh_sched_may_decide(const struct bh_sched_daemon *d)
 {
-    return !d->o.observe && bh_sched_ready(d) && bh_sched_leads(d) && bh_sched_adopted(d);
+    return !d->o.observe && bh_sched_ready(d) && bh_sched_leads(d) && bh_sched_adopted(d) &&
+           bh_boot_ns() >= d->lease.settled_ns;
 }
 
 /* ---- sweep ----------------------------------------------------------------------------------- */

@@ -87,12 +87,14 @@ struct taking_back {
     struct bh_sched_daemon *d;
     struct bh_pod_state **preemptors; /* held: some of their evictions are not to be any more */
     unsigned n;
+    bool in_doubt; /* something that may take effect yet */
 };
 
 static void taken_back(void *arg, struct bh_work *w)
 {
     struct taking_back *t = arg;
 
+    t->in_doubt |= w->term == t->d->lease.term && w->doubt_boot_ns > bh_boot_ns();
     if (w->item.kind == BERTH__WORK_KIND__WORK_BIND) {
         bh_sched_bind_recalled(t->d, w);
     } else if (bh_work_is_write(w->item.kind) && !w->pod) {
@@ -107,12 +109,16 @@ static void taken_back(void *arg, struct bh_work *w)
     }
 }
 
-/* Preemptors are let go here, when the ledger forgot their evictions: no answer would do it. */
+/* Preemptors are let go here, when the ledger forgot their evictions: no answer would do it. Under another
+ * term somebody leads long after what is on the wire has come in; this host may take the lease back at once,
+ * under the same, and would give the same room and devices to others. */
 static unsigned take_back(struct bh_sched_daemon *d, bool all)
 {
     struct taking_back t = {.d = d};
     unsigned n = bh_ledger_recall(d->ledger, all, taken_back, &t);
 
+    if (t.in_doubt)
+        d->lease.settled_ns = d->lease.granted_until_ns + BH_BUS_GRANT_TAIL_NS + BH_WATCH_LAG_NS;
     for (unsigned i = 0; i < t.n; i++) {
         bh_sched_eviction_over(d, t.preemptors[i]);
         bh_pod_drop(t.preemptors[i]);
@@ -190,6 +196,8 @@ void bh_sched_lease_turn(struct bh_sched_daemon *d)
     if (!d->lease.held && bh_sched_leads(d)) {
         /* A scheduler started in the middle of a term does not know which binders an earlier one
          * had. */
+        if (d->lease.term != d->in.lease_term)
+            d->lease.settled_ns = 0;
         d->lease.term = d->in.lease_term;
         d->lease.held = true;
         bh_ledger_begin_term(d->ledger, d->lease.term);

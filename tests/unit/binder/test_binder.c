@@ -1345,7 +1345,7 @@ static void test_a_revoked_binder_says_when_nothing_is_out(void)
     CU_ASSERT(f.on_wire == 1);
     SPIN(&f, f.on_wire == 0);
     SPIN(&f, f.n_results == 1);
-    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE); /* not tried again */
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN); /* not tried again */
     CU_ASSERT(f.writes == 1 && !f.leaving);
     close_binder(&f);
     SPIN(&f, f.leaving);
@@ -1434,7 +1434,7 @@ static void test_a_new_scheduler_is_told_what_is_on_the_wire(void)
     CU_ASSERT(f.window == BH_BINDER_WINDOW - 1); /* one place is taken */
     writes = f.writes;
     SPIN(&f, f.n_results == 1); /* the request that is out ends; it is not repeated */
-    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN);
     CU_ASSERT(f.results[0].epoch == 10);
     CU_ASSERT(f.writes == writes);
     greet(&f, 11);
@@ -1466,7 +1466,7 @@ static void test_a_scheduler_of_a_host_that_was_restarted_is_newer(void)
     SPIN(&f, f.hello_epoch == 3);
     CU_ASSERT(f.in_flight == 1 && f.window == BH_BINDER_WINDOW - 1);
     SPIN(&f, f.n_results == 1); /* ends as for any successor */
-    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE && f.results[0].epoch == 10);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN && f.results[0].epoch == 10);
     CU_ASSERT(f.writes == 1);
     greet(&f, 3);
     SPIN(&f, f.window == BH_BINDER_WINDOW);
@@ -1626,7 +1626,7 @@ static void test_a_new_scheduler_is_told_of_an_allocation_on_the_wire(void)
     SPIN(&f, f.hello_epoch == 11);
     CU_ASSERT(f.in_flight == 1);
     SPIN(&f, f.n_results == 1);
-    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN);
     CU_ASSERT(f.writes == 1 && !f.claim.allocated);
     close_binder(&f);
     teardown(&f);

@@ -176,6 +176,29 @@ static void test_a_start_after_a_term_without_a_snapshot(void)
     teardown(&f);
 }
 
+/* The host leads again before the request can have come in: the pod's room would be another's. */
+static void test_what_may_come_in_yet_is_waited_for(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, HELD);
+    add_pod(&f, "p", "1");
+    struct item *bind = await(&f, &f.b[0], BIND, "p");
+    give_up(&f, 7);
+    SPIN(&f, !f.d.lease.held);
+    answer(&f.b[0], bind, BERTH__OUTCOME__OUTCOME_UNKNOWN, NULL);
+    SPIN(&f, !is_assumed(&f, "p"));
+    hold(&f, 7, HELD);
+    SPIN(&f, f.d.lease.held);
+    settle(&f);
+    CU_ASSERT(bh_sched_ready(&f.d) && !bh_sched_may_decide(&f.d));
+    CU_ASSERT(f.d.lease.settled_ns > f.d.lease.granted_until_ns - HELD / 2);
+    f.d.lease.settled_ns = bh_boot_ns();
+    SPIN(&f, count_items(&f.b[0], BIND, "p") == 2);
+    teardown(&f);
+}
+
 /* The end of a term: what no binder has is taken back, what one has ends with its answer. */
 static void test_the_end_of_a_term(Berth__Outcome outcome)
 {
@@ -516,6 +539,7 @@ BH_TESTS("scheduler/daemon/lease",
          {"a start in the middle of a term", test_a_start_in_the_middle_of_a_term},
          {"a start after a term", test_a_start_after_a_term},
          {"a start after a term without a snapshot", test_a_start_after_a_term_without_a_snapshot},
+         {"what may come in yet is waited for", test_what_may_come_in_yet_is_waited_for},
          {"who stood by knows all binders", test_who_stood_by_knows_all_binders},
          {"the end of a term: a bind that was done", test_the_end_when_it_was_done},
          {"the end of a term: a bind that was refused", test_the_end_when_it_was_refused},
