@@ -287,12 +287,12 @@ static void repeats(const struct bh_json *v, const struct frame *at, struct bh_o
 {
     struct frame here = {.up = at};
     bh_json_each(m, v) {
-        here.name = v->type == BH_JSON_OBJECT ? m->key.p : NULL;
+        here.name = m->key.p; /* NULL: of a list */
         for (const struct bh_json *o = v->c.first; here.name && o != m && rep->n < BH_OAS_NAMED;
              o = o->next) {
-            if (!bh_streq(o->key.p, m->key.p))
+            if (!o->key.p || !bh_streq(o->key.p, here.name))
                 continue;
-            named(rep, "duplicate", at, m->key.p);
+            named(rep, "duplicate", at, here.name);
             break;
         }
         repeats(m, &here, rep);
