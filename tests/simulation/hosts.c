@@ -429,6 +429,7 @@ void process_over(struct process *p)
         p->host->leads = false;
         reach(restart_watcher);
     } else if (p->kind == P_SCHEDULER) {
+        p->host->decides = false;
         reach(restart_scheduler);
     } else if (p->kind == P_BINDER) {
         reach(restart_binder);

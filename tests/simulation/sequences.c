@@ -27,10 +27,11 @@ static void pass(uint64_t min_ns, uint64_t max_ns)
     run_until(world.now_ns + draw_between(DRAW_SEQUENCE, min_ns, max_ns), NULL);
 }
 
-/* And hears at once of what happens: after the unrest a watch may have to wait for its next try. */
+/* And hears at once of what happens, and acts on it: after the unrest a watch may have to wait for its next
+ * try, and a scheduler for what the one before could not write down. */
 static bool somebody_leads(void)
 {
-    return world.leader && world.leader->leads && api_watches_stand();
+    return world.leader && world.leader->leads && world.leader->decides && api_watches_stand();
 }
 
 /* ---- a promise that ends --------------------------------------------------------------------- */

@@ -155,6 +155,7 @@ struct host {
     int64_t wall_off_ns;
     bool cut_off; /* from the API server */
     bool leads;   /* as far as its watcher knows */
+    bool decides; /* its scheduler, as that says */
     bool shm_full, disk_full;
     uint64_t log_entries; /* of its snapshot */
 };

@@ -372,6 +372,10 @@ static void see_lease(const char *msg)
 {
     struct host *h = world.running ? world.running->host : NULL;
 
+    if (h && world.running->kind == P_SCHEDULER) {
+        h->decides |= strcmp(msg, "Scheduler decides") == 0;
+        h->decides &= strcmp(msg, "Scheduler pauses") != 0;
+    }
     if (!h || world.running->kind != P_WATCHER)
         return;
     if (strcmp(msg, "Successfully acquired lease") == 0) {
