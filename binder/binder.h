@@ -6,7 +6,7 @@
  * connections, and answers each exactly once while it lives. Everything it does is safe to repeat,
  * so it keeps no state across restarts: the scheduler re-issues what a dead binder held.
  *
- * A new scheduler (SchedulerHello with a higher epoch) is told first which binds are on the wire
+ * A new scheduler (SchedulerHello with a higher epoch) is told first what is on the wire
  * for its predecessor (BinderHello with the old epoch), then that its epoch is known (BinderHello
  * with the new one): only then it sends work. What runs for the predecessor ends with the answer to
  * the request that is out; nothing of it is written again. One with a lower epoch is new when the one
@@ -28,11 +28,13 @@
  * API client right before its first byte; a write ends with its grant, but gets a second. An item
  * past that, or of an older epoch or term, is answered "stale", never sent. Events tell what was
  * done and follow it at any time; those that came as items of their own are fenced like the rest.
- * Status patches say what was so when they were decided, and plugins' patches; a pod that is taken out
- * of a claim's reservedFor may be in it again. One of these that the scheduler may have given to
- * another binder is "stale" too, because what came after it may be written by now: when it had not
- * heard of this one for a while (BH_BUS_SILENCE_NS), or took it for gone and says hello under the
- * same epoch. All other writes are safe to repeat at any time.
+ * Nothing of a term is tried again that the scheduler may have given to another binder, or have taken
+ * back and decided anew: when it had not heard of this one for a while (BH_BUS_SILENCE_NS), or took it
+ * for gone and says hello under the same epoch. It is "stale", or "unknown" when an earlier try may
+ * still come in. Status patches say what was so when they were decided, and plugins' patches; a pod that
+ * is taken out of a claim's reservedFor may be in it again. These are not even sent then, and are tried
+ * again only when a try that was not answered cannot come in any more (BH_BUS_GRANT_TAIL_NS): what
+ * is written after them would be undone. All other writes are safe to repeat.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
  * objects.c volumes and claims (objects.h); patches.c what plugins ask for; events.c Kubernetes events;

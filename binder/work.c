@@ -78,6 +78,19 @@ static void on_closed(uv_handle_t *h)
     job_free(h->data);
 }
 
+static bool is_status(const Berth__WorkItem *it)
+{
+    return it->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS ||
+           it->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS;
+}
+
+/* Late, it would undo what was written after it. */
+static bool undoes(const Berth__WorkItem *it)
+{
+    return is_status(it) || it->kind == BERTH__WORK_KIND__WORK_UNRESERVATION ||
+           it->kind == BERTH__WORK_KIND__WORK_PATCH;
+}
+
 static bool only_reads(const struct bh_job *j)
 {
     return j->step == STEP_LOOK || (j->step == STEP_OBJECT && bh_object_job_reads(j->object));
@@ -138,6 +151,9 @@ static void again(struct bh_job *j, const struct bh_api_reply *r, const char *wh
     ms = ms / 2 + bh_rand_below(&j->b->rand, ms / 2 + 1);
     if (r->retry_after_s > 0)
         ms = (uint64_t)r->retry_after_s * 1000;
+    /* What is answered then is the last of it: none that was not answered comes in behind. */
+    if (r->outcome != BH_API_OK && r->sent && undoes(j->item) && !only_reads(j))
+        ms = BH_BUS_GRANT_TAIL_NS / 1000000 + 1;
     j->tries++;
     if (!left || j->b->stopping) {
         answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, r->code, "", why);
@@ -257,19 +273,10 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     }
 }
 
-static bool is_status(const Berth__WorkItem *it)
-{
-    return it->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS ||
-           it->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS;
-}
-
-/* Late, it would undo what was written after it. Without an election nobody tells of stamps. */
+/* Without an election nobody tells of stamps. */
 static bool must_be_kept(const struct bh_job *j)
 {
-    const Berth__WorkKind k = j->item->kind;
-
-    return j->term && (is_status(j->item) || k == BERTH__WORK_KIND__WORK_UNRESERVATION ||
-                       k == BERTH__WORK_KIND__WORK_PATCH);
+    return j->term && undoes(j->item);
 }
 
 /* Why it is not to be written any more; NULL: it is. */

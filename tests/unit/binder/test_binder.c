@@ -1280,6 +1280,29 @@ static void test_a_binding_of_before_the_lease_was_lost_is_not_tried_again(void)
     }
 }
 
+/* The first try would say behind the pod's binding that it has no node. */
+static void test_a_status_is_tried_again_when_the_first_try_cannot_come_in(void)
+{
+    struct fixture f;
+    uint64_t over_ns;
+
+    setup(&f);
+    f.options.request_ns = NS_PER_S / 10;
+    open_binder(&f);
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    f.script[0] = HANG;
+    f.n_script = 1;
+    struct pod *p = add_pod(&f, "slow");
+    send_status(&f, 1, p);
+    SPIN(&f, (over_ns = f.b.unanswered_until_ns));
+    SPIN(&f, f.writes == 2);
+    CU_ASSERT(bh_boot_ns() >= over_ns);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_DONE && p->patches == 1);
+    close_binder(&f);
+    teardown(&f);
+}
+
 /* A plugin's patch, and a reservation that is taken back: what was written after them would be lost. */
 static void test_what_undoes_later_writes_is_not_written_late(void)
 {
@@ -1770,6 +1793,8 @@ BH_TESTS(
      test_a_status_of_before_the_scheduler_says_hello_is_not_written},
     {"a binding of before the lease was lost is not tried again",
      test_a_binding_of_before_the_lease_was_lost_is_not_tried_again},
+    {"a status is tried again when the first try cannot come in",
+     test_a_status_is_tried_again_when_the_first_try_cannot_come_in},
     {"what undoes later writes is not written late",
      test_what_undoes_later_writes_is_not_written_late},
     {"an allocation needs a grant and a claim", test_an_allocation_needs_a_grant_and_a_claim},
