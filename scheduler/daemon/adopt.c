@@ -299,7 +299,8 @@ void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult 
                                   c->creates, NULL, NULL);
         end_claim(d, key, strlen(key));
     }
-    bh_ledger_end_adopted(d->ledger, r->uid, r->id);
+    if (r->outcome != BERTH__OUTCOME__OUTCOME_UNKNOWN) /* else it may be written yet */
+        bh_ledger_end_adopted(d->ledger, bh_str_c(r->uid), r->id);
     /* One that is done, or not known, is asked for again: the API server knows. What else was
      * written for the pod says nothing of its bind. */
     if (!s || !s->adopted || s->adopted->id != r->id ||

@@ -511,12 +511,12 @@ void bh_ledger_adopt(struct bh_ledger *l, struct bh_work *w, uint64_t due_ns)
     binder_push(&l->cut_off, w);
 }
 
-void bh_ledger_end_adopted(struct bh_ledger *l, const char *uid, uint64_t former_id)
+void bh_ledger_end_adopted(struct bh_ledger *l, struct bh_str uid, uint64_t former_id)
 {
     struct bh_work *w;
 
     TAILQ_FOREACH(w, &l->cut_off.list, link) {
-        if (w->former_id == former_id && bh_streq(w->item.uid, uid)) {
+        if (w->former_id == former_id && bh_str_eqc(uid, w->item.uid)) {
             bh_ledger_finish(l, w);
             return;
         }

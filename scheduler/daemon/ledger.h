@@ -70,8 +70,8 @@ unsigned bh_ledger_overdue(struct bh_ledger *l, uint64_t now_ns);
 /* A status that a binder may be writing for the scheduler before us (w->former_id): what we want of that
  * pod or group waits for it, until due_ns (bh_mono_ns) at most. Not where something of ours was first. */
 void bh_ledger_adopt(struct bh_ledger *l, struct bh_work *w, uint64_t due_ns);
-/* It is answered. */
-void bh_ledger_end_adopted(struct bh_ledger *l, const char *uid, uint64_t former_id);
+/* It is answered: done, or never to be. */
+void bh_ledger_end_adopted(struct bh_ledger *l, struct bh_str uid, uint64_t former_id);
 /* Ends the kept items that fn says so of. */
 void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct bh_work *w),
                         void *arg);

@@ -179,9 +179,12 @@ static void start_with_a_status(struct fixture *f)
 /* It would say that the pod has no node behind the pod's binding. */
 static void test_a_status_of_the_scheduler_before_is_waited_for(void)
 {
+    Berth__WorkResult of_no_pod = BERTH__WORK_RESULT__INIT;
     struct fixture f;
 
+    of_no_pod.id = 100;
     start_with_a_status(&f);
+    bh_sched_adopt_answered(&f.d, &of_no_pod);
     answer(&f.b[0], &f.b[0].wire[0], DONE, NULL);
     (void)await(&f, &f.b[0], BIND, "p");
     teardown(&f);
@@ -192,6 +195,9 @@ static void test_a_status_of_the_scheduler_before_that_is_never_answered_ends(vo
     struct fixture f;
 
     start_with_a_status(&f);
+    answer(&f.b[0], &f.b[0].wire[0], BERTH__OUTCOME__OUTCOME_UNKNOWN, NULL); /* that is none */
+    settle(&f);
+    CU_ASSERT_EQUAL(count_items(&f.b[0], BIND, "p"), 0);
     (void)bh_ledger_expire(f.d.ledger, bh_mono_ns() + f.d.timing.claim_ns);
     (void)await(&f, &f.b[0], BIND, "p");
     CU_ASSERT_EQUAL(count_items(&f.b[0], PATCH, "p"), 0);
