@@ -190,11 +190,9 @@ void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_
     evict_all(d, &(struct preemptor){lead, "podgroup", bh_str_c(uid), "cluster"}, v, n);
 }
 
-/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it; of what was
- * only promised, those whom a promise to this one kept out. The records are copies: the queue may free
- * what they were copied from. */
-static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
-                      bool forget)
+/* The records are copies: the queue may free what they were copied from. */
+void bh_sched_tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
+                        bool forget)
 {
     const struct bh_shape_rec *rec = bh_engine_shape_rec(d->engine, shape);
     BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
@@ -218,7 +216,7 @@ static void tell_promised_room(struct bh_sched_daemon *d, const struct bh_queued
     struct bh_pod_rec *pod = bh_memdup(p->pending.pod, p->pending.pod->h.size);
 
     pod->nominated_node = node;
-    tell_room(d, pod, p->pending.shape, false);
+    bh_sched_tell_room(d, pod, p->pending.shape, false);
 }
 
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
@@ -619,7 +617,7 @@ static bool unassume(struct bh_sched_daemon *d, struct bh_str uid)
 
     if (!p.rec || !p.assumed)
         return false;
-    tell_room(d, p.rec, p.shape, true);
+    bh_sched_tell_room(d, p.rec, p.shape, true);
     return true;
 }
 
@@ -643,7 +641,7 @@ static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const c
     shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, shape));
     (void)bh_engine_forget(d->engine, bh_pod_uid(p->pod));
     bh_sched_failed(d, p, &dec);
-    tell_room(d, old, shape, true);
+    bh_sched_tell_room(d, old, shape, true);
     bh_engine_shape_unref(d->engine, shape);
 }
 
@@ -761,7 +759,7 @@ void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,
         struct bh_pod_rec *old = bh_memdup(p->pending.pod, p->pending.pod->h.size);
         bh_shape_id kept = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, old_id));
         bh_queue_update(d->queue, s, pod, id, resource_version, bh_sched_now(d));
-        tell_room(d, old, kept, false);
+        bh_sched_tell_room(d, old, kept, false);
         bh_engine_shape_unref(d->engine, kept);
         return;
     }

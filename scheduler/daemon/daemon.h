@@ -235,6 +235,10 @@ bool bh_sched_lease_left(struct bh_sched_daemon *d);
 /* cycle.c */
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max);
 unsigned bh_sched_activate(struct bh_sched_daemon *d); /* pods that plugins want tried next */
+/* Room on a node that a pod had: pods that wait for room hear of it. forget: it was assumed, and is no
+ * more; else only promised, and those hear whom a promise to this one kept out. */
+void bh_sched_tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
+                        bool forget);
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
 void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                      const struct bh_decision *dec);

@@ -128,15 +128,10 @@ static void give_back(struct bh_sched_daemon *d, const struct bh_prebind *b)
 {
     const struct bh_pending p = pending_of(b);
     BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = bh_memdup(b->pod, b->pod->h.size);
-    const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
-                                        .action = BH_EV_DELETE,
-                                        .old_pod = pod,
-                                        .old_shape = bh_engine_shape_rec(d->engine, b->shape),
-                                        .was_assumed = true};
 
     pod->node = b->node;
     bh_engine_unreserve(d->engine, &p, b->node);
-    bh_queue_event(d->queue, &ev, bh_sched_now(d));
+    bh_sched_tell_room(d, pod, b->shape, true);
 }
 
 /* Everything is undone at the API server: Unreserve, and the pod comes back by upstream's rules. */
