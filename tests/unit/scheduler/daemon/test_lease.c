@@ -118,6 +118,17 @@ static void test_who_stood_by_knows_all_binders(void)
     teardown(&f);
 }
 
+/* After a scheduler_stop(); nothing is pending. */
+static void start_again(struct fixture *f)
+{
+    f->hellos = 0;
+    f->quiet_term = 0;
+    scheduler_start(f);
+    SPIN(f, f->hellos > 0);
+    feed_begin(f);
+    feed_batch(f, NULL, true);
+}
+
 /* The term is over when it comes, and the binding of the scheduler before may be on the wire. */
 static void test_a_start_after_a_term(void)
 {
@@ -129,12 +140,7 @@ static void test_a_start_after_a_term(void)
     (void)await(&f, &f.b[0], BIND, "p");
     scheduler_stop(&f);
     give_up(&f, 7);
-    f.hellos = 0;
-    f.quiet_term = 0;
-    scheduler_start(&f);
-    SPIN(&f, f.hellos > 0);
-    feed_begin(&f);
-    feed_batch(&f, NULL, true);
+    start_again(&f);
     uint64_t progress = f.binder_progress;
     SPIN(&f, bh_sched_ready(&f.d) && f.d.lease.stood_by && all_idle(&f));
     SPIN(&f, f.binder_progress > progress); /* what the watcher hears is of now */
@@ -163,12 +169,7 @@ static void test_a_start_after_a_term_without_a_snapshot(void)
     bh_snap_writer_free(f.snap);
     CU_ASSERT_FATAL(bh_snap_writer_new(f.dir, &so, &f.snap, &err) == 0);
     give_up(&f, 7);
-    f.hellos = 0;
-    f.quiet_term = 0;
-    scheduler_start(&f);
-    SPIN(&f, f.hellos > 0);
-    feed_begin(&f);
-    feed_batch(&f, NULL, true);
+    start_again(&f);
     SPIN(&f, f.d.in.lease_term == 7);
     settle(&f);
     CU_ASSERT(!f.d.in.snapshot_ready);
