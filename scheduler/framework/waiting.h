@@ -37,8 +37,9 @@ bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *
 /* Back to the queue, as unschedulable because of the plugin. false: decided already. */
 bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                        const char *message);
-/* The pod, which waits in the queue, is tried next, whatever backoff it has left (upstream: Activate).
- * One that the queue does not have, or has not given away yet, is passed over. */
+/* The pod, which waits in the queue, is tried next, whatever backoff it has left (upstream: Activate); one
+ * that is being decided, or waits at Permit, when it is rejected. One that the queue does not have is
+ * passed over. */
 void bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid);
 /* fn may allow and reject. */
 void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),

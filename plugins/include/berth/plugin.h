@@ -351,7 +351,8 @@ struct berth_host_waiting {
     int32_t (*allow)(struct berth_home *home, struct berth_str uid);
     int32_t (*reject)(struct berth_home *home, struct berth_str uid, struct berth_str reason);
     /* The pod, which waits in the queue, is tried next, whatever back-off it has left: as
-     * kube-scheduler's PodsToActivate. One that is not there, or is gated, is passed over. */
+     * kube-scheduler's PodsToActivate. One that waits at Permit gets another try when it is rejected; one
+     * that is not there, or is gated, is passed over. */
     void (*activate)(struct berth_home *home, struct berth_str uid);
     /* ---- since ABI 1.1 ---- */
     /* The uids of the pods that wait at Permit, for whichever plugin, in no order. fn may allow and
