@@ -156,6 +156,17 @@ void bh_request_event_name(char out[static 256], const char *pod, uint64_t uniqu
     out[n] = '\0';
 }
 
+static void add_related(struct bh_buf *body, const Berth__ObjectReference *r)
+{
+    bh_buf_add_json(body, ",\"related\":{\"kind\":%s,\"apiVersion\":%s,\"name\":%s,\"uid\":%s",
+                    r->kind, r->api_version, r->name, r->uid);
+    if (r->namespace_ && *r->namespace_)
+        bh_buf_add_json(body, ",\"namespace\":%s", r->namespace_);
+    if (r->resource_version && *r->resource_version)
+        bh_buf_add_json(body, ",\"resourceVersion\":%s", r->resource_version);
+    bh_buf_adds(body, "}");
+}
+
 void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
                       const char *hostname, uint64_t unique_ns)
 {
@@ -184,5 +195,8 @@ void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__Wor
         bh_buf_add_json(body, ",\"namespace\":%s", it->namespace_);
     if (e->regarding_resource_version && *e->regarding_resource_version)
         bh_buf_add_json(body, ",\"resourceVersion\":%s", e->regarding_resource_version);
-    bh_buf_add_json(body, "},\"note\":%s,\"type\":%s}", e->note, e->type);
+    bh_buf_adds(body, "}");
+    if (e->related)
+        add_related(body, e->related);
+    bh_buf_add_json(body, ",\"note\":%s,\"type\":%s}", e->note, e->type);
 }

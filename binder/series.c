@@ -38,8 +38,13 @@ void bh_series_fini(struct bh_series_set *s)
 static void make_key(struct bh_series_set *s, const Berth__WorkItem *it)
 {
     const Berth__EventText *e = it->event;
-    const char *parts[] = {e->type,        e->action, e->reason, e->reporting_controller,
-                           it->namespace_, it->name,  it->uid,   e->regarding_resource_version};
+    const Berth__ObjectReference none = BERTH__OBJECT_REFERENCE__INIT;
+    const Berth__ObjectReference *r = e->related ? e->related : &none;
+    const char *parts[] = {
+        e->type,        e->action,          e->reason, e->reporting_controller,
+        it->namespace_, it->name,           it->uid,   e->regarding_resource_version,
+        r->kind,        r->api_version,     r->name,   r->namespace_,
+        r->uid,         r->resource_version};
 
     bh_buf_reset(&s->key);
     for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++) {

@@ -2,7 +2,7 @@
  *
  * binder/series.h - events that repeat become one Event with a series, as client-go does it
  *
- * Two events are the same when type, action, reason, reporting controller and the object they are
+ * Two events are the same when type, action, reason, reporting controller and the objects they are
  * about (resource version included) are equal; the note is not looked at, the first one stays. The
  * first occurrence is created; the second turns it into a series (PATCH, count 2); later ones are
  * only counted, and written when the series ends (not seen for the finish time) or every refresh

@@ -105,6 +105,18 @@ static bool is_status(const Berth__WorkItem *w)
            w->kind == BERTH__WORK_KIND__WORK_GROUP_STATUS;
 }
 
+static bool event_ok(const Berth__EventText *e)
+{
+    const Berth__ObjectReference *r = e->related;
+
+    return id_ok(e->type, true) && id_ok(e->reason, true) && id_ok(e->action, false) &&
+           id_ok(e->reporting_controller, false) && id_ok(e->regarding_resource_version, false) &&
+           text_ok(e->note) &&
+           (!r ||
+            (id_ok(r->kind, true) && id_ok(r->api_version, true) && id_ok(r->namespace_, false) &&
+             id_ok(r->name, true) && id_ok(r->uid, true) && id_ok(r->resource_version, false)));
+}
+
 static const char *check_item(const Berth__WorkItem *w)
 {
     const char *why = check_identity(w);
@@ -149,10 +161,9 @@ static const char *check_item(const Berth__WorkItem *w)
     if (c && (!id_ok(c->type, true) || !id_ok(c->status, true) || !id_ok(c->reason, false) ||
               !text_ok(c->message)))
         return "work: condition without type or status, or oversized";
-    if (e && (!id_ok(e->type, true) || !id_ok(e->reason, true) || !id_ok(e->action, false) ||
-              !id_ok(e->reporting_controller, false) ||
-              !id_ok(e->regarding_resource_version, false) || !text_ok(e->note)))
-        return "work: event without type or reason, or oversized";
+    if (e && !event_ok(e))
+        return "work: event without type or reason, related to something without kind, name or "
+               "uid, or oversized";
     return NULL;
 }
 

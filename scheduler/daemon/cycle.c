@@ -97,9 +97,9 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
 /* For whom: a pod, or a group of which this is one. */
 struct preemptor {
     const struct bh_queued_pod *p;
-    const char *kind;
-    struct bh_str uid;
+    const char *kind; /* as conditions and notes say it */
     const char *node;
+    const struct bh_object_ref *object;
 };
 
 /* A victim that is not bound yet is not deleted: it goes back to the queue. */
@@ -125,9 +125,11 @@ static void evict(struct bh_sched_daemon *d, const struct preemptor *by, const s
     if (v->resource_version)
         snprintf(version, sizeof(version), "%" PRIu64, v->resource_version);
     bh_work_event(w, "Normal", "Preempted", "Preempting",
-                  bh_asprintf("Preempted by %s %.*s on node %s%s", by->kind, (int)by->uid.n,
-                              by->uid.p, by->node, memory ? " (in kube-scheduler memory)." : ""),
+                  bh_asprintf("Preempted by %s %.*s on node %s%s", by->kind, (int)by->object->uid.n,
+                              by->object->uid.p, by->node,
+                              memory ? " (in kube-scheduler memory)." : ""),
                   profile, v->resource_version ? version : NULL);
+    bh_work_related(w, by->object);
     (void)bh_ledger_add(d->ledger, w);
 }
 
@@ -175,8 +177,14 @@ static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                       const struct bh_decision *dec)
 {
     struct nominated_below below = {d, bh_engine_shape_rec(d->engine, p->pending.shape)->priority};
-    const struct preemptor by = {p, "pod", bh_pod_uid(p->pod),
-                                 bh_sym_text(d->symtab, dec->nominated_node)};
+    const struct bh_pod_rec *rec = p->pending.pod;
+    const struct bh_object_ref object = {.kind = "Pod",
+                                         .api_version = "v1",
+                                         .resource_version = p->resource_version,
+                                         .namespace_ = bh_rec_text(rec, rec->namespace_),
+                                         .name = bh_rec_text(rec, rec->name),
+                                         .uid = bh_pod_uid(p->pod)};
+    const struct preemptor by = {p, "pod", bh_sym_text(d->symtab, dec->nominated_node), &object};
 
     if (staying(dec->victims, dec->n_victims))
         bh_engine_each_nominated(d->engine, dec->nominated_node, withdraw, &below);
@@ -184,10 +192,11 @@ static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
 }
 
 void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_pod *lead,
-                              const char *uid, const struct bh_victim *v, uint32_t n)
+                              const struct bh_object_ref *group, const struct bh_victim *v,
+                              uint32_t n)
 {
     /* They are on any nodes; upstream's events and conditions say this. */
-    evict_all(d, &(struct preemptor){lead, "podgroup", bh_str_c(uid), "cluster"}, v, n);
+    evict_all(d, &(struct preemptor){lead, "podgroup", "cluster", group}, v, n);
 }
 
 /* The records are copies: the queue may free what they were copied from. */

@@ -244,7 +244,8 @@ void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                      const struct bh_decision *dec);
 /* Victims leave for the group of this pod, whose uid is given; the pod waits for them. */
 void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_pod *lead,
-                              const char *uid, const struct bh_victim *v, uint32_t n);
+                              const struct bh_object_ref *group, const struct bh_victim *v,
+                              uint32_t n);
 /* Permit's word on a pod that is assumed and reserved: on its way, or undone and failed. Returns the
  * attempt's result for metrics. */
 const char *bh_sched_go_on(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node,

@@ -219,9 +219,19 @@ static void make_room(struct cycle *c)
     const K8s__PodGroup *m = (const void *)bh_engine_get_object(c->d->engine, BH_KIND_PODGROUP,
                                                                 c->names.namespace_, c->names.name);
 
-    if (!c->r.n_victims || !m)
+    struct bh_pod_group g;
+    struct bh_err err;
+
+    if (!c->r.n_victims || !m || bh_pod_group_read(m, &g, &err) < 0)
         return;
-    bh_sched_evict_for_group(c->d, c->v[0].p, m->metadata->uid, c->r.victims, c->r.n_victims);
+    BH_CLEANUP(bh_freep) char *version = bh_asprintf("scheduling.k8s.io/%s", g.version);
+    const struct bh_object_ref group = {.kind = "PodGroup",
+                                        .api_version = version,
+                                        .resource_version = m->metadata->resourceversion,
+                                        .namespace_ = bh_str_c(g.ns),
+                                        .name = bh_str_c(g.name),
+                                        .uid = bh_str_c(g.uid)};
+    bh_sched_evict_for_group(c->d, c->v[0].p, &group, c->r.victims, c->r.n_victims);
     bh_pod_follow(c->v[0].p->pod, NULL); /* two that followed each other would never end */
     for (uint32_t i = 1; i < c->n; i++)
         bh_pod_follow(c->v[i].p->pod, c->v[0].p->pod);

@@ -106,6 +106,19 @@ void bh_work_event(struct bh_work *w, const char *type, const char *reason, cons
     e->regarding_resource_version = resource_version ? bh_strdup(resource_version) : NULL;
 }
 
+void bh_work_related(struct bh_work *w, const struct bh_object_ref *r)
+{
+    Berth__ObjectReference *o = w->item.event->related = bh_malloc(sizeof(*o));
+
+    berth__object_reference__init(o);
+    o->kind = bh_strdup(r->kind);
+    o->api_version = bh_strdup(r->api_version);
+    o->namespace_ = bh_strndup(r->namespace_.p, r->namespace_.n);
+    o->name = bh_strndup(r->name.p, r->name.n);
+    o->uid = bh_strndup(r->uid.p, r->uid.n);
+    o->resource_version = r->resource_version ? bh_strdup(r->resource_version) : NULL;
+}
+
 void bh_work_condition(struct bh_work *w, const char *type, const char *status, const char *reason,
                        char *message, int64_t generation, bool transition)
 {

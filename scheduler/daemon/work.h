@@ -83,6 +83,12 @@ void bh_work_free(struct bh_work *w); /* one that was not added */
 /* The item's parts. Texts are copied, but note and message, which it takes over. */
 void bh_work_event(struct bh_work *w, const char *type, const char *reason, const char *action,
                    char *note, const char *controller, const char *resource_version);
+/* After bh_work_event: what the event is about beside the item's object; copied. */
+struct bh_object_ref {
+    const char *kind, *api_version, *resource_version; /* the last may be NULL */
+    struct bh_str namespace_, name, uid;
+};
+void bh_work_related(struct bh_work *w, const struct bh_object_ref *r);
 void bh_work_condition(struct bh_work *w, const char *type, const char *status, const char *reason,
                        char *message, int64_t generation, bool transition);
 void bh_work_nominate(struct bh_work *w, const char *node); /* "" clears it */

@@ -200,9 +200,50 @@ static void test_event_survives_hostile_text(void)
     v = parse(&a, &body);
     CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "regarding.kind")), "Node");
     CU_ASSERT(bh_json_path(v, "regarding.namespace") == NULL);
+    CU_ASSERT(bh_json_path(v, "related") == NULL);
     bh_arena_fini(&a);
     bh_buf_fini(&path);
     bh_buf_fini(&body);
+}
+
+static void test_whom_an_event_is_related_to(void)
+{
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_series_set s = {.list = TAILQ_HEAD_INITIALIZER(s.list)};
+    struct bh_series_write w = {0};
+    struct bh_arena a;
+    Berth__WorkItem it = item();
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    Berth__ObjectReference r = BERTH__OBJECT_REFERENCE__INIT;
+    char reason[] = "Preempted", kind[] = "Pod", version[] = "v1", vip[] = "vip", one[] = "u-vip",
+         other[] = "u-other", at[] = "7";
+
+    bh_arena_init(&a, 0);
+    e.reason = reason;
+    e.related = &r;
+    it.event = &e;
+    r.kind = kind;
+    r.api_version = version;
+    r.name = vip;
+    r.uid = one;
+    bh_request_event(&path, &body, &it, "host", 1);
+    CU_ASSERT_PTR_NULL(bh_json_path(parse(&a, &body), "related.namespace"));
+    r.namespace_ = ns;
+    r.resource_version = at;
+    bh_request_event(&path, &body, &it, "host", 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(
+        bh_buf_str(&body), "\"related\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"name\":\"vip\","
+                           "\"uid\":\"u-vip\",\"namespace\":\"default\","
+                           "\"resourceVersion\":\"7\"},\"note\":"));
+    CU_ASSERT(bh_series_observe(&s, &it, 1, &w) == BH_SERIES_FIRST);
+    (void)bh_series_start(&s, &it, 1, "web-0.1", &path, &body, &w);
+    r.uid = other; /* another preemptor's is another event */
+    CU_ASSERT(bh_series_observe(&s, &it, 1, &w) == BH_SERIES_FIRST);
+    r.uid = one;
+    CU_ASSERT(bh_series_observe(&s, &it, 1, &w) == BH_SERIES_SECOND);
+    bh_series_write_fini(&w);
+    bh_series_fini(&s);
+    bh_arena_fini(&a);
 }
 
 static void test_what_has_no_uid_is_refused(void)
@@ -298,6 +339,7 @@ BH_TESTS("binder/requests",
          {"delete carries the uid as precondition", test_delete_carries_the_uid_as_precondition},
          {"names of events", test_event_names},
          {"event survives hostile text", test_event_survives_hostile_text},
+         {"whom an event is related to", test_whom_an_event_is_related_to},
          {"what has no uid is refused", test_what_has_no_uid_is_refused},
          {"of too many series the longest unseen is ended",
           test_of_too_many_series_the_longest_unseen_is_ended},

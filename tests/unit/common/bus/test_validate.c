@@ -446,6 +446,7 @@ static void test_texts_of_work(void)
     Berth__WorkItem w = BERTH__WORK_ITEM__INIT, *list[] = {&w};
     Berth__Condition c = BERTH__CONDITION__INIT;
     Berth__EventText v = BERTH__EVENT_TEXT__INIT;
+    Berth__ObjectReference r = BERTH__OBJECT_REFERENCE__INIT;
 
     e.work = &b;
     b.item = list;
@@ -470,6 +471,10 @@ static void test_texts_of_work(void)
     EACH_TEXT(&e, {&v.type, true}, {&v.reason, true}, {&v.action, false},
               {&v.reporting_controller, false}, {&v.regarding_resource_version, false},
               {&v.note, false});
+    v.related = &r;
+    r.kind = r.api_version = r.name = r.uid = text;
+    EACH_TEXT(&e, {&r.kind, true}, {&r.api_version, true}, {&r.namespace_, false}, {&r.name, true},
+              {&r.uid, true}, {&r.resource_version, false});
     w.kind = BERTH__WORK_KIND__WORK_PATCH_STATUS;
     w.has_set_nominated_node = 1;
     CU_ASSERT(!valid(&e)); /* it does not say that the node is to be set */

@@ -29,7 +29,7 @@ struct item { /* a copy of what a binder was sent */
     uint32_t attempt;
     Berth__WorkKind kind;
     char name[64], uid[64], node[64], reason[64], nominated[64];
-    char message[512], note[512], event[64];
+    char message[512], note[512], event[64], related[128];
     bool transition, set_nominated, answered, look;
     char object[64], object_uid[64], version[32], resource[64]; /* what a write is about */
     uint8_t bytes[2048]; /* as it shall be; of a patch its body */
@@ -417,6 +417,10 @@ static inline void binder_keep(struct binder *b, uint64_t epoch, const Berth__Wo
     }
     if (w->write) {
         COPY(i->object, w->write->name);
+        const Berth__ObjectReference *r = w->event->related;
+        if (r)
+            snprintf(i->related, sizeof(i->related), "%s %s %s/%s %s @%s", r->api_version, r->kind,
+                     r->namespace_, r->name, r->uid, r->resource_version);
         COPY(i->object_uid, w->write->uid);
         COPY(i->version, w->write->resource_version);
         const Berth__ObjectPatch *p = w->write->patch;

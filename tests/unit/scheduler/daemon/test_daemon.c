@@ -734,6 +734,7 @@ static void test_a_preemptor_evicts_and_is_nominated(void)
                            "default-scheduler: preempting to accommodate a higher priority pod");
     CU_ASSERT_STRING_EQUAL(i->event, "Preempted");
     CU_ASSERT_STRING_EQUAL(i->note, "Preempted by pod u-vip on node n1");
+    CU_ASSERT_PTR_EQUAL(strstr(i->related, "v1 Pod ns/vip u-vip @7"), i->related);
     answer(&f.b[0], i, DONE, NULL);
     i = await(&f, &f.b[0], PATCH, "vip");
     CU_ASSERT(i->set_nominated);

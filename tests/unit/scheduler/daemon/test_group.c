@@ -270,6 +270,7 @@ static void test_victims_of_the_group(void)
     IS(condition(&g, "b")->nominated, "");
     struct item *gone = await(&g.f, &g.f.b[0], DELETE, "low");
     IS(gone->message, "default-scheduler: preempting to accommodate a higher priority podgroup");
+    IS(gone->related, "scheduling.k8s.io/v1alpha2 PodGroup ns/g u-g @5");
     IS(told(&g)->message, "pod group is unschedulable");
     const struct bh_pod_state *a = pod_of(&g.f, "u-a"), *b = pod_of(&g.f, "u-b");
     CU_ASSERT_FATAL(a && b);
