@@ -34,7 +34,8 @@
  * still come in. Status patches say what was so when they were decided, and plugins' patches; a pod that
  * is taken out of a claim's reservedFor may be in it again. These are not even sent then, and are tried
  * again only when a try that was not answered cannot come in any more (BH_BUS_GRANT_TAIL_NS): what
- * is written after them would be undone. All other writes are safe to repeat.
+ * is written after them would be undone. All other writes are safe to repeat, but a refusal, and a pod that
+ * is read without a node behind one, counts only then as well.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
  * objects.c volumes and claims (objects.h); patches.c what plugins ask for; events.c Kubernetes events;

@@ -31,8 +31,9 @@ struct bh_job {
     struct bh_object_job *object; /* STEP_OBJECT */
     bool writing;                 /* the request that runs is counted in n_writing */
     unsigned tries;
-    bool unclear; /* a try of the binding may have taken effect, its answer was lost */
-    struct {      /* what a later one was answered: it holds if the first did not */
+    bool unclear;             /* a try of the binding may have taken effect, its answer was lost */
+    uint64_t strays_until_ns; /* boot clock: until then one that was not answered may come in */
+    struct {                  /* what a later one was answered: it holds if the first did not */
         int code;
         char *reason, *message;
     } refused;
@@ -91,6 +92,26 @@ static bool undoes(const Berth__WorkItem *it)
            it->kind == BERTH__WORK_KIND__WORK_PATCH;
 }
 
+/* Given up here, or by a proxy: the server may get to it later. */
+static bool strays(const struct bh_api_reply *r)
+{
+    return r->outcome == BH_API_OK ? r->code == 502 || r->code == 504 : r->sent;
+}
+
+static bool is_refusal(const struct bh_api_reply *r)
+{
+    return r->outcome == BH_API_OK && r->code >= 400 && r->code < 500 && r->code != 401 &&
+           r->code != 404 && r->code != 409 && r->code != 429;
+}
+
+/* For how long a try may come in yet; 0: none. */
+static uint64_t strays_ms(const struct bh_job *j)
+{
+    const uint64_t now = bh_boot_ns();
+
+    return now < j->strays_until_ns ? (j->strays_until_ns - now) / 1000000 + 1 : 0;
+}
+
 static bool only_reads(const struct bh_job *j)
 {
     return j->step == STEP_LOOK || (j->step == STEP_OBJECT && bh_object_job_reads(j->object));
@@ -141,7 +162,7 @@ static void on_pause(uv_timer_t *t)
         answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "no definite answer before the deadline");
 }
 
-/* The outcome is not definite: the same write again, until the deadline. A server that asks for a
+/* The outcome is not definite: the same request again, until the deadline. A server that asks for a
  * longer pause gets it: the item is held till the deadline, not handed back to be tried elsewhere
  * at once. */
 static void again(struct bh_job *j, const struct bh_api_reply *r, const char *why)
@@ -151,9 +172,9 @@ static void again(struct bh_job *j, const struct bh_api_reply *r, const char *wh
     ms = ms / 2 + bh_rand_below(&j->b->rand, ms / 2 + 1);
     if (r->retry_after_s > 0)
         ms = (uint64_t)r->retry_after_s * 1000;
-    /* What is answered then is the last of it: none that was not answered comes in behind. */
-    if (r->outcome != BH_API_OK && r->sent && undoes(j->item) && !only_reads(j))
-        ms = BH_BUS_GRANT_TAIL_NS / 1000000 + 1;
+    /* What is answered then is the last word: no earlier try comes in behind it. */
+    if (undoes(j->item) || only_reads(j) || is_refusal(r))
+        ms = BH_MAX(ms, strays_ms(j));
     j->tries++;
     if (!left || j->b->stopping) {
         answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, r->code, "", why);
@@ -196,6 +217,8 @@ static void on_look(struct bh_job *j, const struct bh_api_reply *r)
     const K8s__Pod *p = (const K8s__Pod *)m;
     if (!p->metadata || !p->metadata->uid || !bh_streq(p->metadata->uid, j->item->uid))
         answer(j, BERTH__OUTCOME__OUTCOME_GONE, 409, "Conflict", "pod was re-created");
+    else if (!is_bound(p) && strays_ms(j))
+        again(j, r, "an earlier try of the binding had no answer");
     else if (!is_bound(p) && j->refused.code)
         answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, j->refused.code, j->refused.reason,
                j->refused.message);
@@ -228,8 +251,8 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     if (j->writing) {
         j->writing = false;
         j->b->n_writing--;
-        if (r->outcome != BH_API_OK && r->sent) /* it may still come in */
-            j->b->unanswered_until_ns = bh_boot_ns() + BH_BUS_GRANT_TAIL_NS;
+        if (strays(r))
+            j->b->unanswered_until_ns = j->strays_until_ns = bh_boot_ns() + BH_BUS_GRANT_TAIL_NS;
         bh_binder_write_ended(j->b);
     }
     if (r->outcome == BH_API_CANCELED)
@@ -238,6 +261,8 @@ static void on_done(void *arg, const struct bh_api_reply *r)
         again(j, r, r->error ? r->error : "no reply from the API server");
     else if (r->code == 429 || r->code >= 500 || r->code == 401)
         again(j, r, "the API server is not ready for the request");
+    else if (is_refusal(r) && j->step != STEP_BIND && strays_ms(j))
+        again(j, r, "an earlier try had no answer");
     else if (j->step == STEP_OBJECT) {
         struct bh_object_end e;
         j->tries = 0;

@@ -681,7 +681,7 @@ static void test_every_answer_to_a_binding_has_its_meaning(void)
          BERTH__OUTCOME__OUTCOME_REJECTED,
          403,
          2,
-         1,
+         2, /* once more when the first cannot come in any more */
          0},
     };
     struct fixture f;
@@ -1303,6 +1303,38 @@ static void test_a_status_is_tried_again_when_the_first_try_cannot_come_in(void)
     teardown(&f);
 }
 
+/* Else the room is another pod's when the first try of the binding comes in. */
+static void test_a_refusal_counts_when_no_earlier_try_can_come_in(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    uint64_t over_ns;
+
+    setup(&f);
+    f.options.request_ns = NS_PER_S / 10;
+    open_binder(&f);
+    f.script[0] = f.script[2] = HANG;
+    f.script[1] = f.script[3] = SAY_403;
+    f.n_script = 4;
+    struct pod *p = add_pod(&f, "late");
+    work_of(&w, 1, BIND, p);
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.gets == 1); /* it is on no node yet */
+    snprintf(p->node, sizeof(p->node), "%s", w.node);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_DONE && f.writes == 2);
+    p = add_pod(&f, "victim");
+    work_of(&w, 2, DELETE, p);
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.writes == 4);
+    over_ns = f.b.unanswered_until_ns;
+    SPIN(&f, f.n_results == 2);
+    CU_ASSERT(bh_boot_ns() >= over_ns);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_DONE && p->gone);
+    close_binder(&f);
+    teardown(&f);
+}
+
 /* A plugin's patch, and a reservation that is taken back: what was written after them would be lost. */
 static void test_what_undoes_later_writes_is_not_written_late(void)
 {
@@ -1795,6 +1827,8 @@ BH_TESTS(
      test_a_binding_of_before_the_lease_was_lost_is_not_tried_again},
     {"a status is tried again when the first try cannot come in",
      test_a_status_is_tried_again_when_the_first_try_cannot_come_in},
+    {"a refusal counts when no earlier try can come in",
+     test_a_refusal_counts_when_no_earlier_try_can_come_in},
     {"what undoes later writes is not written late",
      test_what_undoes_later_writes_is_not_written_late},
     {"an allocation needs a grant and a claim", test_an_allocation_needs_a_grant_and_a_claim},
