@@ -135,6 +135,8 @@ static bool say_hello(struct bh_binder *b, Berth__WorkItem **items, size_t n)
     h.grant_seen = b->grant.serial;
     h.on_wire = b->n_writing + (bh_boot_ns() < b->unanswered_until_ns);
     h.leaving = b->closing && !h.on_wire;
+    h.has_age_ns = true;
+    h.age_ns = h.stamp_boot_ns - b->opened_boot_ns;
     e.binder_hello = &h;
     return bh_bus_send(b->bus, NULL, &e) == BH_BUS_OK;
 }
@@ -426,7 +428,7 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
                                             {0}};
     char probes_name[64];
 
-    *b = (struct bh_binder){.o = *o, .loop = loop};
+    *b = (struct bh_binder){.o = *o, .loop = loop, .opened_boot_ns = bh_boot_ns()};
     TAILQ_INIT(&b->events);
     TAILQ_INIT(&b->events_running);
     TAILQ_INIT(&b->series.list);

@@ -90,6 +90,7 @@ struct bh_binder {
     struct bh_bus *bus;
     struct bh_bus_poll *bus_poll;
     char name[128], hostname[96];
+    uint64_t opened_boot_ns; /* boot clock */
     uint64_t epoch;          /* newest scheduler seen */
     bool deaf;               /* told so */
     uint64_t heard_ns;       /* of any, last; bh_mono_ns() */

@@ -17,7 +17,9 @@
  * meanwhile; the pod counts until the old request cannot take effect any more, and then is looked
  * at.
  *
- * Statuses: what a binder is writing of a pod comes before anything of ours about it (ledger.h).
+ * Statuses: what a binder is writing of a pod comes before anything of ours about it (ledger.h). Nobody
+ * knows what a binder had that died: for as long as it may come in behind the start of the one in its
+ * place, nothing is decided.
  *
  * Devices: while a write of a claim may be on the wire no pod gets any; a binder's request lasts 10
  * s at most, so BH_INFLIGHT_REQUEST_NS after our start that is over even where no binder tells. A
@@ -63,7 +65,7 @@ unsigned bh_sched_binders_unheard(const struct bh_sched_daemon *d)
     return n;
 }
 
-void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name)
+void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name, uint64_t age_ns)
 {
     struct bh_sched_adoption *a = &d->adopt;
     struct bh_former_binder *b = NULL;
@@ -71,6 +73,9 @@ void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name)
     for (unsigned i = 0; i < a->n_binders && !b; i++)
         if (bh_streq(a->binder[i].name, name))
             b = &a->binder[i];
+    if (age_ns < BH_BUS_GRANT_TAIL_NS && bh_sched_binders_awaited(d) &&
+        (b ? !b->heard : bh_inflight_unknown(a->record)))
+        a->settled_ns = BH_MAX(a->settled_ns, bh_boot_ns() + BH_BUS_GRANT_TAIL_NS - age_ns);
     if (!b) {
         b = add_binder(a, name);
         bh_inflight_add_binder(a->record, name);

@@ -94,6 +94,7 @@ struct bh_sched_adoption { /* adopt.c: what the scheduler before us left on the 
     struct bh_former_binder *binder; /* that got work in this directory, or may have */
     unsigned n_binders, n_silent;
     uint64_t heard_all_ns; /* 0: not yet */
+    uint64_t settled_ns;   /* boot clock: from then on nothing of binders that died comes in */
     bool told_silent;
     LIST_HEAD(, bh_adopted) binds; /* of pods that are pending, or may turn out to be */
     unsigned n_binds;
@@ -211,7 +212,8 @@ void bh_sched_adopt_end_term(struct bh_sched_daemon *d);
 void bh_sched_unadopt(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* Drops adopted binds of pods that are not pending (any more). */
 void bh_sched_review_adopted(struct bh_sched_daemon *d);
-void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name); /* before its first work */
+/* Before its first work. age_ns: of its process. */
+void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name, uint64_t age_ns);
 bool bh_sched_binders_awaited(const struct bh_sched_daemon *d);
 unsigned bh_sched_binders_unheard(const struct bh_sched_daemon *d);
 /* Nothing of ours is out: the next one need not wait, unless for one that we never heard. */
@@ -242,7 +244,7 @@ void bh_sched_tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod,
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
 void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                      const struct bh_decision *dec);
-/* Victims leave for the group of this pod, whose uid is given; the pod waits for them. */
+/* Victims leave for the group of this pod; the pod waits for them. */
 void bh_sched_evict_for_group(struct bh_sched_daemon *d, const struct bh_queued_pod *lead,
                               const struct bh_object_ref *group, const struct bh_victim *v,
                               uint32_t n);

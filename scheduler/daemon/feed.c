@@ -199,7 +199,7 @@ bool bh_sched_ready(const struct bh_sched_daemon *d)
 bool bh_sched_may_decide(const struct bh_sched_daemon *d)
 {
     return !d->o.observe && bh_sched_ready(d) && bh_sched_leads(d) && bh_sched_adopted(d) &&
-           bh_boot_ns() >= d->lease.settled_ns;
+           bh_boot_ns() >= BH_MAX(d->lease.settled_ns, d->adopt.settled_ns);
 }
 
 /* ---- sweep ----------------------------------------------------------------------------------- */

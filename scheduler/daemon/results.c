@@ -285,7 +285,7 @@ static void on_message(struct bh_sched_daemon *d, struct bh_binder *b, const Ber
             return;                /* with its next hello */
         if (!b->greeted) {
             bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
-            bh_sched_binder_heard(d, b->name);
+            bh_sched_binder_heard(d, b->name, h->has_age_ns ? h->age_ns : UINT64_MAX);
         }
         b->greeted = true;
         b->window = h->window;

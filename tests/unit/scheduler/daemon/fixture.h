@@ -37,9 +37,10 @@ struct item { /* a copy of what a binder was sent */
 };
 struct binder {
     struct bh_bus *bus;
-    bool mute;       /* says and reads nothing */
-    uint32_t window; /* items it is willing to hold */
-    bool forgetful;  /* knows the epoch, but reports nothing of the old one */
+    uint64_t young_ns; /* how old its process is, 0: older than anything of before */
+    bool mute;         /* says and reads nothing */
+    uint32_t window;   /* items it is willing to hold */
+    bool forgetful;    /* knows the epoch, but reports nothing of the old one */
     uint64_t epoch, hello_ns;
     uint64_t latency_ns; /* that its answers tell */
     unsigned greeted;    /* hellos of the scheduler: also signs of life where no lease is granted */
@@ -373,6 +374,8 @@ static inline void binder_hello(struct binder *b, unsigned n_wire)
     h.stamp_boot_ns = bh_boot_ns();
     h.grant_seen = b->deaf ? 0 : b->grant_serial;
     h.on_wire = b->on_wire;
+    h.has_age_ns = b->young_ns;
+    h.age_ns = b->young_ns;
     for (unsigned i = 0; i < n_wire; i++) {
         berth__work_item__init(&items[i]);
         items[i].has_id = items[i].has_kind = true;
@@ -414,13 +417,13 @@ static inline void binder_keep(struct binder *b, uint64_t epoch, const Berth__Wo
     if (w->event) {
         COPY(i->event, w->event->reason);
         COPY(i->note, w->event->note);
-    }
-    if (w->write) {
-        COPY(i->object, w->write->name);
         const Berth__ObjectReference *r = w->event->related;
         if (r)
             snprintf(i->related, sizeof(i->related), "%s %s %s/%s %s @%s", r->api_version, r->kind,
                      r->namespace_, r->name, r->uid, r->resource_version);
+    }
+    if (w->write) {
+        COPY(i->object, w->write->name);
         COPY(i->object_uid, w->write->uid);
         COPY(i->version, w->write->resource_version);
         const Berth__ObjectPatch *p = w->write->patch;

@@ -86,6 +86,27 @@ static void test_a_pod_that_is_recorded_twice_counts_once(void)
     teardown(&f);
 }
 
+/* Only the one in its place is heard, and knows nothing of what it had sent. */
+static void test_what_a_binder_had_that_died_comes_in_first(void)
+{
+    for (unsigned young = 0; young < 2; young++) {
+        struct fixture f;
+
+        setup_heir(&f, NULL, 0, "host/x");
+        f.d.timing.binder_grace_ns = 60 * SECOND;
+        f.b[0].young_ns = young ? BH_BUS_GRANT_TAIL_NS - SECOND / 2 : 0;
+        bh_snap_set_synced(f.snap, true);
+        SPIN(&f, f.known);
+        feed_begin(&f);
+        add_pod(&f, "p", "1");
+        feed_batch(&f, NULL, true);
+        (void)await(&f, &f.b[0], BIND, "p");
+        CU_ASSERT_EQUAL(f.d.adopt.settled_ns != 0, young);
+        CU_ASSERT(bh_boot_ns() >= f.d.adopt.settled_ns);
+        teardown(&f);
+    }
+}
+
 /* Somebody else leads: nothing is decided here, and the feed is complete. */
 static void stand_by(struct fixture *f, const char *const *pending)
 {
@@ -281,6 +302,8 @@ static void test_a_bind_that_is_not_recorded_holds_nobody_up(void)
 BH_TESTS("scheduler/daemon/adopt",
          {"a pod that is recorded twice counts once",
           test_a_pod_that_is_recorded_twice_counts_once},
+         {"what a binder had that died comes in first",
+          test_what_a_binder_had_that_died_comes_in_first},
          {"what is not pending any more is forgotten by who stands by",
           test_what_is_not_pending_any_more_is_forgotten_by_who_stands_by},
          {"the watch ends what who stands by had to adopt",

@@ -581,7 +581,7 @@ static void test_nothing_is_decided_while_a_recorded_claim_may_be_written(void)
     SPIN(&f, bh_sched_ready(&f.d));
     settle(&f);
     CU_ASSERT(!bh_sched_may_decide(&f.d) && place(&f, "q") == BH_Q_ACTIVE);
-    bh_sched_binder_heard(&f.d, "host/x"); /* it comes back, and has it no more */
+    bh_sched_binder_heard(&f.d, "host/x", UINT64_MAX); /* it comes back, and has it no more */
     (void)await(&f, &f.b[1], BIND, "q");
     CU_ASSERT(bh_mono_ns() - began >= UINT64_C(1000000000)); /* a lower bound: never too early */
     CU_ASSERT(bh_inflight_count(f.d.adopt.record) == 1);     /* of q */
