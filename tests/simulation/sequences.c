@@ -129,6 +129,9 @@ static void elsewhere(void)
     pass(4 * SECOND, 8 * SECOND); /* behind its backoff */
     if (!comes(somebody_leads, READY_NS))
         return;
+    pass(SECOND, SECOND); /* what it decides first is written by then */
+    if (!world.leader)
+        return;
     reach(bound_by_another_hand);
     bus_hold(find_process(P_SCHEDULER, world.leader, 0),
              draw_between(DRAW_SEQUENCE, 100 * MS, 400 * MS));
