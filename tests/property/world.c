@@ -450,8 +450,25 @@ static void write_one(struct world *w, struct thing *pod, const struct bh_write 
     apply_other(w, wr->kind, object);
 }
 
-/* What binders write before the binding; or PostFilter's wishes. */
-static void write_all(struct world *w, struct thing *pod, const struct bh_write *v, uint32_t n)
+/* Its answer: a pod that is bound while one is missing keeps what it reserved. The watch was before it,
+ * so the object in it is older than what is known. */
+static void answer_write(struct world *w, const struct thing *pod, uint32_t i, enum bh_kind kind,
+                         const struct bh_json *object)
+{
+    struct bh_json *copy = bh_json_clone(&w->arena, object);
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_err err = {{0}};
+
+    bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, copy, "metadata"), "resourceVersion", "1");
+    if (bh_json_to_wire(bh_kinds[kind].desc, copy, &b, &err) < 0)
+        fail(w, "input", "%s", err.msg);
+    for (unsigned e = 0; e < ENGINES; e++)
+        (void)bh_engine_prebind_written(w->w[e].engine, uid_of(pod), i, bh_buf_str(&b), b.n, &err);
+}
+
+/* What binders write before the binding (reserved); or PostFilter's wishes. */
+static void write_all(struct world *w, struct thing *pod, const struct bh_write *v, uint32_t n,
+                      bool reserved)
 {
     struct bh_write *copy = bh_arena_new_array(&w->arena, struct bh_write, n + 1);
     struct bh_json **object = bh_arena_new_array(&w->arena, struct bh_json *, n + 1);
@@ -474,6 +491,8 @@ static void write_all(struct world *w, struct thing *pod, const struct bh_write 
         } else if (object[i] && (t || copy[i].what == BH_WRITE_NEW_CLAIM)) {
             write_one(w, pod, &copy[i], object[i], status[i]);
         }
+        if (reserved && object[i])
+            answer_write(w, pod, i, copy[i].kind, object[i]);
         w->n->writes++;
     }
 }
@@ -483,7 +502,7 @@ static void write_prebind(struct world *w, struct thing *t)
     uint32_t n = 0;
     const struct bh_write *v = bh_engine_prebind_work(w->w[MAIN].engine, uid_of(t), &n);
 
-    write_all(w, t, v, n);
+    write_all(w, t, v, n, true);
 }
 
 /* What a cluster does after a binding: the pod shows up with its node. */
@@ -587,7 +606,7 @@ static void schedule(struct world *w, struct thing *t, const char *then)
     if (failed(w))
         return;
     if (d->kind == BH_NO_FIT && d->n_writes) {
-        write_all(w, t, d->writes, d->n_writes);
+        write_all(w, t, d->writes, d->n_writes, false);
         return;
     }
     if (d->kind == BH_NO_FIT && d->n_victims) {
