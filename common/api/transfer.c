@@ -266,8 +266,9 @@ void bh_api_transfer_prepare(struct bh_api_req *r)
         set_up(r);
     bh_api_transfer_reset(r);
     r->last_byte_ns = now;
+    /* Not a moment before the deadline, or it is no timeout: libcurl counts a begun millisecond. */
     if (r->deadline_ns)
-        timeout_ms = r->deadline_ns > now ? (long)((r->deadline_ns - now) / 1000000) + 1 : 1;
+        timeout_ms = r->deadline_ns > now ? (long)((r->deadline_ns - now) / 1000000) + 2 : 1;
 
     CURL *e = r->easy;
     const bool post = bh_streq(r->method, "POST"), body = post || r->call.body_n > 0;

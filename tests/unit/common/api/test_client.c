@@ -344,6 +344,48 @@ static void test_deadline(void)
     env_stop(&e);
 }
 
+#define STREAMS 40u
+
+/* Bytes on every connection each millisecond, so that libcurl looks at its clock all the time. */
+static void drip_all(uv_timer_t *t)
+{
+    const struct raw_server *s = t->data;
+
+    for (struct raw_conn *c = s->requests == STREAMS ? s->conns : NULL; c; c = c->next)
+        raw_chunks(c, " ");
+}
+
+static void begin_stream(struct raw_server *s, const struct raw_request *r)
+{
+    (void)s;
+    raw_stream(r->conn, "application/json");
+}
+
+static void test_deadline_beside_bytes(void)
+{
+    struct env e = {0};
+    struct got g[STREAMS] = {{0}};
+    uv_timer_t timer;
+
+    env_start(&e, begin_stream, NULL);
+    uv_timer_init(&e.loop, &timer);
+    timer.data = &e.server;
+    uv_timer_start(&timer, drip_all, 1, 1);
+    for (unsigned i = 0; i < STREAMS; i++) {
+        struct bh_api_call call = call_of(&g[i], "GET", "/slow");
+        call.timeout_ns = 990 * MS + i * MS / 32; /* over the end of a second of the clock */
+        call.long_lived = true;                   /* a connection each */
+        g[i].req = bh_api_start(e.client, &call);
+    }
+    for (unsigned i = 0; i < STREAMS; i++) {
+        CU_ASSERT(run_until(&e.loop, is_done, &g[i]));
+        CU_ASSERT_EQUAL(g[i].outcome, BH_API_TIMEOUT); /* and not a broken connection */
+        got_fini(&g[i]);
+    }
+    uv_close((uv_handle_t *)&timer, NULL);
+    env_stop(&e);
+}
+
 static void half_stream(struct raw_server *s, const struct raw_request *r)
 {
     (void)s;
@@ -1206,6 +1248,7 @@ BH_TESTS(TEST_LEAN ? "common/api/client, lean" : "common/api/client",
          {"thirty hanging watches do not delay a write, and end with the client",
           test_watches_do_not_delay_writes},
          {"a deadline ends a request whose outcome is then unknown", test_deadline},
+         {"a deadline beside bytes that come and come", test_deadline_beside_bytes},
          {"a stream without bytes ends after its idle timeout", test_idle_timeout},
          {"small pieces of a busy stream are looked at in company", test_pieces_in_company},
          {"a busy stream may end at any time", test_ends_in_company},
