@@ -104,12 +104,13 @@ static bool is_refusal(const struct bh_api_reply *r)
            r->code != 404 && r->code != 409 && r->code != 429;
 }
 
-/* For how long a try may come in yet; 0: none. */
+/* For how long a try may come in yet; 0: none. A timer of libuv's ends up to two milliseconds early: it
+ * counts whole ones, of a clock that may be a tick behind. */
 static uint64_t strays_ms(const struct bh_job *j)
 {
     const uint64_t now = bh_boot_ns();
 
-    return now < j->strays_until_ns ? (j->strays_until_ns - now) / 1000000 + 1 : 0;
+    return now < j->strays_until_ns ? (j->strays_until_ns - now) / 1000000 + 3 : 0;
 }
 
 static bool only_reads(const struct bh_job *j)
