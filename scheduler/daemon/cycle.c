@@ -730,6 +730,8 @@ void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w)
     bh_queue_told(w->pod, 0, p->pending.pod->nominated_node);
     if (w->item.set_nominated_node && p->pending.pod->nominated_node == BH_SYM_NONE)
         bh_engine_nominate(d->engine, &p->pending, BH_SYM_NONE);
+    if (d->lease.held) /* tried in this term already, when it seemed to be told */
+        bh_queue_activate(d->queue, w->pod, bh_sched_now(d));
 }
 
 /* A member that comes while victims of its group leave waits for them with the others: tried alone it

@@ -294,6 +294,29 @@ static void test_a_condition_that_a_recalled_bind_made_moot_is_written(void)
     teardown(&f);
 }
 
+/* The pod was tried in the new term when nobody knew that yet. */
+static void test_a_condition_that_was_not_written_in_its_term_is_written_in_the_next(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    stand_by(&f, "1");
+    hold(&f, 7, HELD);
+    add_pod(&f, "big", "2");
+    i = await(&f, &f.b[0], PATCH, "big");
+    give_up(&f, 7);
+    SPIN(&f, !f.d.lease.held);
+    hold(&f, 9, HELD);
+    SPIN(&f, f.d.lease.held && f.b[0].grant_term == 9);
+    settle(&f);
+    CU_ASSERT(pod_of(&f, "u-big")->queued->told_condition != 0);
+    CU_ASSERT_EQUAL(count_items(&f.b[0], PATCH, "big"), 1);
+    answer(&f.b[0], i, UNKNOWN, "x");
+    SPIN(&f, count_items(&f.b[0], PATCH, "big") == 2);
+    CU_ASSERT_EQUAL(f.b[0].term, 9);
+    teardown(&f);
+}
+
 static void test_a_deadline_ends_a_term_without_a_word(void)
 {
     struct fixture f;
@@ -547,6 +570,8 @@ BH_TESTS("scheduler/daemon/lease",
          {"the end of a term: a bind nobody knows about", test_the_end_when_nobody_knows},
          {"a condition that a recalled bind made moot is written",
           test_a_condition_that_a_recalled_bind_made_moot_is_written},
+         {"a condition that was not written in its term is written in the next",
+          test_a_condition_that_was_not_written_in_its_term_is_written_in_the_next},
          {"a deadline ends a term without a word", test_a_deadline_ends_a_term_without_a_word},
          {"a new term takes back what the old one left",
           test_a_new_term_takes_back_what_the_old_one_left},
