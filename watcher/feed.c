@@ -141,6 +141,19 @@ static bool kinds_settled(const struct bh_feed *f, const struct bh_feed_peer *p)
     return true;
 }
 
+void bh_feed_kind_stale(struct bh_feed *f, enum bh_kind k, bool stale)
+{
+    const uint64_t bit = UINT64_C(1) << k;
+
+    if (stale) {
+        f->stale |= bit;
+        return;
+    }
+    f->stale &= ~bit;
+    for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
+        f->peers[i].stale &= ~bit;
+}
+
 void bh_feed_kind_state(struct bh_feed *f, unsigned i, bool usable, const char *trouble)
 {
     struct bh_feed_kind *k = &f->kinds[i];
@@ -269,6 +282,8 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
     want_raw(f, p, h->raw);
     want_kinds(f, p, h->watch, h->n_watch);
     p->begun = p->synced = false;
+    if (!p->observer && p->epoch != h->epoch) /* else it knows what it allotted */
+        p->stale = f->stale;
     p->epoch = h->epoch;
     p->credit = h->credit;
     p->seq = p->acked = 0;
@@ -446,7 +461,8 @@ static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
     bool at_end = false;
 
     b.n_change = collect(&s, p, changes, list, &at_end);
-    bool complete = f->synced && !(p->raw & f->raw_missing) && (s.raw || p->raw_reader < 0);
+    bool complete =
+        f->synced && !p->stale && !(p->raw & f->raw_missing) && (s.raw || p->raw_reader < 0);
     bool completes = at_end && complete && kinds_settled(f, p) && !p->synced;
     b.n_watch = at_end ? collect_states(f, p, states, state_list) : 0;
     b.watch = state_list;

@@ -44,6 +44,7 @@ struct bh_feed_peer {
     int raw_reader; /* -1 without */
     uint32_t watch[BH_CUSTOM_KINDS]; /* by index in kinds: its number for it; 0 = not wanted */
     uint64_t states_told;            /* kinds_version, as of the last states that it was sent */
+    uint64_t stale;                  /* of feed.stale when it came: what was not read anew since */
     uint32_t credit;
     uint64_t epoch, seq, acked;  /* batches sent, batches acknowledged */
     uint64_t heard_ns, moved_ns; /* moved: a batch was sent, or acknowledged */
@@ -65,6 +66,9 @@ struct bh_feed {
     struct bh_feed_peer peers[BH_OBJECTS_READERS];
     uint64_t incarnation;
     bool synced;
+    /* Bits 1 << enum bh_kind of what schedulers allot to pods: its watch is interrupted, so a scheduler
+     * before may have allotted more. One that comes now is synced only when each was read anew. */
+    uint64_t stale;
     /* What schedulers say with their acknowledgements. turns: rises while one advances that would
      * decide if it led; binder_turns: ... while a binder does too. quiet_term: nothing decided
      * under this term or an older one is written any more; 0 again when a scheduler says hello.
@@ -101,6 +105,7 @@ uint64_t bh_feed_wait(struct bh_feed *f);
 void bh_feed_tick(struct bh_feed *f, uint64_t now_ns); /* drops the silent ones */
 /* What became of a kind: usable, or why not. */
 void bh_feed_kind_state(struct bh_feed *f, unsigned i, bool usable, const char *trouble);
+void bh_feed_kind_stale(struct bh_feed *f, enum bh_kind k, bool stale);
 unsigned bh_feed_peers(const struct bh_feed *f); /* schedulers */
 unsigned bh_feed_observers(const struct bh_feed *f);
 /* Batches under way, the largest of all schedulers. */

@@ -68,12 +68,21 @@ static void tell_state(struct bh_watcher *w, const struct bh_kind_info *k)
     bh_feed_kind_state(&w->feed, k->kind - BH_KIND_CUSTOM, wk->synced && !verb, trouble);
 }
 
+/* Devices and volumes: the API server does not refuse to give one to a second pod. */
+static void note_stale(struct bh_watcher *w, const struct bh_kind_info *k, bool stale)
+{
+    if (k->kind == BH_KIND_RESOURCECLAIM || k->kind == BH_KIND_PERSISTENTVOLUME ||
+        k->kind == BH_KIND_PERSISTENTVOLUMECLAIM)
+        bh_feed_kind_stale(&w->feed, k->kind, stale);
+}
+
 static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
 {
     struct bh_watcher *w = arg;
     struct bh_watch_kind *wk = &w->kinds[k->kind];
     struct bh_reflector_stats s;
 
+    note_stale(w, k, false);
     bh_reflector_stats(wk->reflector, &s);
     if (!bh_reflector_repeats(wk->reflector))
         w->feed.raw_missing &= ~raw_bit(k->kind);
@@ -106,6 +115,7 @@ static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text
     struct bh_watch_kind *wk = &w->kinds[k->kind];
     const uint64_t now = bh_mono_ns();
 
+    note_stale(w, k, text != NULL);
     if (!text) {
         bh_log_info("Watching again", bh_kv_s("kind", k->kind_name));
         wk->troubled = false;
@@ -286,7 +296,7 @@ uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
 static bool sees(const struct bh_watcher *w)
 {
     return !w->leader || bh_leader_leads(w->leader) ||
-           (bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
+           (!w->feed.stale && bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
             bh_reflector_follows(w->kinds[BH_KIND_POD].reflector));
 }
 
@@ -296,10 +306,10 @@ static bool advanced(void *arg, const char **ret_why)
     struct bh_watcher *w = arg;
     const struct bh_feed *f = &w->feed;
 
-    *ret_why = !w->synced                                ? "not everything is listed"
-               : !sees(w)                                ? "nodes and pods are not followed"
-               : !is_shown(w)                            ? "there is no room for the snapshot"
-               : f->turns == w->turns_used               ? "the scheduler does not advance"
+    *ret_why = !w->synced                  ? "not everything is listed"
+               : !sees(w)                  ? "nodes, pods, claims and volumes are not followed"
+               : !is_shown(w)              ? "there is no room for the snapshot"
+               : f->turns == w->turns_used ? "the scheduler does not advance"
                : f->binder_turns == w->binder_turns_used ? "no binder advances"
                                                          : NULL;
     if (*ret_why)

@@ -242,6 +242,30 @@ static void test_large_objects(void)
     teardown(&e);
 }
 
+/* The scheduler before may have given devices away that are not seen as taken. */
+static void test_who_comes_while_claims_are_stale(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    bh_feed_kind_stale(&e.feed, BH_KIND_RESOURCECLAIM, true);
+    bh_feed_kind_stale(&e.feed, BH_KIND_PERSISTENTVOLUME, true);
+    put(&e, 1, 10);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    CU_ASSERT(!next_batch(&e)->synced);
+    expect_quiet(&e);
+    bh_feed_kind_stale(&e.feed, BH_KIND_RESOURCECLAIM, false);
+    expect_quiet(&e);
+    bh_feed_kind_stale(&e.feed, BH_KIND_RESOURCECLAIM, true); /* read anew meanwhile */
+    bh_feed_kind_stale(&e.feed, BH_KIND_PERSISTENTVOLUME, false);
+    CU_ASSERT(next_batch(&e)->synced);
+    say_hello(&e, 8); /* the same scheduler: it knows what it gave */
+    expect_begin(&e);
+    CU_ASSERT(next_batch(&e)->synced);
+    teardown(&e);
+}
+
 static void test_hello_again(void)
 {
     struct env e;
@@ -664,6 +688,7 @@ BH_TESTS("watcher/feed", {"bound pods wait for company", test_bound_pods_wait_fo
          {"never more batches under way than credit", test_credit},
          {"large objects travel in few or alone", test_large_objects},
          {"hello again starts from nothing", test_hello_again},
+         {"who comes while claims are stale waits", test_who_comes_while_claims_are_stale},
          {"who is not known gets a gap", test_stranger},
          {"a batch that was lost in a quiet cluster", test_lost_and_quiet},
          {"a silent scheduler is dropped, a killed one noticed", test_silent_and_gone},
