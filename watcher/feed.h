@@ -105,6 +105,7 @@ uint64_t bh_feed_wait(struct bh_feed *f);
 void bh_feed_tick(struct bh_feed *f, uint64_t now_ns); /* drops the silent ones */
 /* What became of a kind: usable, or why not. */
 void bh_feed_kind_state(struct bh_feed *f, unsigned i, bool usable, const char *trouble);
+/* Its watch is interrupted, or it was read anew: see stale. */
 void bh_feed_kind_stale(struct bh_feed *f, enum bh_kind k, bool stale);
 unsigned bh_feed_peers(const struct bh_feed *f); /* schedulers */
 unsigned bh_feed_observers(const struct bh_feed *f);

@@ -68,7 +68,7 @@ static void tell_state(struct bh_watcher *w, const struct bh_kind_info *k)
     bh_feed_kind_state(&w->feed, k->kind - BH_KIND_CUSTOM, wk->synced && !verb, trouble);
 }
 
-/* Devices and volumes: the API server does not refuse to give one to a second pod. */
+/* What a scheduler before may have given to pods: the API server lets a device be given twice. */
 static void note_stale(struct bh_watcher *w, const struct bh_kind_info *k, bool stale)
 {
     if (k->kind == BH_KIND_RESOURCECLAIM || k->kind == BH_KIND_PERSISTENTVOLUME ||
