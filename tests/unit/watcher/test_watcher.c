@@ -32,7 +32,8 @@ struct env {
     bool coscheduling;         /* those of the plugin are */
     bool refuse_nodes;         /* no list of nodes */
     struct bh_pod_group group; /* the last one told */
-    struct raw_conn *held, *pods, *nodes, *namespaces;
+    struct raw_conn *held, *pods, *nodes, *namespaces, *claims;
+    uint64_t epoch; /* the scheduler's */
     /* as a scheduler sees it */
     struct bh_symtab *symtab;
     struct bh_snap_reader *reader;
@@ -122,6 +123,12 @@ static void handle(struct raw_server *s, const struct raw_request *r)
         list_reply(e, r->conn, r->target);
         return;
     }
+    if (strstr(r->target, "/resourceclaims?") && e->hold_claims) {
+        raw_json(r->conn, 410,
+                 "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":"
+                 "\"too old resource version\"}");
+        return;
+    }
     raw_stream(r->conn, "application/json");
     if (strstr(r->target, "/pods?"))
         e->pods = r->conn;
@@ -129,6 +136,8 @@ static void handle(struct raw_server *s, const struct raw_request *r)
         e->nodes = r->conn;
     else if (strstr(r->target, "/namespaces?"))
         e->namespaces = r->conn;
+    else if (strstr(r->target, "/resourceclaims?"))
+        e->claims = r->conn;
 }
 
 /* ---- a scheduler's eyes ---------------------------------------------------------------------- */
@@ -201,7 +210,7 @@ static void say_hello_for(struct env *e, uint32_t raw)
     Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
     Berth__Envelope m = BERTH__ENVELOPE__INIT;
     h.has_epoch = h.has_credit = 1;
-    h.epoch = 1;
+    h.epoch = 1 + e->epoch;
     h.credit = 64;
     h.has_raw = true;
     h.raw = raw;
@@ -475,6 +484,42 @@ static void test_late_scheduler(void)
     teardown(&e);
 }
 
+static bool claims_watched(void *arg)
+{
+    return ((struct env *)arg)->claims;
+}
+
+static bool in_list_again(void *arg)
+{
+    struct env *e = arg;
+    look(e);
+    return find(e, '+', "waiting") >= 0 && find(e, '+', "ns") >= 0;
+}
+
+/* Its predecessor may have given devices away that are not seen as taken. */
+static void test_a_scheduler_that_comes_while_claims_are_not_watched(void)
+{
+    struct env e = {.hold_claims = false};
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+    CU_ASSERT_FATAL(run_until(&e.loop, claims_watched, &e));
+    e.hold_claims = true;
+    raw_close(e.claims);
+    CU_ASSERT(run_until(&e.loop, claims_asked, &e));
+    for (e.epoch = 1; e.epoch < 3; e.epoch++) {
+        e.n_seen = 0;
+        e.feed_synced = false;
+        say_hello(&e);
+        CU_ASSERT(run_until(&e.loop, in_list_again, &e));
+        CU_ASSERT(!e.feed_synced);
+    }
+    e.hold_claims = false;
+    raw_json(e.held, 200, LIST(""));
+    wait_for(&e, 1, 1, 2);
+    teardown(&e);
+}
+
 static bool is_raw(const struct env *e, char op, const char *name)
 {
     int i = find(e, op, name);
@@ -684,6 +729,8 @@ BH_TESTS("watcher/watcher",
          {"pods: pending, bound, terminated, deleted, replaced", test_pod_transitions},
          {"nodes and other objects come and go; broken ones are skipped", test_objects_and_nodes},
          {"a scheduler that says hello again gets everything again", test_late_scheduler},
+         {"a scheduler that comes while claims are not watched waits for them",
+          test_a_scheduler_that_comes_while_claims_are_not_watched},
          {"whole objects for a scheduler that wants them", test_whole_objects},
          {"metrics tell what was read, kept and skipped", test_metrics},
          {"a second watcher in the same directory is refused", test_second_watcher},
