@@ -59,6 +59,7 @@ struct bh_reflector {
     bool again;        /* a list is wanted that delivers everything */
     bool repeating;    /* the running one does */
     bool synced, troubled, served, freed;
+    bool absent;           /* the last trouble told: the server does not have the kind */
     const char *forbidden; /* verb */
     bool unreachable;      /* the last request did not even leave */
     bool expired;          /* the running request ended with: version too old or too new */
@@ -195,6 +196,7 @@ static void trouble(struct bh_reflector *r, const char *text)
     if (!text && !r->troubled)
         return;
     r->troubled = text != NULL;
+    r->absent = false;
     if (r->cb.on_trouble)
         r->cb.on_trouble(r->cb.arg, r->kind, text);
 }
@@ -442,7 +444,7 @@ static void absent(struct bh_reflector *r)
     const bool custom = is_custom(r), relist = r->synced && r->served;
 
     r->again = r->repeating = false; /* there is nothing to repeat */
-    if (!r->synced || r->served) {   /* said once */
+    if (!r->absent) {                /* said once */
         bh_refl_store_sweep(&r->store, deliver_gone, r);
         r->synced = true;
         r->served = false;
@@ -451,6 +453,7 @@ static void absent(struct bh_reflector *r)
                        ? "the server does not have this kind: taken as empty, asked for every 5 s"
                        : "the server does not have this kind: taken as empty, asked for once a "
                          "minute");
+        r->absent = true;
         if (r->cb.on_synced)
             r->cb.on_synced(r->cb.arg, r->kind, relist);
     }

@@ -39,7 +39,8 @@ struct bh_reflector_callbacks {
     /* The list is complete (every on_gone of a relist was delivered). relist: not the first. */
     void (*on_synced)(void *arg, const struct bh_kind_info *k, bool relist);
     void (*on_bad)(void *arg, const struct bh_kind_info *k, const char *name, const char *why);
-    /* State changes for readiness and logs: NULL text = healthy again. */
+    /* State changes for readiness and logs: NULL text = healthy again. A kind that the server does
+     * not have is told so, then as a complete list; again when there was another trouble since. */
     void (*on_trouble)(void *arg, const struct bh_kind_info *k, const char *text);
     void *arg;
     uint64_t idle_ns; /* silence that ends a watch; 0 = 3 minutes */

@@ -442,12 +442,30 @@ static void not_found(struct env *e, struct raw_conn *c, const char *target)
              "server could not find the requested resource\"}");
 }
 
+static void broken(struct env *e, struct raw_conn *c, const char *target)
+{
+    (void)e, (void)target;
+    raw_json(c, 500, "{\"kind\":\"Status\",\"code\":500}");
+}
+
 static void test_absent_kind(void)
 {
     static step_fn *const steps[] = {not_found, not_found, list_ab, watch_silent};
     struct env e = {.kind = BH_KIND_DEVICECLASS};
     play(&e, steps, 4, "| +a/ua@5 +b/ub@6 | "); /* empty at first, found when the group appears */
     CU_ASSERT_EQUAL(e.troubles, 1);
+    CU_ASSERT_EQUAL(e.healthy, 1);
+    finish(&e);
+}
+
+/* Told again: in between it could have been anything. */
+static void test_absent_after_another_trouble(void)
+{
+    static step_fn *const steps[] = {not_found, broken,  not_found,
+                                     not_found, list_ab, watch_silent};
+    struct env e = {.kind = BH_KIND_DEVICECLASS};
+    play(&e, steps, 6, "| | +a/ua@5 +b/ub@6 | ");
+    CU_ASSERT_EQUAL(e.troubles, 3);
     CU_ASSERT_EQUAL(e.healthy, 1);
     finish(&e);
 }
@@ -652,5 +670,7 @@ BH_TESTS("common/api/reflector", {"everything once more, when asked", test_again
          {"no version of a kind", test_no_version_of_a_kind},
          {"a kind that plugins read comes and goes with its definition", test_a_kind_of_plugins},
          {"what may not be listed or watched", test_forbidden},
+         {"a kind that is not there after another trouble is told as empty again",
+          test_absent_after_another_trouble},
          {"a core kind is never taken as absent", test_core_kind_is_never_absent},
          {"freeing in any order leaves nothing behind", test_freed_while_running})
