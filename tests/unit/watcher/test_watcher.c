@@ -27,10 +27,12 @@ struct env {
     struct bh_watcher *watcher;
     char *dir, url[64], shm[64];
     unsigned synced, failed;
-    bool hold_claims;          /* ResourceClaims are not answered */
-    bool pod_groups;           /* are watched; the server has them in v1beta1 */
-    bool coscheduling;         /* those of the plugin are */
-    bool refuse_nodes;         /* no list of nodes */
+    bool hold_claims;  /* ResourceClaims are not answered */
+    bool pod_groups;   /* are watched; the server has them in v1beta1 */
+    bool coscheduling; /* those of the plugin are */
+    bool refuse_nodes; /* no list of nodes */
+    bool elect;        /* there is an election, and no lease yet */
+    unsigned lease_gets, lease_posts;
     struct bh_pod_group group; /* the last one told */
     struct raw_conn *held, *pods, *nodes, *namespaces, *claims;
     uint64_t epoch; /* the scheduler's */
@@ -41,7 +43,7 @@ struct env {
     struct bh_bus *bus;
     struct bh_arena arena, kept;
     bool begun, feed_synced;
-    uint64_t seq, incarnation, bound_pos;
+    uint64_t seq, incarnation, bound_pos, progress;
     struct {
         char op;
         uint32_t kind;
@@ -116,6 +118,12 @@ static void list_reply(struct env *e, struct raw_conn *c, const char *target)
 static void handle(struct raw_server *s, const struct raw_request *r)
 {
     struct env *e = s->arg;
+    if (strstr(r->target, "/leases")) {
+        bool get = bh_streq(r->method, "GET");
+        *(get ? &e->lease_gets : &e->lease_posts) += 1;
+        raw_json(r->conn, get ? 404 : 409, "{\"kind\":\"Status\"}");
+        return;
+    }
     CU_ASSERT_PTR_NOT_NULL(strstr(r->head, "Berth-Projection: scheduling"));
     CU_ASSERT_PTR_NOT_NULL(strstr(r->head, "Accept: application/vnd.kubernetes.protobuf, "
                                            "application/json"));
@@ -223,6 +231,18 @@ static void say_hello(struct env *e)
     say_hello_for(e, 0);
 }
 
+/* The scheduler and a binder of it go on. */
+static void advance(struct env *e)
+{
+    Berth__FeedAck a = BERTH__FEED_ACK__INIT;
+    Berth__Envelope m = BERTH__ENVELOPE__INIT;
+    a.has_seq = a.has_ready = a.ready = a.has_binder_progress = 1;
+    a.seq = e->seq;
+    a.binder_progress = ++e->progress;
+    m.feed_ack = &a;
+    CU_ASSERT_EQUAL(bh_bus_send(e->bus, NULL, &m), BH_BUS_OK);
+}
+
 static int find(const struct env *e, char op, const char *name)
 {
     for (unsigned i = 0; i < e->n_seen; i++)
@@ -246,7 +266,13 @@ static void on_failed(void *arg)
 static int start(struct env *e, struct bh_watcher **ret, struct bh_err *err)
 {
     struct bh_api_config api = {.server = e->url};
+    struct bh_component_config c;
+    CU_ASSERT_EQUAL_FATAL(bh_component_config_of(NULL, &c, err), 0);
+    c.leader.leader_elect = e->elect;
+    c.leader.retry_period_ns = 10000000;
     const struct bh_watcher_options o = {.api = &api,
+                                         .leader = &c.leader,
+                                         .event_source = "my-scheduler",
                                          .runtime_dir = e->dir,
                                          .metrics_address = "127.0.0.1:0",
                                          .pod_groups = e->pod_groups,
@@ -520,6 +546,40 @@ static void test_a_scheduler_that_comes_while_claims_are_not_watched(void)
     teardown(&e);
 }
 
+static bool lease_is_written(void *arg)
+{
+    struct env *e = arg;
+    look(e);
+    advance(e);
+    return e->lease_posts;
+}
+
+static bool lease_is_looked_at(void *arg)
+{
+    struct env *e = arg;
+    return lease_is_written(e) || e->lease_gets >= 5;
+}
+
+/* It would give away what the last leader has given away. */
+static void test_no_lease_while_claims_are_not_watched(void)
+{
+    struct env e = {.elect = true};
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+    CU_ASSERT_FATAL(run_until(&e.loop, claims_watched, &e));
+    e.hold_claims = true;
+    raw_close(e.claims);
+    CU_ASSERT(run_until(&e.loop, claims_asked, &e));
+    e.lease_gets = 0;
+    CU_ASSERT(run_until(&e.loop, lease_is_looked_at, &e));
+    CU_ASSERT_EQUAL(e.lease_posts, 0);
+    e.hold_claims = false;
+    raw_json(e.held, 200, LIST(""));
+    CU_ASSERT(run_until(&e.loop, lease_is_written, &e));
+    teardown(&e);
+}
+
 static bool is_raw(const struct env *e, char op, const char *name)
 {
     int i = find(e, op, name);
@@ -731,6 +791,8 @@ BH_TESTS("watcher/watcher",
          {"a scheduler that says hello again gets everything again", test_late_scheduler},
          {"a scheduler that comes while claims are not watched waits for them",
           test_a_scheduler_that_comes_while_claims_are_not_watched},
+         {"no lease is taken while claims are not watched",
+          test_no_lease_while_claims_are_not_watched},
          {"whole objects for a scheduler that wants them", test_whole_objects},
          {"metrics tell what was read, kept and skipped", test_metrics},
          {"a second watcher in the same directory is refused", test_second_watcher},
