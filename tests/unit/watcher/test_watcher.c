@@ -515,6 +515,18 @@ static bool claims_watched(void *arg)
     return ((struct env *)arg)->claims;
 }
 
+/* Everything was listed, then the watch of claims ends, and no list of them is answered. */
+static void setup_without_claims(struct env *e)
+{
+    setup(e);
+    say_hello(e);
+    wait_for(e, 1, 1, 2);
+    CU_ASSERT_FATAL(run_until(&e->loop, claims_watched, e));
+    e->hold_claims = true;
+    raw_close(e->claims);
+    CU_ASSERT(run_until(&e->loop, claims_asked, e));
+}
+
 static bool in_list_again(void *arg)
 {
     struct env *e = arg;
@@ -526,13 +538,7 @@ static bool in_list_again(void *arg)
 static void test_a_scheduler_that_comes_while_claims_are_not_watched(void)
 {
     struct env e = {.hold_claims = false};
-    setup(&e);
-    say_hello(&e);
-    wait_for(&e, 1, 1, 2);
-    CU_ASSERT_FATAL(run_until(&e.loop, claims_watched, &e));
-    e.hold_claims = true;
-    raw_close(e.claims);
-    CU_ASSERT(run_until(&e.loop, claims_asked, &e));
+    setup_without_claims(&e);
     for (e.epoch = 1; e.epoch < 3; e.epoch++) {
         e.n_seen = 0;
         e.feed_synced = false;
@@ -564,13 +570,7 @@ static bool lease_is_looked_at(void *arg)
 static void test_no_lease_while_claims_are_not_watched(void)
 {
     struct env e = {.elect = true};
-    setup(&e);
-    say_hello(&e);
-    wait_for(&e, 1, 1, 2);
-    CU_ASSERT_FATAL(run_until(&e.loop, claims_watched, &e));
-    e.hold_claims = true;
-    raw_close(e.claims);
-    CU_ASSERT(run_until(&e.loop, claims_asked, &e));
+    setup_without_claims(&e);
     e.lease_gets = 0;
     CU_ASSERT(run_until(&e.loop, lease_is_looked_at, &e));
     CU_ASSERT_EQUAL(e.lease_posts, 0);
