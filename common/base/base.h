@@ -162,6 +162,7 @@ uint64_t bh_hash(const void *p, size_t n, uint64_t seed); /* XXH3_64 */
 /* Whole small file (configuration, tokens, certificates), NUL-terminated, at most max bytes.
  * 0 or -errno; -EFBIG above max. Caller frees *ret_p. */
 int bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n);
+int bh_read_fd(int fd, size_t max, char **ret_p, size_t *ret_n); /* from where it is to its end */
 /* Writes path atomically (temporary file + rename). */
 int bh_write_file(const char *path, const void *p, size_t n, unsigned mode);
 /* Gives an open file its first bytes for good, so that a mapping of them never raises SIGBUS (a

@@ -45,20 +45,24 @@ static int read_all(int fd, size_t max, size_t hint, char **ret_p, size_t *ret_n
     return 0;
 }
 
+int bh_read_fd(int fd, size_t max, char **ret_p, size_t *ret_n)
+{
+    struct stat st;
+
+    bh_assert(max < SIZE_MAX / 4);
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    return read_all(fd, max, st.st_size > 0 ? (size_t)st.st_size : 4096, ret_p, ret_n);
+}
+
 int bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n)
 {
-    bh_assert(max < SIZE_MAX / 4);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    struct stat st;
-    int rc;
-    if (fstat(fd, &st) < 0)
-        rc = -errno;
-    else if (S_ISDIR(st.st_mode))
-        rc = -EISDIR;
-    else
-        rc = read_all(fd, max, st.st_size > 0 ? (size_t)st.st_size : 4096, ret_p, ret_n);
+    int rc = bh_read_fd(fd, max, ret_p, ret_n);
     close(fd);
     return rc;
 }
