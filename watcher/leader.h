@@ -13,7 +13,7 @@
  *
  * A term is a number that rises with every acquisition (leaseTransitions + 1, or more). It stays
  * the same when the lease never left this host: a watcher that starts in the runtime directory of
- * one that died finds that one's identity there (<runtime>/lease, locked as long as its owner
+ * one that died finds that one's identity there (<runtime>/watcher/lease, locked as long as its owner
  * lives), and takes its lease over without waiting. Everything on this host then goes on as if
  * nothing had been.
  *
@@ -78,18 +78,21 @@ bool bh_leader_leads(const struct bh_leader *l);
 /* False: this process thinks it leads, but has not renewed for leaseDuration and 20 s more. */
 bool bh_leader_healthy(const struct bh_leader *l);
 
-/* ---- <runtime>/lease (leader_file.c) --------------------------------------------------------- */
+/* ---- <runtime>/watcher/lease (leader_file.c) ------------------------------------------------- */
 /* Identities under which watchers of this runtime directory may hold the lease, with their terms:
  * the last one that held it, and the one that was about to. */
 struct bh_leader_file {
-    int fd; /* -1 = none */
+    int fd;              /* -1 = none */
+    uint64_t belongs_to; /* this file on this boot of this host; 0 = nothing can be recorded */
     unsigned n;
     struct bh_leader_past {
         char identity[BH_LEASE_HOLDER_MAX];
         uint64_t term;
     } past[2];
 };
-/* Opens, locks, reads. A file that makes no sense counts as empty. -EBUSY: its owner lives. */
+/* Opens, locks, reads. A file that is not the watcher's own, is damaged, was copied, or is of another
+ * boot counts as empty and is logged; without space there is none. -EBUSY: its owner lives. -EPERM: the
+ * directory is not the watcher's own. */
 int bh_leader_file_open(struct bh_leader_file *f, const char *runtime_dir, struct bh_err *err);
 void bh_leader_file_close(struct bh_leader_file *f);
 const struct bh_leader_past *bh_leader_file_find(const struct bh_leader_file *f,

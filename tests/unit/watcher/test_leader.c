@@ -14,6 +14,7 @@
 #include "tests/unit/common/api/raw_server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -877,14 +878,61 @@ static void test_one_that_cannot_be_made_leaves_the_file(void)
     teardown(&e);
 }
 
-static void put_file(struct env *e, const char *text)
+/* ---- the file ------------------------------------------------------------------------------- */
+
+#define LEASE_BYTES 1024 /* of a record, with its head */
+#define LEASE_HEAD  48
+
+static const char *lease_path(const struct env *e)
 {
-    char *path = bh_asprintf("%s/lease", e->dir);
-    CU_ASSERT_EQUAL(bh_write_file(path, text, strlen(text), 0640), 0);
-    free(path);
+    static char path[200];
+
+    snprintf(path, sizeof(path), "%s/watcher/lease", e->dir);
+    return path;
 }
 
-static void test_a_file_that_makes_no_sense_is_an_empty_one(void)
+static struct bh_leader_file open_file(const struct env *e)
+{
+    struct bh_leader_file f;
+    struct bh_err err;
+
+    CU_ASSERT_EQUAL_FATAL(bh_leader_file_open(&f, e->dir, &err), 0);
+    return f;
+}
+
+static void write_at(const struct env *e, off_t at, const void *p, size_t n)
+{
+    int fd = open(lease_path(e), O_WRONLY | O_CLOEXEC);
+
+    CU_ASSERT_FATAL(fd >= 0 && pwrite(fd, p, n, at) == (ssize_t)n);
+    close(fd);
+}
+
+/* A record of these lines, whole and of this file. */
+static void put_lines(const struct env *e, const char *lines)
+{
+    struct bh_leader_file f = open_file(e);
+    char block[LEASE_BYTES], head[LEASE_HEAD + 1];
+
+    memset(block, '\n', sizeof(block));
+    memcpy(block + LEASE_HEAD, lines, strlen(lines));
+    snprintf(
+        head, sizeof(head), "berth lease 2 %016llx %016llx\n", (unsigned long long)f.belongs_to,
+        (unsigned long long)bh_hash(block + LEASE_HEAD, LEASE_BYTES - LEASE_HEAD, f.belongs_to));
+    memcpy(block, head, LEASE_HEAD);
+    bh_leader_file_close(&f);
+    write_at(e, 0, block, sizeof(block));
+}
+
+static void expect_entries(const struct env *e, unsigned n)
+{
+    struct bh_leader_file f = open_file(e);
+
+    CU_ASSERT_EQUAL(f.n, n);
+    bh_leader_file_close(&f);
+}
+
+static void test_lines_that_make_no_sense_are_skipped(void)
 {
     static const char *const texts[] = {"",
                                         "\n\n\n",
@@ -901,31 +949,147 @@ static void test_a_file_that_makes_no_sense_is_an_empty_one(void)
     struct env e;
     setup(&e);
     for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++) {
-        put_file(&e, texts[i]);
-        CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), 0);
-        CU_ASSERT_EQUAL(f.n, 0);
-        bh_leader_file_close(&f);
+        put_lines(&e, texts[i]);
+        expect_entries(&e, 0);
     }
-    put_file(&e, "rest\n3 me\n9 you and me\n5 too many\n");
-    CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), 0);
+    put_lines(&e, "rest\n3 me\n9 you and me\n5 too many\n");
+    f = open_file(&e);
     CU_ASSERT_EQUAL(f.n, 2);
     CU_ASSERT_PTR_NOT_NULL(bh_leader_file_find(&f, "me"));
     CU_ASSERT_PTR_NOT_NULL(bh_leader_file_find(&f, "you and me"));
     CU_ASSERT_EQUAL(bh_leader_file_last_term(&f), 9);
     bh_leader_file_write(&f, "new", 4, bh_leader_file_find(&f, "me"));
     bh_leader_file_close(&f);
-    CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), 0);
+    f = open_file(&e);
     CU_ASSERT(f.n == 2 && f.past[0].term == 4 && f.past[1].term == 3);
     bh_leader_file_close(&f);
-    char *path = bh_asprintf("%s/lease", e.dir), *text = NULL;
-    size_t n = 0;
-    CU_ASSERT_EQUAL(bh_read_file(path, 100, &text, &n), 0);
-    CU_ASSERT_STRING_EQUAL(text, "4 new\n3 me\n"); /* and nothing more */
-    free(text);
-    free(path);
     CU_ASSERT_EQUAL(bh_leader_file_open(&f, "/nonexistent", &err), -ENOENT);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/nonexistent/lease"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/nonexistent/watcher"));
     start(&e);
+    teardown(&e);
+}
+
+static void leave_lease(const struct env *e, const char *identity, uint64_t term)
+{
+    struct bh_leader_file f = open_file(e);
+
+    bh_leader_file_write(&f, identity, term, NULL);
+    bh_leader_file_close(&f);
+    expect_entries(e, 1);
+}
+
+static void test_a_damaged_file_is_an_empty_one(void)
+{
+    static const off_t sizes[] = {0, 1, LEASE_HEAD, LEASE_HEAD + 10, LEASE_BYTES - 1};
+    char block[LEASE_BYTES];
+    struct env e;
+
+    setup(&e);
+    leave_lease(&e, "the-holder", 7);
+    int fd = open(lease_path(&e), O_RDONLY | O_CLOEXEC);
+    CU_ASSERT_FATAL(fd >= 0 && pread(fd, block, sizeof(block), 0) == LEASE_BYTES);
+    close(fd);
+    for (off_t at = 0; at < LEASE_BYTES; at++) {
+        const char flipped = (char)(block[at] ^ (1 << at % 8));
+        write_at(&e, at, &flipped, 1);
+        expect_entries(&e, 0);
+        write_at(&e, at, &block[at], 1);
+    }
+    expect_entries(&e, 1);
+    for (size_t i = 0; i < BH_ARRAY_LEN(sizes); i++) {
+        leave_lease(&e, "the-holder", 7);
+        CU_ASSERT_EQUAL(truncate(lease_path(&e), sizes[i]), 0);
+        expect_entries(&e, 0);
+    }
+    leave_lease(&e, "the-holder", 7);
+    write_at(&e, 0, "7 the-holder\n", 13); /* as the version before wrote it */
+    expect_entries(&e, 0);
+    teardown(&e);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    BH_CLEANUP(bh_freep) char *bytes = NULL;
+    size_t n = 0;
+
+    CU_ASSERT_EQUAL_FATAL(bh_read_file(from, 4096, &bytes, &n), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_write_file(to, bytes, n, 0600), 0);
+}
+
+/* Another host may have it from a backup, an image or a shared folder. */
+static void test_a_copied_file_is_an_empty_one(void)
+{
+    char copy[220];
+    struct env e;
+
+    setup(&e);
+    leave_lease(&e, "the-holder", 7);
+    snprintf(copy, sizeof(copy), "%s.copy", lease_path(&e));
+    copy_file(lease_path(&e), copy);
+    CU_ASSERT_EQUAL_FATAL(rename(copy, lease_path(&e)), 0);
+    expect_entries(&e, 0);
+    teardown(&e);
+}
+
+static void test_a_host_with_a_copied_file_does_not_lead_early(void)
+{
+    char copy[220];
+    struct env e;
+
+    setup(&e);
+    leave_lease(&e, "other", 7);
+    snprintf(copy, sizeof(copy), "%s.copy", lease_path(&e));
+    copy_file(lease_path(&e), copy);
+    CU_ASSERT_EQUAL_FATAL(rename(copy, lease_path(&e)), 0);
+    other_holds(&e, "other", 20);
+    start(&e);
+    run_gets(&e, 4);
+    CU_ASSERT(e.puts == 0 && e.told == 0);
+    teardown(&e);
+}
+
+static void test_a_file_that_is_not_the_watchers_own_is_an_empty_one(void)
+{
+    char other[220];
+    struct bh_leader_file f;
+    struct bh_err err = {0};
+    struct stat st;
+    struct env e;
+
+    setup(&e);
+    leave_lease(&e, "the-holder", 7);
+    snprintf(other, sizeof(other), "%s.other", lease_path(&e));
+    CU_ASSERT_EQUAL_FATAL(link(lease_path(&e), other), 0);
+    expect_entries(&e, 0);
+    CU_ASSERT(lstat(lease_path(&e), &st) == 0 && st.st_nlink == 1 && (st.st_mode & 077) == 0);
+    leave_lease(&e, "the-holder", 7);
+    CU_ASSERT_EQUAL_FATAL(chmod(lease_path(&e), 0660), 0);
+    expect_entries(&e, 0);
+    CU_ASSERT_EQUAL_FATAL(unlink(lease_path(&e)), 0);
+    CU_ASSERT_EQUAL_FATAL(symlink(other, lease_path(&e)), 0);
+    expect_entries(&e, 0);
+    if (geteuid() == 0) {
+        leave_lease(&e, "the-holder", 7);
+        CU_ASSERT_EQUAL_FATAL(chown(lease_path(&e), 1, 1), 0);
+        expect_entries(&e, 0);
+    }
+    snprintf(other, sizeof(other), "%s/watcher", e.dir);
+    CU_ASSERT_EQUAL_FATAL(chmod(other, 0777), 0);
+    CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), -EPERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/watcher\" has mode 0777"));
+    teardown(&e);
+}
+
+static void test_a_file_of_an_earlier_version_is_removed(void)
+{
+    BH_CLEANUP(bh_freep) char *old = NULL;
+    struct env e;
+
+    setup(&e);
+    old = bh_asprintf("%s/lease", e.dir);
+    CU_ASSERT_EQUAL_FATAL(bh_write_file(old, "7 the-holder\n", 13, 0640), 0);
+    expect_entries(&e, 0);
+    CU_ASSERT(access(old, F_OK) < 0);
     teardown(&e);
 }
 
@@ -967,4 +1131,11 @@ BH_TESTS(
     {"a successor goes on in the same term", test_a_successor_goes_on_in_the_same_term},
     {"a successor of one that died while acquiring",
      test_a_successor_of_one_that_died_while_acquiring},
-    {"a file that makes no sense is an empty one", test_a_file_that_makes_no_sense_is_an_empty_one})
+    {"lines that make no sense are skipped", test_lines_that_make_no_sense_are_skipped},
+    {"a damaged file is an empty one", test_a_damaged_file_is_an_empty_one},
+    {"a copied file is an empty one", test_a_copied_file_is_an_empty_one},
+    {"a host with a copied file does not lead early",
+     test_a_host_with_a_copied_file_does_not_lead_early},
+    {"a file that is not the watcher's own is an empty one",
+     test_a_file_that_is_not_the_watchers_own_is_an_empty_one},
+    {"a file of an earlier version is removed", test_a_file_of_an_earlier_version_is_removed})
