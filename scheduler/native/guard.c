@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/native/guard.c - plugins that end the process are known by the next one, and put aside
+ * scheduler/native/guard.c - plugins that end the process are detected by the next one, and quarantined
  *
- * <runtime_dir>/plugin.mark is mapped: in whose code the process is (struct bh_native_mark). A
- * process that finds one there at its start adds a line to <runtime_dir>/plugin.crashes. Both
- * belong to the scheduler; what is read is checked like any input.
+ * <runtime_dir>/scheduler/plugin.mark is mapped: in which plugin's code the process is (struct
+ * bh_native_mark). A process that finds one there at its start adds a line to plugin.crashes beside
+ * it. Only the scheduler can write that directory (common/base/trusted_file.h). A mark counts if it is
+ * of this boot of this host and its plugin's entry is whole; it is read once, from a copy. Without
+ * space for the file the mark is in memory: the watchdog works, and the next process learns nothing.
  *
  * Runs in: the thread that loads plugins, under its lock; the watchdog in a thread of its own, which
- *          only looks at the mark.
+ *          only reads the mark.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +19,17 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/trusted_file.h"
 #include "scheduler/native/native_int.h"
 
-#define MAGIC      UINT64_C(0x6b72616d68747262)
+#define MAGIC      UINT64_C(0x326b72616d687462) /* "bthmark2": the last digit is the layout */
+#define MARK       "plugin.mark"                /* in BH_SCHEDULER_DIR, as */
+#define CRASH_LOG  "plugin.crashes"
 #define CRASHES    3u
 #define WITHIN_S   600
 #define LINES_MAX  256u
@@ -68,13 +74,17 @@ static void add_crash(const struct crash *c)
     guard.crash[guard.n++] = *c;
 }
 
-static void read_crashes(const char *path)
+static void read_crashes(const struct bh_trusted_dir *d)
 {
     BH_CLEANUP(bh_freep) char *text = NULL;
+    struct bh_err err = {0};
     size_t n = 0;
     char *rest = NULL;
 
-    if (bh_read_file(path, FILE_BYTES, &text, &n) < 0)
+    int rc = bh_trusted_read(d, CRASH_LOG, FILE_BYTES, geteuid(), &text, &n, &err);
+    if (rc < 0 && rc != -ENOENT)
+        bh_log_warn("Earlier crashes of plugins are not counted", bh_kv_s("err", err.msg));
+    if (rc < 0)
         return;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         struct crash c = {0};
@@ -84,24 +94,39 @@ static void read_crashes(const char *path)
     }
 }
 
-static int write_crashes(const char *path)
+static void write_crashes(void)
 {
+    BH_CLEANUP(bh_freep)
+    char *path = bh_asprintf("%s/" BH_SCHEDULER_DIR "/" CRASH_LOG, guard.dir);
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     for (uint32_t i = 0; i < guard.n; i++)
         bh_buf_addf(&b, "%" PRId64 " %s %s %s\n", guard.crash[i].at_s, guard.crash[i].sha256,
                     guard.crash[i].name, guard.crash[i].hook);
-    return bh_write_file(path, b.p, b.n, 0600);
+    int rc = bh_write_file(path, b.p, b.n, 0600);
+    if (rc < 0)
+        bh_log_warn("The crashes of plugins could not be written", bh_kv_s("file", path),
+                    bh_kv_s("err", strerror(-rc)));
 }
 
-/* Did the process before this one end in a plugin's code? */
-static bool take_crash(const struct bh_native_mark *m)
+static uint64_t marked_check(const struct bh_native_marked *m)
+{
+    return bh_hash(m, offsetof(struct bh_native_marked, check), MAGIC);
+}
+
+/* Did the process before this one end in a plugin's code? m: a copy. */
+static bool take_crash(const struct bh_native_mark *m, uint64_t host_boot)
 {
     struct crash c = {.at_s = bh_wall_ns() / 1000000000};
 
-    if (m->magic != MAGIC || m->hook == BH_HOOK_NONE || m->hook >= BH_HOOKS ||
-        m->plugin >= BH_NATIVE_MARKED)
+    if (m->magic != MAGIC || m->host_boot != host_boot || m->hook == BH_HOOK_NONE)
         return false;
+    if (m->hook >= BH_HOOKS || m->plugin >= BH_NATIVE_MARKED ||
+        m->of[m->plugin].check != marked_check(&m->of[m->plugin])) {
+        bh_log_warn(
+            "The mark of the scheduler before this one is damaged: it counts for no plugin");
+        return false;
+    }
     snprintf(c.sha256, sizeof c.sha256, "%.64s", m->of[m->plugin].sha256);
     snprintf(c.name, sizeof c.name, "%.63s", m->of[m->plugin].name);
     snprintf(c.hook, sizeof c.hook, "%s", bh_native_hook_name(m->hook));
@@ -136,38 +161,76 @@ static uint32_t crashes_of(const char *name, const char *sha256, bool *ret_aside
     return n;
 }
 
+/* The mark of the process before into *former, and the file mapped. Without space (-ENOSPC) the
+ * caller uses memory. */
+static int map_mark(const struct bh_trusted_dir *d, struct bh_native_mark *former,
+                    struct bh_err *err)
+{
+    bool made, refused;
+    int fd = bh_trusted_open_own(d, MARK, 0600, &made, &refused, err);
+
+    if (fd < 0)
+        return fd;
+    if (pread(fd, former, sizeof *former, 0) != (ssize_t)sizeof *former)
+        former->magic = 0;
+    int rc = bh_reserve_file(fd, sizeof *former);
+    if (rc == 0) {
+        void *p = mmap(NULL, sizeof *former, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        rc = p == MAP_FAILED ? -errno : 0;
+        bh_native_mark = rc == 0 ? p : NULL;
+    }
+    close(fd);
+    return rc < 0 ? bh_err_set(err, rc, "\"%s/" MARK "\": %s", d->path, strerror(-rc)) : 0;
+}
+
+/* A full disk must not keep the scheduler down. */
+static int keep_mark_in_memory(struct bh_err *err)
+{
+    void *p = mmap(NULL, sizeof *bh_native_mark, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED)
+        return bh_err_set(err, -errno, "memory for the mark of plugins: %s", strerror(errno));
+    bh_native_mark = p;
+    bh_log_error("No space for the mark of plugins: one that ends this process is not detected by "
+                 "the next",
+                 bh_kv_s("err", err->msg));
+    return 0;
+}
+
 int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *crashes = bh_asprintf("%s/plugin.crashes", runtime_dir);
-    BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/plugin.mark", runtime_dir);
+    struct bh_native_mark former = {.magic = 0};
+    struct bh_trusted_dir d;
+    uint64_t host_boot = 0;
 
     if (bh_parse_duration_ns(timeout, &guard.limit_ns) < 0 || guard.limit_ns <= 0)
         return bh_err_set(err, -EINVAL,
                           "invalid value \"%s\" for --plugin-timeout: a duration like 10s",
                           timeout);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int rc = fd < 0 ? -errno : bh_reserve_file(fd, sizeof *bh_native_mark);
-    if (rc == 0) {
-        void *p = mmap(NULL, sizeof *bh_native_mark, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        rc = p == MAP_FAILED ? -errno : 0;
-        bh_native_mark = rc == 0 ? p : NULL;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (rc < 0)
-        return bh_err_set(err, rc, "%s: %s", path, strerror(-rc));
+    (void)bh_host_boot(&host_boot); /* 0: marks of all boots count */
     guard.n = 0;
-    read_crashes(crashes);
-    if (take_crash(bh_native_mark))
-        rc = write_crashes(crashes);
-    memset((void *)bh_native_mark, 0, sizeof *bh_native_mark);
-    bh_native_mark->magic = MAGIC;
+    int rc = bh_trusted_dir_open(&d, runtime_dir, BH_SCHEDULER_DIR, err);
+    if (rc == 0) {
+        rc = map_mark(&d, &former, err);
+        read_crashes(&d);
+    }
+    if (rc == -ENOSPC)
+        rc = keep_mark_in_memory(err);
+    bh_trusted_dir_close(&d);
+    if (rc < 0)
+        return rc;
     free(guard.dir);
     guard.dir = bh_strdup(runtime_dir);
+    if (take_crash(&former, host_boot))
+        write_crashes();
+    memset((void *)bh_native_mark, 0, sizeof *bh_native_mark);
+    bh_native_mark->host_boot = host_boot;
+    bh_native_mark->magic = MAGIC;
     BH_CLEANUP(bh_freep) char *inventory = bh_asprintf("%s/" BH_NATIVE_INVENTORY, runtime_dir);
     (void)unlink(inventory); /* of the one before */
     guard.inventory = bh_json_new(&guard.arena, BH_JSON_ARRAY);
-    return rc < 0 ? bh_err_set(err, rc, "%s: %s", crashes, strerror(-rc)) : 0;
+    return 0;
 }
 
 /* ---- a callback that does not return --------------------------------------------------------- */
@@ -186,8 +249,10 @@ static void *watch(void *arg BH_UNUSED)
         seen = calls;
         if (looks < LOOKS)
             continue;
+        const uint32_t plugin = bh_native_mark->plugin;
+        const struct bh_native_plugin *p = plugin < BH_NATIVE_MARKED ? guard.of[plugin] : NULL;
         bh_log_error("A plugin's callback does not return: the scheduler ends, and starts again",
-                     bh_kv_s("plugin", bh_native_mark->of[bh_native_mark->plugin].name),
+                     bh_kv_s("plugin", p ? p->d.name : "?"),
                      bh_kv_s("at", bh_native_hook_name(hook)));
         abort();
     }
@@ -251,9 +316,11 @@ void bh_native_guarded(const struct bh_native_file *f, bool skip, struct bh_nati
         return;
     p->index = guard.n_of++;
     guard.of[p->index] = p;
-    snprintf(bh_native_mark->of[p->index].name, sizeof bh_native_mark->of[0].name, "%s", p->d.name);
-    snprintf(bh_native_mark->of[p->index].sha256, sizeof bh_native_mark->of[0].sha256, "%s",
-             f->sha256);
+    struct bh_native_marked m = {.check = 0};
+    snprintf(m.name, sizeof m.name, "%s", p->d.name);
+    snprintf(m.sha256, sizeof m.sha256, "%s", f->sha256);
+    m.check = marked_check(&m);
+    bh_native_mark->of[p->index] = m;
     uint32_t crashes = crashes_of(p->d.name, f->sha256, &aside);
     if (aside) {
         bh_native_put_aside(p, skip);
@@ -311,10 +378,8 @@ void bh_native_crashed(struct bh_native_plugin *p, const struct bh_native_file *
     snprintf(c.hook, sizeof c.hook, "%s",
              hook == BH_HOOK_NONE ? "between callbacks" : bh_native_hook_name(hook));
     add_crash(&c);
-    if (guard.dir) {
-        BH_CLEANUP(bh_freep) char *crashes = bh_asprintf("%s/plugin.crashes", guard.dir);
-        (void)write_crashes(crashes);
-    }
+    if (guard.dir)
+        write_crashes();
     (void)crashes_of(p->d.name, f->sha256, &aside);
     if (!aside || p->aside)
         return;

@@ -16,6 +16,7 @@
 #ifndef BH_NATIVE_H
 #define BH_NATIVE_H
 
+#include "common/base/trusted_file.h"
 #include "scheduler/framework/plugin.h"
 
 #define BH_PLUGIN_DIR    "/usr/lib/berth/plugins"
@@ -71,10 +72,13 @@ int bh_native_refresh(struct bh_err *err);
  * A callback that does not return within the time-out ends the process (a thread watches once a
  * plugin is loaded). 0; -EINVAL, -errno. */
 int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err *err);
-#define BH_NATIVE_INVENTORY "plugins.json"    /* in the runtime directory: what it loaded */
-#define BH_NATIVE_MEASURED  "plugin.measured" /* .NAME beside it: moment in ns and number of nodes */
+/* In the runtime directory: what it loaded */
+#define BH_NATIVE_INVENTORY BH_SCHEDULER_DIR "/plugins.json"
+/* .NAME beside it: moment in ns and number of nodes */
+#define BH_NATIVE_MEASURED BH_SCHEDULER_DIR "/plugin.measured"
 #define BH_NATIVE_PROCESS                                                                          \
-    "plugin.process" /* .NAME beside it: pid, starts and calls of a process of its own */
+    BH_SCHEDULER_DIR                                                                               \
+        "/plugin.process" /* .NAME beside it: pid, starts and calls of a process of its own */
 /* Those of a guarded process that run in a process of their own. pid 0: it is not running. */
 void bh_native_each_process(void (*fn)(void *arg, const char *plugin, int pid, uint64_t starts,
                                        uint64_t calls),

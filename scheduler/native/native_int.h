@@ -155,13 +155,15 @@ enum bh_native_hook { /* what is written down is read by the next process: appen
                       BH_HOOKS
 };
 #define BH_NATIVE_MARKED 64u /* plugins */
-/* In a mapped file: in whose code the process is. The next one reads it. */
+/* In a mapped file: in which plugin's code the process is. The next one reads a copy of it. */
 struct bh_native_mark {
     uint64_t magic;
+    uint64_t host_boot; /* bh_host_boot() */
     volatile uint64_t calls;
-    volatile uint32_t plugin, hook; /* hook BH_HOOK_NONE: in nobody's */
-    struct {
+    volatile uint32_t plugin, hook; /* hook BH_HOOK_NONE: in no plugin's */
+    struct bh_native_marked {
         char name[64], sha256[72];
+        uint64_t check; /* of the two */
     } of[BH_NATIVE_MARKED];
 };
 extern struct bh_native_mark *bh_native_mark; /* NULL: nothing is written down */

@@ -293,7 +293,7 @@ event() { k get events -o json | jq -r '.items[] | select(.reason == "PluginPutA
 eventually "and an event" 20 event
 # Else the next scheduler tries it again, and counts an end before it is seen.
 k delete pod hangs --grace-period=0 --force >/dev/null 2>&1
-rm -f "$run/plugin.crashes"
+rm -f "$run/scheduler/plugin.crashes"
 kill -KILL "$scheduler"
 create anew 'app: a'
 eventually "another scheduler begins anew" 20 is_shown
@@ -307,7 +307,7 @@ is_new() {
         plugins | grep -E '^Apart +0 +Active +0 .* pid [1-9]'
 }
 anew() { # with nothing counted
-    rm -f "$run/plugin.crashes"
+    rm -f "$run/scheduler/plugin.crashes"
     scheduler=$(pid_of berth-scheduler)
     kill -KILL "$scheduler"
     eventually "$1: a scheduler that counts none" 20 is_new

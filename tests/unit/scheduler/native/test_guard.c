@@ -15,9 +15,11 @@
 #include "scheduler/native/native_int.h"
 #include "tests/unit/harness.h"
 
-#define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define SHA_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define ASIDE "it is put aside: it ended the scheduler three times within ten minutes"
+#define SHA_A   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define SHA_B   "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define MARK    "scheduler/plugin.mark"
+#define CRASHES "scheduler/plugin.crashes"
+#define ASIDE   "it is put aside: it ended the scheduler three times within ten minutes"
 
 static const struct bh_native_file file_a = {
     .file = "/plugins/a.so", .version = "1.2", .license = "MIT", .major = 1, .sha256 = SHA_A};
@@ -151,23 +153,25 @@ static struct bh_native_plugin *adopted(const char *name)
                                    .bind = on_node,
                                    .post_bind = nothing_on_node};
     static struct bh_native_plugin
-        *all[16]; /* a plugin stays as long as the program: for the leak checker */
+        *all[64]; /* a plugin stays as long as the program: for the leak checker */
     static unsigned n;
     struct bh_err err = {0};
 
-    CU_ASSERT_FATAL(n < 16);
+    CU_ASSERT_FATAL(n < BH_ARRAY_LEN(all));
     CU_ASSERT_EQUAL_FATAL(bh_native_adopt(&p, &all[n], &err), 0);
     return all[n++];
 }
 
 /* ---- a runtime directory --------------------------------------------------------------------- */
 
-static char dir[4096];
+static char dir[4096], scheduler[4200];
 
 static void new_dir(const char *name)
 {
     snprintf(dir, sizeof dir, "%s/%s", bh_test_tmpdir(), name);
     CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
+    snprintf(scheduler, sizeof scheduler, "%s/scheduler", dir);
+    CU_ASSERT_EQUAL_FATAL(mkdir(scheduler, 0700), 0);
 }
 
 static const char *path_of(const char *name)
@@ -250,7 +254,7 @@ static int ends_in(const char *plugin, enum bh_native_hook hook, const char *tim
 /* The file of crashes has these plugins and callbacks, in this order. */
 static void expect_crashes(const char *want)
 {
-    BH_CLEANUP(bh_freep) char *text = text_of("plugin.crashes");
+    BH_CLEANUP(bh_freep) char *text = text_of(CRASHES);
     struct bh_buf got BH_CLEANUP(bh_buf_fini) = {0};
     char *rest = NULL;
 
@@ -320,7 +324,7 @@ static bool aside_for(const char *name, const char *lines)
 
     snprintf(folder, sizeof folder, "lines%u", number++);
     new_dir(folder);
-    put("plugin.crashes", lines, strlen(lines));
+    put(CRASHES, lines, strlen(lines));
     start_guard("10s");
     struct bh_native_plugin *np = adopted(name);
     bh_native_guarded(&file_a, true, np);
@@ -362,36 +366,130 @@ static void test_many_crashes(void)
     CU_ASSERT_STRING_EQUAL(listed(0, "crashes"), "256");
 }
 
-/* What stands in the mark is looked at like any input. */
-static void test_marks_that_are_none(void)
+/* The mark that a scheduler leaves which ends in Filter of plugin "Marked". */
+static struct bh_native_mark left_mark(void)
 {
-    struct bh_native_mark *m = bh_calloc(1, sizeof *m);
-    const struct {
-        uint64_t magic;
-        uint32_t plugin, hook;
-    } rows[] = {
-        {0, 0, BH_HOOK_FILTER}, /* of something else */
-        {UINT64_C(0x6b72616d68747262), 0, BH_HOOKS},
-        {UINT64_C(0x6b72616d68747262), BH_NATIVE_MARKED, BH_HOOK_FILTER},
-        {UINT64_C(0x6b72616d68747262), 0, BH_HOOK_NONE},
-    };
+    static unsigned n;
+    char folder[32];
+    BH_CLEANUP(bh_freep) char *bytes = NULL;
+    struct bh_native_mark m;
+    size_t size = 0;
 
-    for (unsigned i = 0; i < BH_ARRAY_LEN(rows); i++) {
-        char folder[32];
-        snprintf(folder, sizeof folder, "mark%u", i);
-        new_dir(folder);
-        m->magic = rows[i].magic;
-        m->plugin = rows[i].plugin;
-        m->hook = rows[i].hook;
-        put("plugin.mark", m, sizeof *m);
-        start_guard("10s");
-        expect_crashes("");
-        CU_ASSERT_EQUAL(bh_native_mark->hook, BH_HOOK_NONE);
-        CU_ASSERT_EQUAL(bh_native_mark->magic, UINT64_C(0x6b72616d68747262));
-    }
-    free(m);
+    snprintf(folder, sizeof folder, "mark%u", n++);
+    new_dir(folder);
+    CU_ASSERT_EQUAL(ends_in("Marked", BH_HOOK_FILTER, NULL), SIGKILL);
+    CU_ASSERT_EQUAL_FATAL(bh_read_file(path_of(MARK), sizeof m, &bytes, &size), 0);
+    CU_ASSERT_EQUAL_FATAL(size, sizeof m);
+    memcpy(&m, bytes, sizeof m);
+    return m;
+}
+
+/* The mark m counts for what these lines say. */
+static void expect_of_mark(const struct bh_native_mark *m, const char *crashes)
+{
+    put(MARK, m, sizeof *m);
+    start_guard("10s");
+    expect_crashes(crashes);
+    CU_ASSERT_EQUAL(bh_native_mark->hook, BH_HOOK_NONE);
+    CU_ASSERT_EQUAL(bh_native_mark->magic, m->magic ? m->magic : bh_native_mark->magic);
+}
+
+static void test_marks_that_count_for_no_plugin(void)
+{
+    struct bh_native_mark m = left_mark();
+
+    expect_of_mark(&m, "Marked Filter\n");
+    m = left_mark();
+    m.magic = 0; /* of something else */
+    expect_of_mark(&m, "");
+    m = left_mark();
+    m.host_boot++; /* that boot ended by itself */
+    expect_of_mark(&m, "");
+    m = left_mark();
+    m.hook = BH_HOOKS;
+    expect_of_mark(&m, "");
+    m.hook = UINT32_MAX;
+    expect_of_mark(&m, "");
+    m = left_mark();
+    m.plugin = BH_NATIVE_MARKED;
+    expect_of_mark(&m, "");
+    m.plugin = UINT32_MAX;
+    expect_of_mark(&m, "");
+    m.plugin = BH_NATIVE_MARKED - 1; /* none of that number was loaded */
+    expect_of_mark(&m, "");
+    m = left_mark();
+    m.of[m.plugin].name[0] ^= 1;
+    expect_of_mark(&m, "");
+    m = left_mark();
+    m.of[m.plugin].sha256[5] ^= 1;
+    expect_of_mark(&m, "");
+    m = left_mark();
+    m.hook = BH_HOOK_NONE;
+    expect_of_mark(&m, "");
     CU_ASSERT_STRING_EQUAL(bh_native_hook_name(BH_HOOK_UNRESERVE), "Unreserve");
     CU_ASSERT_STRING_EQUAL(bh_native_hook_name(BH_HOOKS), "?");
+}
+
+static void expect_mark_made_again(void)
+{
+    struct stat st;
+
+    start_guard("10s");
+    expect_crashes("");
+    CU_ASSERT(lstat(path_of(MARK), &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+              st.st_uid == geteuid() && (st.st_mode & 077) == 0);
+}
+
+static void test_a_mark_that_is_not_the_schedulers_own_counts_for_no_plugin(void)
+{
+    char other[4200];
+
+    (void)left_mark();
+    CU_ASSERT_EQUAL_FATAL(truncate(path_of(MARK), 100), 0);
+    expect_mark_made_again();
+    (void)left_mark();
+    CU_ASSERT_EQUAL_FATAL(chmod(path_of(MARK), 0660), 0);
+    expect_mark_made_again();
+    (void)left_mark();
+    snprintf(other, sizeof other, "%s", path_of("other"));
+    CU_ASSERT_EQUAL_FATAL(link(path_of(MARK), other), 0);
+    expect_mark_made_again();
+    (void)left_mark();
+    snprintf(other, sizeof other, "%s", path_of("other"));
+    CU_ASSERT_EQUAL_FATAL(rename(path_of(MARK), other), 0);
+    CU_ASSERT_EQUAL_FATAL(symlink(other, path_of(MARK)), 0);
+    expect_mark_made_again();
+    if (geteuid() != 0)
+        return;
+    (void)left_mark();
+    CU_ASSERT_EQUAL_FATAL(chown(path_of(MARK), 1, 1), 0);
+    expect_mark_made_again();
+    new_dir("foreign-lines");
+    put(CRASHES, "1000 " SHA_A " P Filter\n", strlen("1000 " SHA_A " P Filter\n"));
+    CU_ASSERT_EQUAL_FATAL(chown(path_of(CRASHES), 1, 1), 0);
+    start_guard("10s");
+    struct bh_native_plugin *np = adopted("P");
+    bh_native_guarded(&file_a, true, np);
+    CU_ASSERT_STRING_EQUAL(listed(0, "crashes"), "0");
+}
+
+/* The scheduler runs, its watchdog too; only the next one learns nothing. */
+static void test_without_space_the_mark_is_in_memory(void)
+{
+    struct rlimit limit, none;
+
+    new_dir("full");
+    signal(SIGXFSZ, SIG_IGN);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &none), 0);
+    start_guard("10s");
+    int ended = ends_in("Stays", BH_HOOK_SCORE, "20ms");
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CU_ASSERT_EQUAL(ended, SIGABRT);
+    start_guard("10s");
+    expect_crashes("");
 }
 
 static void test_no_guard(void)
@@ -407,12 +505,12 @@ static void test_no_guard(void)
         CU_ASSERT_EQUAL(bh_native_guard(dir, bad[i], &err), -EINVAL);
         CU_ASSERT_STRING_EQUAL(err.msg, want);
     }
-    CU_ASSERT_EQUAL_FATAL(symlink("elsewhere", path_of("plugin.mark")), 0);
-    CU_ASSERT_EQUAL(bh_native_guard(dir, "10s", &err), -ELOOP);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/plugin.mark: Too many levels of symbolic links"));
+    CU_ASSERT_EQUAL_FATAL(chmod(scheduler, 0770), 0);
+    CU_ASSERT_EQUAL(bh_native_guard(dir, "10s", &err), -EPERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/scheduler\" has mode 0770"));
     snprintf(dir, sizeof dir, "%s/missing", bh_test_tmpdir());
     CU_ASSERT_EQUAL(bh_native_guard(dir, "10s", &err), -ENOENT);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "missing/plugin.mark: No such file or directory"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "missing/scheduler\": No such file or directory"));
 }
 
 /* ---- one that is aside ------------------------------------------------------------------------ */
@@ -547,11 +645,15 @@ static void test_measured(void)
 }
 
 /* The watchdog is a process's first: later ones are forked from one that has it, but not its thread. */
-BH_TESTS("scheduler/native/guard", {"a callback that does not return", test_watchdog},
+BH_TESTS("scheduler/native/guard",
+         {"without space the mark is in memory", test_without_space_the_mark_is_in_memory},
+         {"a callback that does not return", test_watchdog},
          {"the third crash within ten minutes", test_third_crash},
          {"which crashes count", test_which_crashes_count},
          {"the last of many crashes", test_many_crashes},
-         {"marks that are none", test_marks_that_are_none},
+         {"marks that count for no plugin", test_marks_that_count_for_no_plugin},
+         {"a mark that is not the scheduler's own counts for no plugin",
+          test_a_mark_that_is_not_the_schedulers_own_counts_for_no_plugin},
          {"a guard that cannot be", test_no_guard}, {"what stands in", test_stand_ins},
          {"a process that ends", test_process_that_ends},
          {"when nodes were measured", test_measured})
