@@ -78,7 +78,8 @@ int bh_trusted_dir_open(struct bh_trusted_dir *d, const char *runtime_dir, const
     int rc = 0;
 
     *d = (struct bh_trusted_dir){.fd = -1};
-    if (mkdir(path, 0711) < 0 && errno != EEXIST)
+    /* chmod, because the mode of mkdir goes through the umask */
+    if (mkdir(path, 0700) == 0 ? chmod(path, 0711) < 0 : errno != EEXIST)
         rc = bh_err_set(err, errno == EDQUOT ? -ENOSPC : -errno, "could not make \"%s\": %s", path,
                         strerror(errno));
     int fd = rc == 0 ? open_dir(path, O_RDONLY, &owner, err) : rc;

@@ -7,8 +7,8 @@
  * other user can create or replace a name. Files are checked again when they are opened.
  *
  * A directory is accepted if it belongs to the expected user and neither group nor others may write
- * it. Mode 0711 less the umask: others may open names that they know, but not the directory itself,
- * so they cannot lock it.
+ * it. It is made with mode 0711: others may open names that they know and may read, but not the
+ * directory itself, so they cannot lock it.
  * A file is accepted if it is a regular file with one link, belongs to the expected user, and
  * neither group nor others may write it. Only that user and root can change or truncate it: it may
  * be mapped.

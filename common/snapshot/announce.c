@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/snapshot/announce.c - the link in the runtime directory
+ * common/snapshot/announce.c - the link in the writer's directory
  *
  * A link and not a file: it is read and replaced as a whole, `ls` shows it, and it needs no room on
  * a file system that is full.
@@ -12,6 +12,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/base/trusted_file.h"
 
 #define LINK     "snapshot"
 #define NEW_LINK "snapshot.new" /* left behind by a crash in between, replaced by the next */
@@ -27,17 +29,18 @@ uint64_t bh_snap_instance(const char *runtime_dir)
     return bh_hash(path, n, 0);
 }
 
-/* An fd, -EPERM, -errno. */
-static int open_directory(const char *runtime_dir)
+static int check_runtime_dir(const char *runtime_dir, struct bh_err *err)
 {
     struct stat st;
-    int fd = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &st) == 0 && !(st.st_mode & S_IWOTH))
-        return fd;
-    close(fd);
-    return -EPERM;
+
+    if (stat(runtime_dir, &st) < 0)
+        return bh_err_set(err, -errno, "snapshot of %s: %s", runtime_dir, strerror(errno));
+    if (st.st_mode & S_IWOTH)
+        return bh_err_set(err, -EPERM,
+                          "snapshot of %s: the directory is writable for everybody: any user could "
+                          "announce a snapshot there",
+                          runtime_dir);
+    return 0;
 }
 
 /* Owner and target belong to one link: both are asked of the same descriptor. */
@@ -64,28 +67,50 @@ static int read_link(int dir, struct bh_snap_announced *ret)
     return 0;
 }
 
-int bh_snap_announced(const char *runtime_dir, struct bh_snap_announced *ret)
+int bh_snap_announced(const char *runtime_dir, struct bh_snap_announced *ret, struct bh_err *err)
 {
-    int dir = open_directory(runtime_dir);
+    uid_t owner;
+    int rc = check_runtime_dir(runtime_dir, err);
+    int dir = rc == 0 ? bh_trusted_dir_find(runtime_dir, BH_WATCHER_DIR, &owner, err) : rc;
     if (dir < 0)
         return dir;
-    int rc = read_link(dir, ret);
+    rc = read_link(dir, ret);
     close(dir);
-    return rc;
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s",
+                          rc == -EBADMSG ? "what announces it is not a link to one"
+                                         : strerror(-rc));
+    if (ret->uid != owner)
+        return bh_err_set(err, -EPERM,
+                          "user %u announced it, in a directory that belongs to user %u",
+                          (unsigned)ret->uid, (unsigned)owner);
+    return 0;
+}
+
+/* Versions before kept the link in the runtime directory itself. Another user's stays. */
+static void remove_old_link(const char *runtime_dir)
+{
+    BH_CLEANUP(bh_freep) char *old = bh_asprintf("%s/" LINK, runtime_dir);
+    struct stat st;
+
+    if (lstat(old, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid == geteuid())
+        (void)unlink(old);
 }
 
 int bh_snap_directory_take(const char *runtime_dir, struct bh_err *err)
 {
-    int rc, fd = open_directory(runtime_dir);
-    if (fd == -EPERM)
-        return bh_err_set(err, fd,
-                          "snapshot of %s: the directory is writable for everybody: anyone could "
-                          "announce a snapshot there",
-                          runtime_dir);
-    if (fd < 0)
-        return bh_err_set(err, fd, "snapshot of %s: %s", runtime_dir, strerror(-fd));
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    struct bh_trusted_dir d;
+    int rc = check_runtime_dir(runtime_dir, err);
+    if (rc == 0)
+        rc = bh_trusted_dir_open(&d, runtime_dir, BH_WATCHER_DIR, err);
+    if (rc < 0)
+        return rc;
+    int fd = d.fd;
+    free(d.path);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        remove_old_link(runtime_dir);
         return fd;
+    }
     rc = errno == EWOULDBLOCK
              ? bh_err_set(err, -EBUSY, "snapshot of %s: another writer is alive", runtime_dir)
              : bh_err_set(err, -errno, "snapshot of %s: lock: %s", runtime_dir, strerror(errno));

@@ -107,17 +107,22 @@ static void find_slot(struct bh_snap_reader *r)
 
 static enum bh_snap_outcome find_announced(struct bh_snap_reader *r)
 {
-    int rc = bh_snap_announced(r->runtime_dir, &r->at);
+    struct bh_err err = {0};
+    int rc = bh_snap_announced(r->runtime_dir, &r->at, &err);
+    if (rc == 0 && r->may_announce && !r->may_announce(r->may_announce_arg, r->at.uid))
+        rc = bh_err_set(
+            &err, -EPERM,
+            "user %u announced it, and is not berth-watcher's user (--users watcher=USER)",
+            (unsigned)r->at.uid);
     if (rc == 0) {
         snprintf(r->name, sizeof(r->name), "%s", r->at.name);
         return BH_SNAP_OK;
     }
     snprintf(r->name, sizeof(r->name), "of %s", r->runtime_dir);
+    if (rc == -EPERM)
+        return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: not believed: %s", r->name, err.msg);
     return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: %s: is berth-watcher running?", r->name,
-                  rc == -ENOENT    ? "none is announced"
-                  : rc == -EPERM   ? "the directory is writable for everybody"
-                  : rc == -EBADMSG ? "what announces it is not a link to one"
-                                   : strerror(-rc));
+                  rc == -ENOENT ? "none is announced" : err.msg);
 }
 
 static enum bh_snap_outcome open_control(struct bh_snap_reader *r)
@@ -279,6 +284,7 @@ enum bh_snap_outcome bh_snap_switch(struct bh_snap_reader *r)
 void bh_snap_look_around(struct bh_snap_reader *r)
 {
     struct bh_snap_announced now_at;
+    struct bh_err ignored;
     if (__atomic_load_n(&r->control->gone, __ATOMIC_ACQUIRE)) {
         bh_snap_lose_control(r);
         /* The same writer may have another one, and the lease in it is worth knowing at once. */
@@ -291,6 +297,7 @@ void bh_snap_look_around(struct bh_snap_reader *r)
     if ((now > beat && now - beat < STALE_NS) || now - r->name_checked_ns < NAME_CHECK_NS)
         return;
     r->name_checked_ns = now;
-    if (bh_snap_announced(r->runtime_dir, &now_at) == 0 && !bh_streq(now_at.name, r->at.name))
+    if (bh_snap_announced(r->runtime_dir, &now_at, &ignored) == 0 &&
+        !bh_streq(now_at.name, r->at.name))
         bh_snap_lose_control(r);
 }

@@ -81,6 +81,7 @@ int bh_snap_hold_take(struct bh_snap_hold *h, const char *runtime_dir, gid_t gro
                       struct bh_err *err)
 {
     struct bh_snap_announced before;
+    struct bh_err ignored;
     uint64_t old = 0;
     *h = (struct bh_snap_hold){.group = group, .control = {.fd = -1}, .slots = {.fd = -1}};
     h->dir = bh_snap_directory_take(runtime_dir, err);
@@ -89,7 +90,7 @@ int bh_snap_hold_take(struct bh_snap_hold *h, const char *runtime_dir, gid_t gro
     h->instance = bh_snap_instance(runtime_dir);
     sweep(h->instance, &old);
     /* The directory may have had another path. */
-    if (bh_snap_announced(runtime_dir, &before) == 0 && before.instance != h->instance)
+    if (bh_snap_announced(runtime_dir, &before, &ignored) == 0 && before.instance != h->instance)
         sweep(before.instance, &old);
     h->stand_in.created_boot_ns = bh_boot_ns();
     h->stand_in.incarnation = BH_MAX(h->stand_in.created_boot_ns, old + 1);

@@ -266,6 +266,13 @@ struct bh_snap_reader *bh_snap_reader_new(const char *runtime_dir, struct bh_sym
     return r;
 }
 
+void bh_snap_reader_believe(struct bh_snap_reader *r, bool (*may_announce)(const void *arg, uid_t),
+                            const void *arg)
+{
+    r->may_announce = may_announce;
+    r->may_announce_arg = arg;
+}
+
 void bh_snap_reader_free(struct bh_snap_reader *r)
 {
     if (!r)

@@ -45,7 +45,9 @@ struct bh_snap_reader {
     struct bh_umap shapes; /* key -> private copy */
     struct bh_snap_buffer rec;
     const char *bad; /* what map_sym found wrong during a remap */
-    char error[192];
+    char error[320];
+    bool (*may_announce)(const void *arg, uid_t uid); /* NULL: any user may */
+    const void *may_announce_arg;
 };
 
 /* attach.c ---- */

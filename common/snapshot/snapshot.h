@@ -59,11 +59,12 @@
  * Writer: (1) locks the directory for life; a second writer is refused (-EBUSY). (2) Unlinks what
  * dead writers of the instance left: objects of its own user whose lock is free; a dead control
  * segment is marked gone first. (3) Makes data segment, slots, control segment, each locked for
- * life. (4) Points the symbolic link "snapshot" in the directory to the control segment (rename).
+ * life. (4) Points the symbolic link "watcher/snapshot" in the directory to the control segment
+ * (rename).
  * (5) Once a second looks whether link, control, slots and data are still what they were. Data
  * gone: MOVE. Control or slots gone: both anew with the same words and incarnation, link, the old
  * ones marked gone. Link gone: link.
- * Reader: reads the link and its owner; opens the control segment (regular, that owner's, no
+ * Reader: reads the link and its owner, who must own the directory "watcher" and be expected; opens the control segment (regular, that owner's, no
  * other user may write it); that has the keys of slots and data, which are checked the same way.
  * Marked gone: begins again with the link; at the same incarnation it goes on where it was. A
  * heartbeat older than 2 s: looks whether the link leads elsewhere.
@@ -86,6 +87,8 @@
  */
 #ifndef BH_SNAPSHOT_H
 #define BH_SNAPSHOT_H
+
+#include <sys/types.h>
 
 #include "common/k8s/compile.h"
 #include "common/k8s/record.h"
@@ -178,6 +181,10 @@ struct bh_snap_reader;
 /* symtab: the private table that delivered symbols refer to; filled as the segment's grows. */
 struct bh_snap_reader *bh_snap_reader_new(const char *runtime_dir, struct bh_symtab *symtab);
 void bh_snap_reader_free(struct bh_snap_reader *r);
+/* Only snapshots of users for which may_announce() returns true are attached; without it those of
+ * any user who made <runtime_dir>/watcher, for commands that show what is there. arg is borrowed. */
+void bh_snap_reader_believe(struct bh_snap_reader *r, bool (*may_announce)(const void *arg, uid_t),
+                            const void *arg);
 /* Attaches when needed, then delivers what is new, at most max_events (a shape delivered on the way
  * to its pod, BEGIN and END are not counted; 0 = all there is). Cost depends on the number of
  * changes, never on the size of the cluster (except for BEGIN..END rebuilds). */

@@ -391,6 +391,11 @@ void bh_intake_tick(struct bh_intake *in)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static bool is_watcher(const void *users, uid_t uid)
+{
+    return bh_bus_users_allow(users, BH_BUS_WATCHER, uid);
+}
+
 int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, struct bh_err *err)
 {
     const unsigned needs = bh_engine_raw_needs(o->engine);
@@ -419,6 +424,8 @@ int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, stru
         bh_engine_kind_state(o->engine, in->kinds[i]->kind, false, NULL);
     bh_arena_init(&in->object_arena, OBJECT_MAX_BYTES);
     in->reader = bh_snap_reader_new(o->runtime_dir, in->symtab);
+    if (o->users)
+        bh_snap_reader_believe(in->reader, is_watcher, o->users);
     return bh_feed_open(&in->feed, &feed, err);
 }
 

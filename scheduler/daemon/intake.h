@@ -65,9 +65,10 @@ struct bh_intake {
 };
 struct bh_intake_options {
     const char *runtime_dir;
-    const struct bh_bus_users *users; /* whose feed is believed; NULL = any user's, for observers */
-    struct bh_engine *engine;         /* borrowed */
-    uint64_t epoch;                   /* start of this process: rises with every start */
+    /* Whose feed and snapshot are believed; NULL = any user's, for observers. */
+    const struct bh_bus_users *users;
+    struct bh_engine *engine; /* borrowed */
+    uint64_t epoch;           /* start of this process: rises with every start */
     bool observer;
     struct bh_intake_callbacks cb;
 };

@@ -67,10 +67,10 @@ expect "nothing is read from what is gone: get" 'No such file' eval '! "$BERTH_B
 expect "and explain" 'snapshot of .*No such file' eval '! "$BERTH_BIN/berth" explain pod/x --runtime-dir "$RT" 2>&1'
 kill -CONT "$watcher"
 eventually "they are made again" 20 count_is 3
-rm "$RT/snapshot"
-eventually "a link that is gone is made again" 20 test -L "$RT/snapshot"
-ln -sfn /dev/shm/berth-0000000000000000-0000000000000000 "$RT/snapshot"
-points_home() { readlink "$RT/snapshot" | grep "^$instance-"; }
+rm "$RT/watcher/snapshot"
+eventually "a link that is gone is made again" 20 test -L "$RT/watcher/snapshot"
+ln -sfn /dev/shm/berth-0000000000000000-0000000000000000 "$RT/watcher/snapshot"
+points_home() { readlink "$RT/watcher/snapshot" | grep "^$instance-"; }
 eventually "and one that leads elsewhere" 20 points_home
 expect "a pod is decided after that" '"bound":1,' load --node-count 0 --pod-count 1 --prefix after-link
 expect "nobody ended by that" "^$before\$" pids
@@ -103,4 +103,4 @@ check "a new start has cleared it away" none_of_the_killed
 eventually "and made its own" 20 count_is 3 # a larger segment and the one that it replaces are there at once
 stop_up
 check "nothing is left at the end" count_is 0
-check "not even the link" test ! -e "$RT/snapshot" -a ! -L "$RT/snapshot"
+check "not even the link" test ! -e "$RT/watcher/snapshot" -a ! -L "$RT/watcher/snapshot"

@@ -37,7 +37,7 @@ static void make_pattern(void)
     for (uint64_t op = 1; op < 60; op++)
         CU_ASSERT_EQUAL(fx_write(w, 60, op, 20), 0);
     bh_snap_set_synced(w, true);
-    CU_ASSERT_EQUAL(bh_snap_announced(name, &at), 0);
+    CU_ASSERT_EQUAL(bh_snap_announced(name, &at, NULL), 0);
     pattern.control = load(at.name);
     const struct bh_snap_control *c = (void *)pattern.control.p;
     bh_snap_object_name(at.instance, c->data_key[c->segment % 2], file);
@@ -46,7 +46,10 @@ static void make_pattern(void)
     at.instance = bh_snap_instance(pattern.name);
     bh_snap_object_name(at.instance, 1, pattern.control_file);
     bh_snap_object_name(at.instance, c->data_key[c->segment % 2], pattern.data_file);
-    int dir = open(pattern.name, O_RDONLY | O_DIRECTORY);
+    char watcher[FX_NAME + 16];
+    snprintf(watcher, sizeof(watcher), "%s/watcher", pattern.name);
+    CU_ASSERT_EQUAL(mkdir(watcher, 0700), 0);
+    int dir = open(watcher, O_RDONLY | O_DIRECTORY);
     CU_ASSERT_EQUAL(bh_snap_announced_set(dir, pattern.control_file), 0);
     close(dir);
     bh_snap_writer_free(w);

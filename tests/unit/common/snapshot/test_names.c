@@ -41,7 +41,7 @@ static const struct bh_snap_control *map_control(const char *dir, struct bh_snap
 {
     struct bh_snap_announced at;
     uint64_t bytes;
-    CU_ASSERT_EQUAL_FATAL(bh_snap_announced(dir, &at), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_snap_announced(dir, &at, NULL), 0);
     int fd = bh_snap_object_open(at.name, at.uid, false, &bytes);
     CU_ASSERT_FATAL(fd >= 0);
     *ret = bh_snap_map_new(fd, sizeof(struct bh_snap_control), false);
@@ -55,8 +55,8 @@ static void four_paths(const char *dir, char out[static 4][512])
     struct bh_snap_announced at;
     struct bh_snap_map *m;
     const struct bh_snap_control *c = map_control(dir, &m);
-    CU_ASSERT_EQUAL(bh_snap_announced(dir, &at), 0);
-    snprintf(out[0], 512, "%s/snapshot", dir);
+    CU_ASSERT_EQUAL(bh_snap_announced(dir, &at, NULL), 0);
+    snprintf(out[0], 512, "%s/watcher/snapshot", dir);
     snprintf(out[1], 512, "%s%s", BH_SNAP_FOLDER, at.name);
     path_of(at.instance, c->slots_key, out[2]);
     path_of(at.instance, c->data_key[c->segment % 2], out[3]);
@@ -190,10 +190,16 @@ static void test_parse_takes_only_what_it_writes(void)
         CU_ASSERT_FALSE(bh_snap_object_parse(bad[i], &instance, &key));
 }
 
+static bool is_expected(const void *arg, uid_t uid)
+{
+    return *(const uid_t *)arg == uid;
+}
+
 static void test_strangers_objects_are_refused(void)
 {
     const char *dir = fx_name();
-    char path[4][512], link[512];
+    char path[4][512], link[512], watcher[512];
+    uid_t expected = 4242;
     struct fx_reader x;
     fx_reader_init(&x, dir, NULL);
     struct bh_snap_writer *w = fx_writer(dir, 4096, 0);
@@ -207,13 +213,28 @@ static void test_strangers_objects_are_refused(void)
     CU_ASSERT_EQUAL(fx_once(&x), BH_SNAP_NOT_READY);
     CU_ASSERT(strstr(bh_snap_reader_error(x.r), "writable for everybody") != NULL);
     CU_ASSERT_EQUAL(chmod(dir, 0750), 0);
-    if (geteuid() == 0) { /* whose link it is, is whose the object must be */
-        CU_ASSERT_EQUAL(lchown(path[0], 65534, (gid_t)-1), 0);
+    snprintf(watcher, sizeof(watcher), "%s/watcher", dir);
+    CU_ASSERT_EQUAL(chmod(watcher, 0770), 0);
+    CU_ASSERT_EQUAL(fx_once(&x), BH_SNAP_NOT_READY);
+    CU_ASSERT(strstr(bh_snap_reader_error(x.r), "/watcher\" has mode 0770") != NULL);
+    CU_ASSERT_EQUAL(chmod(watcher, 0711), 0);
+    if (geteuid() == 0) {
+        CU_ASSERT_EQUAL(lchown(path[0], 65534, (gid_t)-1), 0); /* a link in another's directory */
+        CU_ASSERT_EQUAL(fx_once(&x), BH_SNAP_NOT_READY);
+        CU_ASSERT(strstr(bh_snap_reader_error(x.r), "user 65534 announced it, in a directory that "
+                                                    "belongs to user 0") != NULL);
+        /* whose link it is, is whose the object must be */
+        CU_ASSERT_EQUAL(lchown(watcher, 65534, (gid_t)-1), 0);
         CU_ASSERT_EQUAL(fx_once(&x), BH_SNAP_NOT_READY);
         CU_ASSERT(strstr(bh_snap_reader_error(x.r), "user 65534 announced it") != NULL);
+        CU_ASSERT_EQUAL(lchown(watcher, 0, (gid_t)-1), 0);
         CU_ASSERT_EQUAL(lchown(path[0], 0, (gid_t)-1), 0);
     }
-    snprintf(link, sizeof(link), "%s/kept", dir);
+    bh_snap_reader_believe(x.r, is_expected, &expected); /* another user is expected */
+    CU_ASSERT_EQUAL(fx_once(&x), BH_SNAP_NOT_READY);
+    CU_ASSERT(strstr(bh_snap_reader_error(x.r), "is not berth-watcher's user") != NULL);
+    expected = geteuid();
+    snprintf(link, sizeof(link), "%s/watcher/kept", dir);
     CU_ASSERT_EQUAL(rename(path[0], link), 0);
     static const char *const elsewhere[] = {"/etc/passwd", "/dev/shm/../../etc/passwd",
                                             "/dev/shm/berth-1-2"};
