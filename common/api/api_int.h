@@ -221,8 +221,8 @@ struct bh_api_metric_cell {
 /* limit.c: at most qps requests a second and burst at once; shared by all that name the file. */
 struct bh_api_limit {
     uint64_t gap_ns, burst_ns; /* gap 0 = no limit */
-    _Atomic uint64_t own;
-    _Atomic uint64_t *full_ns; /* monotonic clock, which all processes of a machine share */
+    int fd;                    /* of the file; -1: it is not shared */
+    uint64_t own_ns;           /* monotonic clock, as the word in the file: what was seen last */
 };
 int bh_api_limit_init(struct bh_api_limit *l, double qps, int burst, const char *file,
                       struct bh_err *err);

@@ -57,12 +57,53 @@ static void test_together(void)
     CU_ASSERT_EQUAL(bh_api_limit_next(&a, now), bh_api_limit_next(&b, now));
     bh_api_limit_fini(&a);
     CU_ASSERT_EQUAL(take_all(&b, now + S / 5), 2); /* who leaves takes nothing along */
-    /* another boot's clock, or garbage: no more than a full burst has to be waited for */
-    atomic_store(b.full_ns, UINT64_MAX - 5);
-    CU_ASSERT_EQUAL(take_all(&b, now), 0);
-    CU_ASSERT(bh_api_limit_next(&b, now) <= now + S / 10);
-    atomic_store(b.full_ns, 1);
-    CU_ASSERT_EQUAL(take_all(&b, now), 8);
+    bh_api_limit_fini(&b);
+    unlink(path);
+    free(path);
+}
+
+static void write_word(const char *path, uint64_t word)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    CU_ASSERT(fd >= 0 && pwrite(fd, &word, sizeof(word), 0) == (ssize_t)sizeof(word));
+    close(fd);
+}
+
+/* Another boot's clock, rubbish, or a user of the group that has been taken over. */
+static void test_what_others_write_is_bounded(void)
+{
+    char *path = bh_asprintf("%s/wild.limit", bh_test_tmpdir());
+    const uint64_t wild[] = {UINT64_MAX, UINT64_MAX - 5, 1000 * S};
+    struct bh_api_limit a, b;
+    uint64_t now = 100 * S;
+
+    CU_ASSERT_EQUAL_FATAL(bh_api_limit_init(&a, 10, 8, path, &err), 0);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(wild); i++) { /* none holds requests back */
+        write_word(path, wild[i]);
+        CU_ASSERT_EQUAL(take_all(&a, now), 8);
+        CU_ASSERT(bh_api_limit_next(&a, now) <= now + S / 10);
+        now += 10 * S;
+    }
+    write_word(path, now + S / 2); /* a value that can be right is believed: five tokens are gone */
+    CU_ASSERT_EQUAL(take_all(&a, now), 3);
+    write_word(path, 1); /* none lets more through */
+    CU_ASSERT_EQUAL(take_all(&a, now), 0);
+    CU_ASSERT_EQUAL(truncate(path, 0), 0);
+    CU_ASSERT_EQUAL(take_all(&a, now), 0);
+    CU_ASSERT_EQUAL(take_all(&a, now + S / 10), 1);
+    CU_ASSERT_EQUAL(truncate(path, 3), 0);
+    CU_ASSERT_EQUAL(take_all(&a, now + S / 5), 1);
+    CU_ASSERT_EQUAL_FATAL(bh_api_limit_init(&b, 10, 8, path, &err), 0);
+    int fd = open(path, O_RDWR | O_CLOEXEC); /* the lock is held for ever */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    CU_ASSERT_EQUAL(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    now += 10 * S;
+    CU_ASSERT_EQUAL(take_all(&a, now) + take_all(&b, now), 8);
+    close(fd);
+    CU_ASSERT_EQUAL(unlink(path), 0); /* each goes on with what it has open */
+    CU_ASSERT_EQUAL(take_all(&b, now + S / 10), 1);
+    CU_ASSERT_EQUAL(take_all(&a, now + S / 10), 0);
+    bh_api_limit_fini(&a);
     bh_api_limit_fini(&b);
     unlink(path);
     free(path);
@@ -71,7 +112,7 @@ static void test_together(void)
 static void test_bad_files(void)
 {
     struct bh_api_limit l;
-    char *link = bh_asprintf("%s/link", bh_test_tmpdir());
+    char *link = bh_asprintf("%s/link", bh_test_tmpdir()), *other;
 
     CU_ASSERT(bh_api_limit_init(&l, 10, 8, "/no/such/folder/x", &err) < 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "\"/no/such/folder/x\""));
@@ -79,6 +120,17 @@ static void test_bad_files(void)
     CU_ASSERT_EQUAL(bh_api_limit_init(&l, 10, 8, link, &err), -ELOOP);
     CU_ASSERT(bh_api_limit_init(&l, 10, 8, "/dev/null", &err) < 0);
     unlink(link);
+    CU_ASSERT_EQUAL_FATAL(mkfifo(link, 0600), 0); /* nor does it wait for another end */
+    CU_ASSERT_EQUAL(bh_api_limit_init(&l, 10, 8, link, &err), -EINVAL);
+    unlink(link);
+    other = bh_asprintf("%s/other", bh_test_tmpdir());
+    CU_ASSERT_EQUAL_FATAL(bh_write_file(other, "", 0, 0600), 0);
+    CU_ASSERT_EQUAL_FATAL(linkat(AT_FDCWD, other, AT_FDCWD, link, 0), 0);
+    CU_ASSERT_EQUAL(bh_api_limit_init(&l, 10, 8, link, &err), -EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "not a regular file with one link"));
+    unlink(link);
+    unlink(other);
+    free(other);
     free(link);
 }
 
@@ -148,5 +200,6 @@ static void test_full_disk(void)
 
 BH_TESTS("common/api/limit", {"a burst, then so many a second", test_alone},
          {"clients of one file share one limit", test_together},
+         {"what others write is bounded", test_what_others_write_is_bounded},
          {"without room for the file each has a limit of its own", test_full_disk},
          {"a file that is none is refused and named", test_bad_files})
