@@ -294,7 +294,7 @@ static bool look(struct bh_patch_job *j, const struct bh_api_reply *r, struct bh
     struct bh_json *doc, *after;
 
     bh_arena_reset(&j->seen_arena);
-    if (bh_json_parse(&j->seen_arena, r->body.p, r->body.n, 0, &doc, NULL) < 0)
+    if (bh_json_parse(&j->seen_arena, r->body.p, r->body.n, BH_JSON_NUL, &doc, NULL) < 0)
         return end(ret, BERTH__OUTCOME__OUTCOME_REJECTED, r->code, "",
                    "the API server's answer is no such object");
     const struct bh_json *meta = bh_json_get(doc, "metadata");

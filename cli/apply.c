@@ -219,7 +219,7 @@ static void start(struct slot *s)
         go(s, REMOVE);
         return;
     }
-    bh_assert(bh_json_parse(&s->arena, s->want, strlen(s->want), 0, &s->obj, &err) == 0);
+    bh_assert(bh_json_parse(&s->arena, s->want, strlen(s->want), BH_JSON_NUL, &s->obj, &err) == 0);
     struct bh_json *meta = bh_json_get(s->obj, "metadata");
     s->source_uid = bh_arena_strdup(&s->arena, bh_json_get_text(meta, "uid"));
     s->node = bh_arena_strdup(&s->arena, bh_json_get_text(bh_json_get(s->obj, "spec"), "nodeName"));
@@ -324,7 +324,7 @@ static void good(struct slot *s, const struct bh_api_reply *r)
     struct bh_json *v = NULL; /* the reply's object, NULL when it is none */
 
     if (s->step == CREATE || s->step == READ)
-        (void)bh_json_parse(&s->arena, r->body.p, r->body.n, 0, &v, NULL);
+        (void)bh_json_parse(&s->arena, r->body.p, r->body.n, BH_JSON_NUL, &v, NULL);
     switch (s->step) {
     case CREATE:
         note_uid(s, v);

@@ -205,7 +205,7 @@ static struct bh_json *fixes(struct session *s, const struct bh_json *explanatio
     struct bh_err err;
 
     if (!object || s->a->node || bh_streq(bh_json_get_text(explanation, "result"), "Scheduled") ||
-        (!changed && bh_json_parse(&s->arena, object, strlen(object), 0, &pod, &err) < 0))
+        (!changed && bh_json_parse(&s->arena, object, strlen(object), BH_JSON_NUL, &pod, &err) < 0))
         return NULL;
     return bh_offline_fixes(&s->observer.w, &s->arena, changed ? changed : pod, explanation);
 }

@@ -102,7 +102,8 @@ static int read_pages(struct import *im, const struct bh_clean_kind *k, struct b
         bh_buf_addf(&query, "?limit=%d%s", PAGE, *cont ? "&continue=" : "");
         bh_url_escape(&query, cont);
         rc = bh_cluster_list(&im->session.from, k, bh_buf_str(&query), &body, err);
-        rc = rc < 0 ? rc : bh_json_parse(&im->session.arena, body.p, body.n, 0, &list, err);
+        rc = rc < 0 ? rc
+                    : bh_json_parse(&im->session.arena, body.p, body.n, BH_JSON_NUL, &list, err);
         if (rc < 0)
             return rc;
         for (struct bh_json *m = bh_json_first(bh_json_get(list, "items")), *after; m; m = after) {

@@ -70,7 +70,7 @@ static int merge(struct kwok *w, int64_t at_ns, const struct bh_clean_kind *k, c
         w->skipped++; /* of an object that the record never created */
         return 0;
     }
-    int rc = bh_json_parse(&w->arena, text, strlen(text), 0, &cur, err);
+    int rc = bh_json_parse(&w->arena, text, strlen(text), BH_JSON_NUL, &cur, err);
     if (rc == 0)
         rc = bh_patch_strategic(&w->arena, k->kind, cur, patch, &now, err);
     if (rc == -ENOTSUP)
@@ -148,7 +148,7 @@ int bh_record_kwok(struct bh_record_file *f, const char *path, bool header, stru
     if (rc < 0)
         return bh_err_set(err, rc, "could not read \"%s\": %s", path, strerror(-rc));
     bh_arena_init(&tree, 64 * FILE_MAX_BYTES);
-    rc = bh_yaml_parse_all(&tree, text, n, 0, &docs, err);
+    rc = bh_yaml_parse_all(&tree, text, n, BH_JSON_NUL, &docs, err);
     if (rc == 0 && header)
         bh_record_file_header(f, BH_RECORD_EPOCH_NS, false);
     bh_json_each(doc, docs) {

@@ -46,7 +46,7 @@ static int add_object(struct trace *t, int64_t at_s, bool end, const char *text,
     struct bh_json *obj;
 
     bh_arena_reset(&t->arena);
-    int rc = bh_json_parse(&t->arena, text, strlen(text), 0, &obj, err);
+    int rc = bh_json_parse(&t->arena, text, strlen(text), BH_JSON_NUL, &obj, err);
     if (rc < 0)
         return rc;
     struct bh_json *meta = bh_json_get(obj, "metadata");

@@ -139,7 +139,7 @@ static const char *name_of_bad(struct bh_reflector *r, const void *p, size_t n)
 {
     struct bh_json *v = NULL;
     bh_arena_reset(&r->arena);
-    if (bh_is_pb_envelope(p, n) || bh_json_parse(&r->arena, p, n, 0, &v, NULL) < 0)
+    if (bh_is_pb_envelope(p, n) || bh_json_parse(&r->arena, p, n, BH_JSON_NUL, &v, NULL) < 0)
         return "";
     const char *name = bh_json_cstr(bh_json_path(v, "metadata.name"));
     return name ? name : "";

@@ -31,29 +31,6 @@ static bool fields_sane(struct bh_str bytes, size_t max, bool is_envelope)
     return rc == 0;
 }
 
-/* protobuf-c takes a field number 0 that is written in two bytes or more, and keeps it: in one byte,
- * as it would write it itself, it refuses it. No message has such a field. */
-static bool numbers_sane(const ProtobufCMessage *m)
-{
-    for (unsigned i = 0; i < m->n_unknown_fields; i++)
-        if (m->unknown_fields[i].tag == 0)
-            return false;
-    for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
-        const ProtobufCFieldDescriptor *f = &m->descriptor->fields[i];
-        const char *at = (const char *)m + f->offset;
-        if (f->type != PROTOBUF_C_TYPE_MESSAGE)
-            continue;
-        const bool many = f->label == PROTOBUF_C_LABEL_REPEATED;
-        ProtobufCMessage *const *list =
-            many ? *(ProtobufCMessage *const *const *)at : (ProtobufCMessage *const *)at;
-        const size_t n = many ? *(const size_t *)((const char *)m + f->quantifier_offset) : !!*list;
-        for (size_t k = 0; k < n; k++)
-            if (!numbers_sane(list[k]))
-                return false;
-    }
-    return true;
-}
-
 Berth__Envelope *bh_bus_decode(struct bh_arena *a, const void *p, size_t n)
 {
     if (!fields_sane((struct bh_str){p, n}, SCALARS_MAX, true))
@@ -64,11 +41,10 @@ Berth__Envelope *bh_bus_decode(struct bh_arena *a, const void *p, size_t n)
     ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
     Berth__Envelope *e =
         (Berth__Envelope *)bh_pb_unpack_fast(a, &berth__envelope__descriptor, p, n);
-    if (!e) {
+    /* protobuf-c would cut a text at a NUL, and takes a field number 0 that is written in two bytes or
+     * more, which it refuses in one byte, as it writes it itself. */
+    if (!e && bh_pb_texts_are_whole(&berth__envelope__descriptor, p, n))
         e = berth__envelope__unpack(&alloc, n, p);
-        if (e && !numbers_sane(&e->base))
-            e = NULL;
-    }
     a->limit_bytes = limit;
     if (e && (!e->has_version || e->version != BH_BUS_VERSION || bh_bus_validate(e)))
         e = NULL;

@@ -214,8 +214,8 @@ struct cel_value bh_cel_time(struct cel_eval *e, const struct cel_value *arg)
         return r;
     const char *text = bh_arena_strndup(e->arena, arg->s, arg->n);
 
-    if (r.kind == CEL_DURATION ? bh_parse_duration_ns(text, &r.i) < 0
-                               : bh_time_parse_ns(text, &r.i) < 0)
+    if (strlen(text) != arg->n || (r.kind == CEL_DURATION ? bh_parse_duration_ns(text, &r.i) < 0
+                                                          : bh_time_parse_ns(text, &r.i) < 0))
         return conversion_error(e, bh_cel_kind_name(r.kind));
     return r;
 }

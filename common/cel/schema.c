@@ -142,8 +142,8 @@ static struct cel_value text_of(struct bh_arena *a, const struct bh_json *schema
     size_t n = v->s.n;
     struct cel_value r = {.kind = CEL_ERROR};
     const char *text = bh_streq(bh_json_get_text(schema, "format"), "date")
-                           ? bh_arena_printf(a, "%sT00:00:00Z", v->s.p)
-                           : v->s.p;
+                           ? bh_arena_printf(a, "%sT00:00:00Z", bh_json_cstr(v))
+                           : bh_json_cstr(v);
 
     if (kind == CEL_BYTES) {
         char *bytes = bh_arena_alloc(a, BH_BASE64_ROOM(n) + 1);
@@ -160,7 +160,7 @@ static struct cel_value text_of(struct bh_arena *a, const struct bh_json *schema
         return cel_str(v->s.p, n);
     }
     r.s = bh_arena_printf(a, "Invalid %s formatted string %.200s",
-                          bh_json_get_text(schema, "format"), v->s.p);
+                          bh_json_get_text(schema, "format"), bh_json_cstr(v));
     return r;
 }
 

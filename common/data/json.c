@@ -54,7 +54,9 @@ struct bh_json *bh_json_at(const struct bh_json *arr, size_t i)
 
 const char *bh_json_cstr(const struct bh_json *v)
 {
-    return v && v->type == BH_JSON_STRING ? v->s.p : NULL;
+    if (!v || v->type != BH_JSON_STRING)
+        return NULL;
+    return bh_likely(!memchr(v->s.p, 0, v->s.n)) ? v->s.p : BH_NUL_TEXT;
 }
 
 const char *bh_json_get_str(const struct bh_json *obj, const char *key)

@@ -5,8 +5,9 @@
  * The tree is also what YAML becomes (yaml.h) and what the simulator patches (patch.h). Objects
  * keep the order of their members; a duplicate key is an error in strict reading (message
  * `duplicate field "x"`), last wins otherwise. Numbers are kept as text: int64 stays exact, 1.0
- * stays 1.0. Depth is limited to BH_JSON_MAX_DEPTH, strings are checked UTF-8. A string may hold
- * NUL (n counts it), a member name may not.
+ * stays 1.0. Depth is limited to BH_JSON_MAX_DEPTH, strings are checked UTF-8. A NUL in a string is an
+ * error, since most readers of a tree take C strings; with BH_JSON_NUL a string may hold NUL (n counts
+ * it), a member name never.
  * Ownership: everything lives in the arena given; a tree is freed by resetting it.
  */
 #ifndef BH_JSON_H
@@ -40,9 +41,13 @@ struct bh_json {
     };
 };
 
+/* Stands for a text that holds NUL where C strings are read: U+001A SUBSTITUTE. */
+#define BH_NUL_TEXT "\x1a"
+
 enum bh_json_flags {
     BH_JSON_STRICT = 1, /* duplicate keys are errors */
     BH_JSON_FIRST = 2,  /* what follows the first value is not looked at */
+    BH_JSON_NUL = 8,    /* for objects of the API: annotations and values may hold NUL */
     BH_JSON_REPEATS = 4 /* repeated members all stay, for a caller that tells each of them */
 };
 /* 0 or -EINVAL (err: "line 3, column 7: ...") or -E2BIG (arena limit, depth). Trailing bytes other
@@ -54,7 +59,8 @@ int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
 struct bh_json *bh_json_get(const struct bh_json *obj, const char *key);
 struct bh_json *bh_json_path(const struct bh_json *v, const char *dotted); /* "spec.nodeName" */
 struct bh_json *bh_json_at(const struct bh_json *arr, size_t i);
-const char *bh_json_cstr(const struct bh_json *v);                       /* string's text or NULL */
+/* A string's text; NULL: not a string; BH_NUL_TEXT: it holds NUL, so that it is equal to no name. */
+const char *bh_json_cstr(const struct bh_json *v);
 const char *bh_json_get_str(const struct bh_json *obj, const char *key); /* or NULL */
 bool bh_json_i64(const struct bh_json *v, int64_t *ret); /* integral number in range */
 const char *bh_json_get_text(const struct bh_json *obj, const char *key);     /* or "" */

@@ -9,8 +9,8 @@
  *
  * Invariants: base[0] is spare (for a number at the very start), text[n] is NUL and ends every
  * loop. Fails with: -EINVAL (syntax, UTF-8, duplicate), -E2BIG (arena limit, depth). Grammar: RFC
- * 8259, nothing more: no comments, no NaN, no leading zeros, no lone surrogates; a member name must
- * not hold NUL.
+ * 8259, nothing more: no comments, no NaN, no leading zeros, no lone surrogates; no NUL in a member
+ * name, and none in a string without BH_JSON_NUL.
  */
 #include "common/data/json_priv.h"
 #include "common/data/json_scan.h"
@@ -101,6 +101,8 @@ static int unescape_unicode(struct reader *r, char **out)
         c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
         r->p += 6;
     }
+    if (!c && !(r->flags & BH_JSON_NUL))
+        return fail(r, "NUL in string");
     r->p += 5;
     *out += bh_utf8_put(*out, (uint32_t)c);
     return 0;

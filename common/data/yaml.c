@@ -130,6 +130,8 @@ static int load_scalar(struct loader *l, const yaml_event_t *ev, struct bh_json 
         return fail(l, ev->start_mark, -EINVAL, "infinity and nan have no JSON form");
     case BH_YAML_STRING:
     case BH_YAML_TIMESTAMP:
+        if (!(l->flags & BH_JSON_NUL) && memchr(ev->data.scalar.value, 0, ev->data.scalar.length))
+            return fail(l, ev->start_mark, -EINVAL, "NUL in string");
         v = new_text(l, BH_JSON_STRING, (const char *)ev->data.scalar.value,
                      ev->data.scalar.length);
         break;

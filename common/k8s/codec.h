@@ -23,13 +23,16 @@ void *bh_pb_new(struct bh_arena *a, const ProtobufCMessageDescriptor *d);
 /* Allocator for protobuf-c that takes from the arena; free is a no-op. */
 ProtobufCAllocator bh_arena_pb_allocator(struct bh_arena *a);
 
-/* Bare message bytes (no envelope). 0, -EINVAL, -E2BIG (arena limit). */
+/* Bare message bytes (no envelope). 0, -EINVAL, -E2BIG (arena limit). A NUL in a text becomes U+001A
+ * there, since texts of a message are C strings: the text keeps its length and is equal to no name. */
 int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p, size_t n,
                  ProtobufCMessage **ret_m, struct bh_err *err);
 /* The same where it is the usual case (unpack.c), else NULL, which says nothing: ask protobuf-c.
  * For messages without required fields, as all of ours. */
 ProtobufCMessage *bh_pb_unpack_fast(struct bh_arena *a, const ProtobufCMessageDescriptor *d,
                                     const void *p, size_t n);
+/* Does no text of the message hold NUL, which protobuf-c cuts? false too: not protobuf. */
+bool bh_pb_texts_are_whole(const ProtobufCMessageDescriptor *d, const void *p, size_t n);
 /* Appends the bytes of an object without its metadata.managedFields, which is read nowhere here and
  * which often are most of it. False: they are no protobuf; out is as long as it was, or longer. */
 bool bh_pb_without_managed(struct bh_buf *out, const void *p, size_t n);

@@ -14,7 +14,7 @@ int bh_decode_custom(struct bh_arena *a, const void *p, size_t n, ProtobufCMessa
     struct bh_json *v;
     struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
     ProtobufCMessage *meta = NULL;
-    int rc = bh_json_parse(a, p, n, 0, &v, err);
+    int rc = bh_json_parse(a, p, n, BH_JSON_NUL, &v, err);
 
     if (rc < 0)
         return rc;

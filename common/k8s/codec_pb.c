@@ -36,14 +36,62 @@ ProtobufCAllocator bh_arena_pb_allocator(struct bh_arena *a)
     return (ProtobufCAllocator){arena_alloc, arena_free, a};
 }
 
+#define TEXTS_DEPTH 64u /* as deep as unpack.c reads */
+
+static bool walk_texts(const ProtobufCMessageDescriptor *d, char *p, size_t n, bool replace,
+                       unsigned depth)
+{
+    struct bh_wire w = bh_wire_of(p, n);
+    struct bh_wire_field f;
+    int rc = depth > TEXTS_DEPTH ? -EINVAL : 0;
+
+    while (rc == 0 && (rc = bh_wire_next(&w, &f)) > 0) {
+        const ProtobufCFieldDescriptor *field =
+            f.is_bytes ? protobuf_c_message_descriptor_get_field(d, f.number) : NULL;
+        char *at = p + (f.is_bytes ? f.bytes.p - p : 0);
+        rc = 0;
+        if (!field)
+            continue;
+        if (field->type == PROTOBUF_C_TYPE_MESSAGE &&
+            !walk_texts(field->descriptor, at, f.bytes.n, replace, depth + 1))
+            return false;
+        if (field->type != PROTOBUF_C_TYPE_STRING)
+            continue;
+        for (char *nul = at; (nul = memchr(nul, 0, f.bytes.n - (size_t)(nul - at)));)
+            if (replace)
+                *nul = *BH_NUL_TEXT;
+            else
+                return false;
+    }
+    return rc == 0;
+}
+
+bool bh_pb_texts_are_whole(const ProtobufCMessageDescriptor *d, const void *p, size_t n)
+{
+    return walk_texts(d, (char *)(uintptr_t)p, n, false, 0);
+}
+
+/* What unpack.c leaves to protobuf-c. A NUL in a text becomes U+001A: the object is not lost for an
+ * annotation, and no name is equal to what stands before the NUL. */
+static ProtobufCMessage *unpack_rare(struct bh_arena *a, const ProtobufCMessageDescriptor *d,
+                                     const void *p, size_t n)
+{
+    ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
+    char *copy = bh_arena_memdup(a, n ? p : "", n);
+
+    if (!copy || !walk_texts(d, copy, n, true, 0))
+        return NULL;
+    ProtobufCMessage *m = bh_pb_unpack_fast(a, d, copy, n);
+    return m ? m : protobuf_c_message_unpack(d, &alloc, n, (const uint8_t *)copy);
+}
+
 int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p, size_t n,
                  ProtobufCMessage **ret_m, struct bh_err *err)
 {
-    ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
     ProtobufCMessage *m = bh_pb_unpack_fast(a, d, p, n);
 
-    if (!m) /* protobuf-c forms p + i even for n = 0. */
-        m = protobuf_c_message_unpack(d, &alloc, n, n ? p : (const void *)"");
+    if (!m)
+        m = unpack_rare(a, d, p, n);
     if (!m && a->failed)
         return bh_err_set(err, -E2BIG, "%s: needs more memory than allowed (%zu bytes)",
                           d->short_name, n);
@@ -115,7 +163,7 @@ int bh_type_meta_read(struct bh_str bytes, struct bh_envelope *e)
     while ((rc = bh_wire_next(&w, &f)) > 0) {
         if (f.number > 2)
             continue;
-        if (!f.is_bytes)
+        if (!f.is_bytes || memchr(f.bytes.p, 0, f.bytes.n))
             return -EINVAL;
         *(f.number == 1 ? &e->api_version : &e->kind) = f.bytes;
     }
@@ -213,6 +261,6 @@ int bh_decode_object(struct bh_arena *a, const ProtobufCMessageDescriptor *d, co
         rc = bh_envelope_open(p, n, &e, err);
         return rc ? rc : bh_pb_unpack(a, d, e.raw.p, e.raw.n, ret_m, err);
     }
-    rc = bh_json_parse(a, p, n, 0, &v, err);
+    rc = bh_json_parse(a, p, n, BH_JSON_NUL, &v, err);
     return rc ? rc : bh_json_to_pb(a, d, v, ret_m, NULL, err);
 }

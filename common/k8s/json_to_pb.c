@@ -103,17 +103,14 @@ static void add_number(struct out *o, uint32_t tag, uint64_t v)
     varint(o, v);
 }
 
-/* Texts end at a NUL, as they do in messages. */
 static void add_text(struct out *o, uint32_t tag, struct bh_str s)
 {
-    const char *p = s.p;
-    size_t n = s.n ? strnlen(s.p, s.n) : 0;
-    room(o, TAG_BYTES + VARINT_BYTES + n);
+    room(o, TAG_BYTES + VARINT_BYTES + s.n);
     varint(o, tag);
-    varint(o, n);
-    if (n)
-        memcpy(o->b->p + o->b->n, p, n);
-    o->b->n += n;
+    varint(o, s.n);
+    if (s.n)
+        memcpy(o->b->p + o->b->n, s.p, s.n);
+    o->b->n += s.n;
 }
 
 /* What follows goes into a message; its length is one byte until close_message() knows better. */
@@ -370,9 +367,9 @@ static const char *put_message(struct out *o, const ProtobufCMessageDescriptor *
         bh_nano ignored;
         if (v->type != BH_JSON_STRING && v->type != BH_JSON_NUMBER)
             return "quantity must be a string or a number";
-        while (s.n && *s.p <= ' ' && strchr(" \t\r\n", *s.p))
+        while (s.n && *s.p <= ' ' && memchr(" \t\r\n", *s.p, 4))
             s.p++, s.n--;
-        while (s.n && s.p[s.n - 1] <= ' ' && strchr(" \t\r\n", s.p[s.n - 1]))
+        while (s.n && s.p[s.n - 1] <= ' ' && memchr(" \t\r\n", s.p[s.n - 1], 4))
             s.n--;
         if (bh_quantity_parse(s.p, s.n, &ignored))
             return "quantity does not parse";

@@ -52,7 +52,7 @@ static struct bh_json *raw_json(struct bh_arena *a, const K8s__RawExtension *m, 
     struct bh_json *v = NULL;
 
     if (!m->has_raw || m->raw.len == 0 ||
-        bh_json_parse(a, (const char *)m->raw.data, m->raw.len, 0, &v, NULL) != 0) {
+        bh_json_parse(a, (const char *)m->raw.data, m->raw.len, BH_JSON_NUL, &v, NULL) != 0) {
         *skip = !a->failed; /* not JSON (an envelope, or garbage): nothing to print */
         return NULL;
     }

@@ -161,7 +161,7 @@ static int add_match_labels(struct bh_selector *s, const struct bh_json *labels,
         const char **value = bh_arena_new_array(&s->a, const char *, 1);
         if (l->type != BH_JSON_STRING)
             return bh_err_set(err, -EINVAL, "matchLabels.%s: must be a string", l->key.p);
-        *value = bh_arena_strdup(&s->a, l->s.p);
+        *value = bh_arena_strdup(&s->a, bh_json_cstr(l));
         struct bh_sel_req r = {.key = bh_arena_strdup(&s->a, l->key.p),
                                .op = BH_REQ_IN,
                                .values = value,
@@ -193,7 +193,7 @@ static int add_expression(struct bh_selector *s, const struct bh_json *e, struct
     bh_json_each(v, values) {
         if (v->type != BH_JSON_STRING)
             return bh_err_set(err, -EINVAL, "matchExpressions[].values: must be strings");
-        texts[n++] = bh_arena_strdup(&s->a, v->s.p);
+        texts[n++] = bh_arena_strdup(&s->a, bh_json_cstr(v));
     }
     r.values = texts;
     r.n_values = n;

@@ -6,7 +6,8 @@
  * reads what objects look like in practice: scalars, texts, bytes and messages, elements of a list
  * side by side. Whatever else comes (groups, packed lists, 32-bit numbers of fixed width, a message that
  * comes in two parts, errors of any kind) is left to protobuf-c, from the start: this file never
- * decides that something is wrong, and what it accepts is what protobuf-c would have made of it.
+ * decides that something is wrong, and what it accepts is what protobuf-c would have made of it. A text
+ * that holds NUL is left as well: protobuf-c cuts it there, its caller decides (bh_pb_texts()).
  *
  * Invariants: texts and bytes of a message, terminators included, fit into as many bytes as the
  *             message has on the wire (tag and length take two bytes at least), so they share one
@@ -143,6 +144,8 @@ static bool sized(struct reader *r, const ProtobufCFieldDescriptor *f, struct in
         return false;
     switch (f->type) {
     case PROTOBUF_C_TYPE_STRING:
+        if (memchr(bytes.p, 0, (size_t)(bytes.end - bytes.p)))
+            return false;
         *(char **)out = text_of(r, bytes);
         return true;
     case PROTOBUF_C_TYPE_BYTES:

@@ -218,7 +218,8 @@ static int decode(struct bh_object *ob, enum bh_kind kind, const void *p, size_t
     int rc = bh_pb_unpack(&ob->arena, k->desc, p, n, &ob->told, err);
     if (rc == 0 && kind >= BH_KIND_CUSTOM) {
         const K8s__CustomObject *o = (const void *)ob->told;
-        rc = bh_json_parse(&ob->arena, (const char *)o->json.data, o->json.len, 0, &v, err);
+        rc = bh_json_parse(&ob->arena, (const char *)o->json.data, o->json.len, BH_JSON_NUL, &v,
+                           err);
         if (rc == 0 && (!o->metadata || v->type != BH_JSON_OBJECT))
             rc = bh_err_set(err, -EINVAL, "no object, or one without metadata");
     }

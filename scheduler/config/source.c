@@ -143,11 +143,11 @@ int bh_config_source(struct bh_config_ctx *x, const char *text, size_t n, struct
         blank++;
     x->json = blank < n && text[blank] == '{';
     if (x->json) {
-        if (bh_json_parse(&a, text, n, BH_JSON_REPEATS, &tree, &err) < 0)
+        if (bh_json_parse(&a, text, n, BH_JSON_REPEATS | BH_JSON_NUL, &tree, &err) < 0)
             rc = load_failed(x, "couldn't get version/kind; json parse error: ", &err);
     } else {
         rc = check_yaml(x, text, n);
-        if (rc == 0 && bh_yaml_parse(&a, text, n, BH_JSON_REPEATS, &tree, &err) < 0)
+        if (rc == 0 && bh_yaml_parse(&a, text, n, BH_JSON_REPEATS | BH_JSON_NUL, &tree, &err) < 0)
             rc = load_failed(x, "yaml: ", &err);
         if (rc == 0) {
             find_repeats(x, tree);

@@ -233,7 +233,7 @@ static void take_object(struct bh_px_world *w, struct bh_px_in *m)
         return;
     const enum bh_kind k = w->in->of->kind[i];
     struct bh_object *ob = bh_calloc(1, sizeof *ob);
-    if (bh_json_parse(&ob->arena, text.p, text.n, 0, &v, &err) < 0) {
+    if (bh_json_parse(&ob->arena, text.p, text.n, BH_JSON_NUL, &v, &err) < 0) {
         m->bad = true;
         bh_object_free(ob);
         return;

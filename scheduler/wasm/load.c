@@ -83,6 +83,19 @@ static int wrong_type(const char *name, const struct bh_json *v, const char *fie
                       name, go_type(v), field, wanted);
 }
 
+/* A text, which the guest gets as a C string. */
+static int check_text(const char *name, const struct bh_json *v, const char *field,
+                      struct bh_err *err)
+{
+    if (v->type != BH_JSON_STRING)
+        return wrong_type(name, v, field, "string", err);
+    return memchr(v->s.p, 0, v->s.n)
+               ? bh_err_set(err, -EINVAL,
+                            "failed to decode into %s PluginConfig: %s must not contain a NUL byte",
+                            name, field)
+               : 0;
+}
+
 static int read_text(const char *name, const struct bh_json *args, const char *field,
                      const char **ret, struct bh_err *err)
 {
@@ -90,8 +103,8 @@ static int read_text(const char *name, const struct bh_json *args, const char *f
 
     if (!v || v->type == BH_JSON_NULL)
         return 0;
-    *ret = bh_json_get_str(args, field);
-    return *ret ? 0 : wrong_type(name, v, field, "string", err);
+    *ret = bh_json_cstr(v);
+    return check_text(name, v, field, err);
 }
 
 /* Stays as it is when the field is absent. */
@@ -118,14 +131,15 @@ static int read_argv(struct bh_arena *a, const char *name, const struct bh_json 
     if (v->type != BH_JSON_ARRAY)
         return wrong_type(name, v, "Args", "[]string", err);
     bh_json_each(e, v) {
-        if (e->type != BH_JSON_STRING)
-            return wrong_type(name, e, "Args", "string", err);
+        int rc = check_text(name, e, "Args", err);
+        if (rc < 0)
+            return rc;
         ret->argc++;
     }
     ret->argv = bh_arena_new_array(a, const char *, ret->argc + 1);
     uint32_t i = 0;
     bh_json_each(e, v)
-        ret->argv[i++] = e->s.p;
+        ret->argv[i++] = bh_json_cstr(e);
     return 0;
 }
 

@@ -179,7 +179,7 @@ static int read_object(struct bh_comparison *c, const struct bh_sim_obj *o,
     struct bh_json *tree;
 
     c->decoded.limit_bytes = DECODED_MAX(o->json_n);
-    int rc = bh_json_parse(&c->decoded, o->json, o->json_n, 0, &tree, err);
+    int rc = bh_json_parse(&c->decoded, o->json, o->json_n, BH_JSON_NUL, &tree, err);
     return rc < 0 ? rc : bh_offline_read(c->w.engine, &c->decoded, k, tree, ret, err);
 }
 

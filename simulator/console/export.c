@@ -100,7 +100,7 @@ static void run(struct bh_console_job *j, void *arg)
         return;
     }
     write_document(&text, k, config, j);
-    if (bh_json_parse(&a, text.p, text.n, 0, &v, &err) < 0)
+    if (bh_json_parse(&a, text.p, text.n, BH_JSON_NUL, &v, &err) < 0)
         bh_console_job_fail(j, 500, NULL, 0, "%s", err.msg);
     else
         bh_yaml_write(bh_console_job_body(j, 200, "application/yaml"), v);

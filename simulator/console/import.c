@@ -172,7 +172,7 @@ static int read_body(struct import_job *k, struct bh_err *err)
 
     if (!may_be_document(k->text))
         return bh_trial_read_text("body", k->text, k->n, &k->names, on_object, k, err);
-    int rc = bh_yaml_parse(&a, k->text, k->n, BH_JSON_STRICT, &v, err);
+    int rc = bh_yaml_parse(&a, k->text, k->n, BH_JSON_STRICT | BH_JSON_NUL, &v, err);
     if (rc == 0 && is_document(v))
         rc = read_document(k, &a, v, err);
     else if (rc == 0)
@@ -318,7 +318,7 @@ static void put(struct bh_console_applying *p, const struct entry *x)
     struct bh_sim_error e = {0};
     struct bh_json *obj;
 
-    if (bh_json_parse(&p->a, x->json, x->n, 0, &obj, NULL) < 0)
+    if (bh_json_parse(&p->a, x->json, x->n, BH_JSON_NUL, &obj, NULL) < 0)
         return; /* we wrote it */
     const char *kind = bh_json_get_text(obj, "kind");
     const struct bh_sim_type *t = type_of(p->s, x);
@@ -505,7 +505,8 @@ void bh_console_manifest(struct bh_console_req *c)
     struct bh_str body = bh_http_body(r->http);
     struct bh_json *docs = NULL, *v = bh_json_make(r->a, "documents: []"), *next;
     struct bh_err err = {0};
-    int rc = bh_yaml_parse_all(r->a, body.p ? body.p : "", body.n, BH_JSON_STRICT, &docs, &err);
+    int rc = bh_yaml_parse_all(r->a, body.p ? body.p : "", body.n, BH_JSON_STRICT | BH_JSON_NUL,
+                               &docs, &err);
 
     if (rc < 0) {
         bh_console_fail(r, 400, NULL, bh_console_line_of(&err), "%s", err.msg);

@@ -168,7 +168,7 @@ int bh_console_question_open(struct bh_console_question *q, struct bh_console_jo
     struct bh_json *v = NULL;
 
     *q = (struct bh_console_question){.job = j, .moment = m, .started_ns = bh_mono_ns()};
-    if (bh_json_parse(&q->a, m->body, m->body_n, BH_JSON_STRICT, &v, &err) < 0)
+    if (bh_json_parse(&q->a, m->body, m->body_n, BH_JSON_STRICT | BH_JSON_NUL, &v, &err) < 0)
         return bh_console_question_fail(q, 400, NULL, &err);
     q->body = v;
     return bh_console_question_members(q, v, NULL, members);

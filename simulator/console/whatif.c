@@ -231,7 +231,7 @@ static struct bh_json *fixes(struct whatif *w, struct bh_trial *t, const struct 
 
     if (!bh_json_get_bool(w->q.body, "fixes", false) || !it ||
         bh_streq(bh_json_get_text(after, "result"), "Scheduled") ||
-        bh_json_parse(&w->q.a, it->json, it->n, 0, &pod, &err) < 0)
+        bh_json_parse(&w->q.a, it->json, it->n, BH_JSON_NUL, &pod, &err) < 0)
         return NULL;
     return bh_offline_fixes(&t->w, &w->q.a, pod, after);
 }

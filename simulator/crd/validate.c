@@ -187,7 +187,7 @@ static bool check_string(struct check *c, const struct bh_json *s, const struct 
         if (!found)
             return bad(c, path, v, "%s in body should match '%.160s'", path, pattern);
     }
-    if (!format_fits(format, v->s.p))
+    if (!format_fits(format, bh_json_cstr(v)))
         return bad(c, path, v, "%s in body must be of type %s: %s", path, format, json_text(c, v));
     return true;
 }

@@ -138,7 +138,7 @@ static void add_fixes_for_one(struct group *g, struct bh_json *doc)
     while (lacks < g->n && (!g->try[lacks].decided || g->try[lacks].node != BH_SYM_NONE))
         lacks++;
     const char *object = lacks < g->n ? g->m->objects[lacks] : NULL;
-    if (!object || bh_json_parse(g->a, object, strlen(object), 0, &pod, &err) < 0)
+    if (!object || bh_json_parse(g->a, object, strlen(object), BH_JSON_NUL, &pod, &err) < 0)
         return;
     const struct bh_pending *p = &g->try[lacks].pod;
     w->o.flags = BH_NO_PREEMPTION; /* the victims could be the other members */

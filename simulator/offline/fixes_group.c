@@ -35,7 +35,7 @@ static bh_shape_id changed(struct bh_fixes *f, uint32_t i, const struct bh_json 
     struct bh_json *pod = NULL;
     struct bh_err err;
 
-    if (text && bh_json_parse(f->a, text, strlen(text), 0, &pod, &err) == 0)
+    if (text && bh_json_parse(f->a, text, strlen(text), BH_JSON_NUL, &pod, &err) == 0)
         pod = bh_fixes_patched(f, "Pod", pod, patch);
     if (pod && bh_offline_read(e, f->a, &bh_kinds[BH_KIND_POD], pod, &x, &err) >= 0)
         return bh_engine_shape(e, x.shape);
@@ -371,7 +371,7 @@ struct bh_json *bh_offline_group_fixes(struct bh_offline *w, struct bh_arena *a,
     while (lacks < m->n && try[lacks].node != BH_SYM_NONE)
         lacks++;
     const char *object = lacks < m->n && try[lacks].decided ? m->objects[lacks] : NULL;
-    if (!object || bh_json_parse(a, object, strlen(object), 0, &pod, &err) < 0)
+    if (!object || bh_json_parse(a, object, strlen(object), BH_JSON_NUL, &pod, &err) < 0)
         return NULL;
     const struct bh_group_result now = {.message = bh_arena_strdup(a, r->message),
                                         .n_placements = r->n_placements};

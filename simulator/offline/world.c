@@ -40,7 +40,7 @@ static int take(struct bh_world *w, enum bh_sim_change change, const struct bh_s
     struct bh_offline *o = &w->offline;
     struct bh_json *tree;
     ProtobufCMessage *m;
-    int rc = bh_json_parse(&w->decoded, obj->json, obj->json_n, 0, &tree, err);
+    int rc = bh_json_parse(&w->decoded, obj->json, obj->json_n, BH_JSON_NUL, &tree, err);
 
     rc = rc < 0 ? rc : bh_offline_message(&w->decoded, k, tree, &m, err);
     if (rc < 0)

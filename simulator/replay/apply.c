@@ -245,7 +245,7 @@ void bh_player_apply(struct bh_player *r, const struct bh_player_entry *e)
     struct bh_err err;
 
     bh_arena_reset(&r->arena);
-    if (bh_json_parse(&r->arena, r->file.text.p + e->at, e->n, 0, &i.obj, &err) < 0) {
+    if (bh_json_parse(&r->arena, r->file.text.p + e->at, e->n, BH_JSON_NUL, &i.obj, &err) < 0) {
         bh_player_error(&r->errors, e->line, "line %u: %s", e->line, err.msg);
         return;
     }

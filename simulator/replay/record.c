@@ -200,7 +200,7 @@ int bh_record_next(struct bh_record_reader *r, struct bh_arena *a, struct bh_rec
             return bh_err_set(err, -EINVAL, "is longer than %zu bytes", BH_RECORD_LINE_MAX);
         if (strspn(bh_buf_str(&r->line), " \t\r") == r->line.n)
             continue;
-        rc = bh_json_parse(a, r->line.p, r->line.n, 0, &v, err);
+        rc = bh_json_parse(a, r->line.p, r->line.n, BH_JSON_NUL, &v, err);
         if (rc < 0 && !whole) {
             r->torn = true;
             return 0;

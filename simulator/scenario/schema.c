@@ -205,7 +205,7 @@ int bh_manifests_parse(struct bh_arena *a, const char *text, size_t n, struct bh
                        struct bh_err *err)
 {
     struct bh_json *docs, *list = bh_json_new(a, BH_JSON_ARRAY), *next;
-    int rc = bh_yaml_parse_all(a, text, n, BH_JSON_STRICT, &docs, err);
+    int rc = bh_yaml_parse_all(a, text, n, BH_JSON_STRICT | BH_JSON_NUL, &docs, err);
 
     if (rc < 0)
         return rc;

@@ -32,7 +32,7 @@ static int create_text(struct bh_run *r, struct bh_str json, struct bh_err *err)
     struct bh_json *obj;
 
     bh_arena_reset(&r->a);
-    int rc = bh_json_parse(&r->a, json.p, json.n, 0, &obj, err);
+    int rc = bh_json_parse(&r->a, json.p, json.n, BH_JSON_NUL, &obj, err);
     return rc < 0 ? rc : bh_run_create(r, obj, err);
 }
 

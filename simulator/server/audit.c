@@ -74,7 +74,7 @@ static void add_body(struct bh_sim_req *r, struct bh_buf *b)
     struct bh_str body = bh_http_body(r->http);
     struct bh_json *tree = NULL;
 
-    if (body.n && bh_json_parse(r->a, body.p, body.n, 0, &tree, NULL) == 0) {
+    if (body.n && bh_json_parse(r->a, body.p, body.n, BH_JSON_NUL, &tree, NULL) == 0) {
         bh_buf_adds(b, ",\"requestObject\":");
         bh_json_write(b, tree);
     }

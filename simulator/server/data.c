@@ -242,7 +242,7 @@ static int load_row(void *arg, const char *json, size_t n, uint64_t rv, struct b
 {
     struct loading *l = arg;
     struct bh_json *obj = NULL;
-    int rc = json ? bh_json_parse(&l->sim->arena, json, n, 0, &obj, err) : -EINVAL;
+    int rc = json ? bh_json_parse(&l->sim->arena, json, n, BH_JSON_NUL, &obj, err) : -EINVAL;
 
     if (rc == 0)
         rc = bh_sim_store_restore_tree(l->sim, obj, rv, false, err);

@@ -125,7 +125,7 @@ static bool path_equal(const struct bh_sim_obj *o, const char *path, const char 
         if (!text || !*text)
             text = bh_json_get_str(tree, "reportingComponent");
     } else if (v && (v->type == BH_JSON_STRING || v->type == BH_JSON_NUMBER)) {
-        text = v->s.p;
+        text = v->type == BH_JSON_STRING ? bh_json_cstr(v) : v->s.p;
     } else if (bh_streq(path, "spec.unschedulable") || bh_streq(path, "spec.hostNetwork")) {
         text = v && v->type == BH_JSON_BOOL && v->b ? "true" : "false";
     } else if (bh_streq(path, "status.successful") || bh_streq(path, "status.replicas")) {

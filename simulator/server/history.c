@@ -55,7 +55,7 @@ void bh_sim_history_add(struct bh_sim *s, enum bh_sim_change c, const struct bh_
 static int restore_line(struct bh_sim *s, const char *p, size_t n, struct bh_err *err)
 {
     struct bh_json *line = NULL;
-    int rc = bh_json_parse(&s->arena, p, n, 0, &line, err);
+    int rc = bh_json_parse(&s->arena, p, n, BH_JSON_NUL, &line, err);
 
     if (rc < 0)
         return rc;

@@ -226,7 +226,7 @@ static void reply_yaml(struct bh_sim_req *r, const struct bh_buf *text)
     struct bh_json *v;
     struct bh_err err = {{0}};
     r->a->limit_bytes = r->a->used_bytes + YAML_LIST_BYTES_MAX;
-    int rc = bh_json_parse(r->a, text->p, text->n, 0, &v, &err);
+    int rc = bh_json_parse(r->a, text->p, text->n, BH_JSON_NUL, &v, &err);
     r->a->limit_bytes = 0;
     if (rc == 0) {
         bh_sim_reply_yaml(r, 200, v);

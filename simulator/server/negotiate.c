@@ -198,8 +198,8 @@ static int parse_as(struct bh_sim_req *r, bool yaml, unsigned flags, struct bh_j
 {
     struct bh_str body = bh_http_body(r->http);
     r->a->limit_bytes = r->a->used_bytes + TREE_BYTES_MAX;
-    int rc = yaml ? bh_yaml_parse(r->a, body.p, body.n, flags, ret_v, err)
-                  : bh_json_parse(r->a, body.p, body.n, flags, ret_v, err);
+    int rc = yaml ? bh_yaml_parse(r->a, body.p, body.n, flags | BH_JSON_NUL, ret_v, err)
+                  : bh_json_parse(r->a, body.p, body.n, flags | BH_JSON_NUL, ret_v, err);
     r->a->limit_bytes = 0;
     return rc;
 }

@@ -287,7 +287,7 @@ struct bh_json *bh_sim_obj_tree(struct bh_arena *a, const struct bh_sim_obj *o)
     struct bh_json *v = NULL;
     size_t limit = a->limit_bytes;
     a->limit_bytes = 0; /* our own text: its size was bounded when it came in */
-    int rc = bh_json_parse(a, o->json, o->json_n, 0, &v, NULL);
+    int rc = bh_json_parse(a, o->json, o->json_n, BH_JSON_NUL, &v, NULL);
     a->limit_bytes = limit;
     bh_assert(rc == 0);
     return v;

@@ -16,7 +16,7 @@ static void selector_text(const struct bh_json *sel, struct bh_buf *out)
         labels = sel; /* a replication controller's plain map */
     bh_json_each(l, labels) {
         if (l->type == BH_JSON_STRING)
-            bh_buf_addf(out, "%s%s=%s", out->n ? "," : "", l->key.p, l->s.p);
+            bh_buf_addf(out, "%s%s=%s", out->n ? "," : "", l->key.p, bh_json_cstr(l));
     }
     bh_json_each(x, bh_json_get(sel, "matchExpressions")) {
         const char *key = bh_json_get_str(x, "key"), *op = bh_json_get_str(x, "operator");

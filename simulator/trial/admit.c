@@ -23,7 +23,7 @@ struct bh_json *bh_admit_parse(struct bh_arena *a, const struct bh_trial_item *i
 {
     struct bh_json *v = NULL;
 
-    int rc = bh_json_parse(a, it->json, it->n, 0, &v, NULL);
+    int rc = bh_json_parse(a, it->json, it->n, BH_JSON_NUL, &v, NULL);
     bh_assert(rc == 0); /* we wrote it */
     return v;
 }

@@ -302,7 +302,7 @@ static int read_pod(struct count *c, const struct bh_trial_pod *p, struct bh_err
 
     bh_assert(it); /* the pod was made of it */
     c->pod = p;
-    return bh_json_parse(&c->kept, it->json, it->n, 0, &c->tree, err);
+    return bh_json_parse(&c->kept, it->json, it->n, BH_JSON_NUL, &c->tree, err);
 }
 
 static void count_init(struct count *c, struct bh_trial *t, int64_t max)

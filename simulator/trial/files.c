@@ -145,7 +145,7 @@ static int parse_and_take(struct reader *r, const char *p, size_t n)
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
 
     find_line(r, p, n);
-    int rc = bh_json_parse(&a, p, n, BH_JSON_STRICT, &v, r->err);
+    int rc = bh_json_parse(&a, p, n, BH_JSON_STRICT | BH_JSON_NUL, &v, r->err);
     r->at.line = rc < 0 ? 0 : line_of(r, v);
     return rc < 0 ? blame(r, rc) : take(r, &a, v, 1);
 }
@@ -188,7 +188,7 @@ static int on_document(void *arg, const char *p, size_t n)
     r->at.document++;
     r->at.item = 0;
     if (split_items(p, n, count_item, &items, &rest) == 0 &&
-        bh_json_parse(&a, bh_buf_str(&rest), rest.n, 0, &head, NULL) == 0 && items &&
+        bh_json_parse(&a, bh_buf_str(&rest), rest.n, BH_JSON_NUL, &head, NULL) == 0 && items &&
         is_list(bh_json_get_text(head, "kind"))) {
         r->list_kind = bh_json_get_text(head, "kind");
         r->list_version = bh_json_get_text(head, "apiVersion");
@@ -229,7 +229,7 @@ static int read_yaml_part(struct reader *r, const char *p, size_t n, uint32_t fi
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
 
     r->first_line = first_line;
-    int rc = bh_yaml_parse_all(&a, p, n, BH_JSON_STRICT, &docs, r->err);
+    int rc = bh_yaml_parse_all(&a, p, n, BH_JSON_STRICT | BH_JSON_NUL, &docs, r->err);
     if (rc < 0) {
         r->at.document++;
         r->at.item = 0;

@@ -131,7 +131,7 @@ static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_tria
 {
     struct bh_offline_object x;
     struct bh_json *obj;
-    int rc = bh_json_parse(a, it->json, it->n, 0, &obj, err);
+    int rc = bh_json_parse(a, it->json, it->n, BH_JSON_NUL, &obj, err);
 
     if (rc < 0)
         return rc;

@@ -616,6 +616,29 @@ static void test_field_number_0(void)
     CU_ASSERT(decodes(other, sizeof(other))); /* of a later version, for all we know */
 }
 
+/* A name that would be cut where it is read is refused, in the usual order of fields and in another. */
+static void test_text_with_nul_is_refused(void)
+{
+    uint8_t frame[] = {8,          BH_BUS_VERSION,
+                       5 << 3 | 2, 13,
+                       8,          1,
+                       2 << 3 | 2, 9,
+                       8,          BERTH__CHANGE_OP__CHANGE_DELETED,
+                       16,         BH_KIND_NODE,
+                       4 << 3 | 2, 3,
+                       'n',        '-',
+                       'x'};
+    uint8_t twice[sizeof frame + 2];
+
+    for (unsigned with = 0; with < 2; with++) {
+        frame[15] = with ? '\0' : '-';
+        memcpy(twice, frame, sizeof frame);
+        memcpy(twice + sizeof frame, (uint8_t[]){5 << 3 | 2, 0}, 2);
+        CU_ASSERT_EQUAL(decodes(frame, sizeof frame), !with);
+        CU_ASSERT_EQUAL(decodes(twice, sizeof twice), !with);
+    }
+}
+
 static void test_watched_kinds(void)
 {
     Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
@@ -670,6 +693,7 @@ int main(int argc, char **argv)
         {"texts of the binder's side", test_texts_of_the_binder},
         {"texts of questions and answers", test_texts_of_control},
         {"no field has the number 0, at any depth", test_field_number_0},
+        {"a text with NUL is refused", test_text_with_nul_is_refused},
     };
     memset(huge, 'a', sizeof(huge) - 1);
     return bh_test_main("common/bus/validate", tests, BH_ARRAY_LEN(tests), argc, argv);

@@ -82,14 +82,31 @@ static void test_round_trip(void)
 
 static void test_escapes(void)
 {
-    struct bh_json *v =
-        parse("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00\\u0000z\"");
+    struct bh_json *v = parse_flags(
+        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00\\u0000z\"", BH_JSON_NUL);
     static const char want[] = "\"\\/\b\f\n\r\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\0z";
     CU_ASSERT_PTR_NOT_NULL_FATAL(v);
     CU_ASSERT_EQUAL(v->s.n, sizeof(want) - 1);
     CU_ASSERT(memcmp(v->s.p, want, sizeof(want)) == 0);
     v = parse("{\"a\\u0062\":1}");
     CU_ASSERT_EQUAL(bh_json_get_i64(v, "ab", 0), 1);
+}
+
+static void test_string_with_nul_is_refused_or_equal_to_no_name(void)
+{
+    static const char *const texts[] = {"\"\\u0000\"", "{\"a\":[\"system:masters\\u0000x\"]}",
+                                        "{\"a\":\"b\\u0000\"}"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++) {
+        CU_ASSERT_EQUAL(parse_rc(texts[i], strlen(texts[i]), BH_JSON_STRICT), -EINVAL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "NUL in string"));
+    }
+    const struct bh_json *v = parse_flags(texts[2], BH_JSON_NUL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(v);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(v, "a"), BH_NUL_TEXT);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(v, "a"), BH_NUL_TEXT);
+    CU_ASSERT_EQUAL(bh_json_get(v, "a")->s.n, 2);
+    CU_ASSERT_PTR_NULL(parse_flags("{\"a\\u0000\":1}", BH_JSON_NUL));
 }
 
 static void test_rejects_what_is_not_json(void)
@@ -320,8 +337,8 @@ static bool equal(const char *x, const char *y)
 {
     struct bh_json *a = NULL, *b = NULL;
     bh_arena_reset(&arena);
-    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&arena, x, strlen(x), 0, &a, NULL), 0);
-    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&arena, y, strlen(y), 0, &b, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&arena, x, strlen(x), BH_JSON_NUL, &a, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&arena, y, strlen(y), BH_JSON_NUL, &b, NULL), 0);
     CU_ASSERT_EQUAL(bh_json_equal(a, b), bh_json_equal(b, a));
     return bh_json_equal(a, b);
 }
@@ -436,7 +453,7 @@ static void test_written_strings_read_back(void)
         struct bh_json *v = bh_json_new_str(&arena, s, n), *back = NULL;
         BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
         bh_json_write(&b, v);
-        CU_ASSERT_EQUAL(bh_json_parse(&arena, b.p, b.n, 0, &back, &err), 0);
+        CU_ASSERT_EQUAL(bh_json_parse(&arena, b.p, b.n, BH_JSON_NUL, &back, &err), 0);
         CU_ASSERT_TRUE(bh_json_equal(v, back));
     }
 }
@@ -551,7 +568,8 @@ static void test_agrees_with_jansson(void)
             b.p, b.n, JSON_DECODE_ANY | JSON_ALLOW_NUL | (strict ? JSON_REJECT_DUPLICATES : 0),
             &je);
         bh_arena_reset(&arena);
-        int rc = bh_json_parse(&arena, b.p, b.n, strict ? BH_JSON_STRICT : 0, &v, &err);
+        int rc =
+            bh_json_parse(&arena, b.p, b.n, BH_JSON_NUL | (strict ? BH_JSON_STRICT : 0), &v, &err);
         /* Known: jansson has no integers beyond int64, no reals beyond double, no NUL in names. */
         bool limits = !j && (strstr(je.text, "too big") || strstr(je.text, "overflow") ||
                              strstr(je.text, "NUL byte"));
@@ -616,6 +634,8 @@ static void test_templates(void)
 BH_TESTS("common/data/json", {"what is read is written the same way", test_round_trip},
          {"only lists and objects have children", test_only_containers_have_children},
          {"escapes become UTF-8, NUL included", test_escapes},
+         {"a string with NUL is refused, or equal to no name",
+          test_string_with_nul_is_refused_or_equal_to_no_name},
          {"everything outside RFC 8259 is rejected", test_rejects_what_is_not_json},
          {"errors name line and column of the source", test_errors_name_line_and_column},
          {"nodes carry their line", test_nodes_carry_their_line},

@@ -26,7 +26,7 @@ static const char *json_of(const char *text)
     static struct bh_buf b;
     struct bh_json *v;
     bh_buf_reset(&b);
-    if (parse_rc(text, 0, &v) < 0)
+    if (parse_rc(text, BH_JSON_NUL, &v) < 0)
         return err.msg;
     bh_json_write(&b, v);
     return bh_buf_str(&b);
@@ -38,7 +38,7 @@ static const char *yaml_of(const char *json)
     struct bh_json *v = NULL;
     bh_buf_reset(&b);
     bh_arena_reset(&arena);
-    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&arena, json, strlen(json), 0, &v, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&arena, json, strlen(json), BH_JSON_NUL, &v, &err), 0);
     bh_yaml_write(&b, v);
     return bh_buf_str(&b);
 }
@@ -137,6 +137,19 @@ static void test_tags_must_fit(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(json_of("!!binary aGk="), "not supported"));
     CU_ASSERT_PTR_NOT_NULL(strstr(json_of("a: .inf"), "no JSON form"));
     CU_ASSERT_PTR_NOT_NULL(strstr(json_of("a: .NaN"), "no JSON form"));
+}
+
+static void test_string_with_nul_is_refused(void)
+{
+    static const char *const texts[] = {"a: \"b\\0c\"", "- \"\\x00\"", "{\"a\": \"\\u0000\"}",
+                                        "a: &x \"\\0\"\nb: *x"};
+    struct bh_json *v;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++) {
+        CU_ASSERT_EQUAL(parse_rc(texts[i], 0, &v), -EINVAL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "NUL in string"));
+        CU_ASSERT_EQUAL(parse_rc(texts[i], BH_JSON_NUL, &v), 0);
+    }
 }
 
 static void test_keys_become_strings(void)
@@ -526,6 +539,7 @@ BH_TESTS("common/data/yaml",
          {"plain scalars get the types sigs.k8s.io/yaml gives them", test_plain_scalars},
          {"a tag that does not fit is an error", test_tags_must_fit},
          {"mapping keys become strings", test_keys_become_strings},
+         {"a string with NUL is refused", test_string_with_nul_is_refused},
          {"literal and folded scalars", test_block_scalars},
          {"text that begins with a brace is JSON", test_json_text_goes_to_the_json_reader},
          {"anchors and aliases", test_anchors},

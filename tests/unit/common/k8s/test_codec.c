@@ -402,6 +402,46 @@ static void test_truncated_and_flipped(void)
     bh_arena_fini(&a);
 }
 
+/* An API server lets annotations and commands hold NUL, which no text of a message can. The pod is not
+ * lost, and no text is equal to what stands before the NUL; in protobuf, also where protobuf-c reads. */
+static void test_text_with_nul_keeps_its_length(void)
+{
+    static const char json[] =
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"annotations\":"
+        "{\"k\":\"v\\u0000w\"}},\"spec\":{\"schedulerName\":\"default-scheduler\\u0000x\","
+        "\"containers\":[{\"name\":\"c\",\"args\":[\"\\u0000\"]}]}}";
+    struct bh_buf wire = {0};
+    struct bh_json *v = NULL;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&a, json, sizeof json - 1, BH_JSON_NUL, &v, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_to_wire(&k8s__pod__descriptor, v, &wire, NULL), 0);
+    CU_ASSERT_PTR_NOT_NULL(memmem(wire.p, wire.n, "default-scheduler\0x", 19));
+    for (unsigned rare = 0; rare < 3; rare++) {
+        ProtobufCMessage *m = NULL;
+        if (rare == 1) /* metadata in two parts: nothing for the fast reader */
+            bh_buf_add(&wire, "\x0a\x02\x1a\x00", 4);
+        if (rare == 2)
+            CU_ASSERT_EQUAL_FATAL(
+                bh_decode_object(&a, &k8s__pod__descriptor, json, sizeof json - 1, &m, NULL), 0)
+        else
+            CU_ASSERT_EQUAL_FATAL(bh_pb_unpack(&a, &k8s__pod__descriptor, wire.p, wire.n, &m, NULL),
+                                  0);
+        const K8s__Pod *p = (const K8s__Pod *)m;
+        CU_ASSERT_PTR_NULL(bh_pb_unpack_fast(&a, &k8s__pod__descriptor, wire.p, wire.n));
+        CU_ASSERT_STRING_EQUAL(p->metadata->name, "a");
+        CU_ASSERT_STRING_EQUAL(p->spec->schedulername, "default-scheduler\x1ax");
+        CU_ASSERT_STRING_EQUAL(p->metadata->annotations[0]->value, "v\x1aw");
+        CU_ASSERT_STRING_EQUAL(p->spec->containers[0]->args[0], BH_NUL_TEXT);
+    }
+    CU_ASSERT_FALSE(bh_pb_texts_are_whole(&k8s__pod__descriptor, wire.p, wire.n));
+    CU_ASSERT_TRUE(bh_pb_texts_are_whole(&k8s__pod__descriptor, "\x0a\x03\x0a\x01z", 5));
+    CU_ASSERT_FALSE(bh_pb_texts_are_whole(&k8s__pod__descriptor, "\x0a\x7f", 2));
+    bh_buf_fini(&wire);
+    bh_arena_fini(&a);
+}
+
 /* What unpack.c makes of the bytes, if anything: the same as protobuf-c. True: it took them. */
 static bool fast_as_slow(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const uint8_t *p,
                          size_t n)
@@ -641,6 +681,7 @@ BH_TESTS("common/k8s/codec", {"as deep as it goes", test_as_deep_as_it_goes},
          {"truncated and flipped bytes never crash", test_truncated_and_flipped},
          {"small input cannot take unbounded memory", test_memory_limit},
          {"the fast reader is protobuf-c, on every kind and broken bytes", test_fast_reader},
+         {"a text with NUL keeps its length", test_text_with_nul_keeps_its_length},
          {"managedFields are left out", test_managed_fields_are_left_out},
          {"the fast reader leaves what is unusual to protobuf-c", test_fast_reader_by_hand},
          {"running out of memory anywhere is an error", test_every_limit_is_survived}, )

@@ -35,7 +35,7 @@ BH_UNUSED static const struct bh_json *fx_json(struct fx *f, const char *text)
     for (char *p = t; *p; p++)
         if (*p == '\'')
             *p = '"';
-    int rc = bh_json_parse(&f->arena, t, strlen(t), 0, &v, &err);
+    int rc = bh_json_parse(&f->arena, t, strlen(t), BH_JSON_NUL, &v, &err);
     if (rc < 0)
         fprintf(stderr, "fixture: %s in %s\n", err.msg, t);
     CU_ASSERT_FATAL(rc == 0);

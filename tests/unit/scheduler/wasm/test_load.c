@@ -29,6 +29,8 @@ static void test_args(void)
                                     "PluginConfig.Args of type string"},
         {"{'Args':{}}", "cannot unmarshal object into Go struct field PluginConfig.Args of type "
                         "[]string"},
+        {"{'args':['a\\u0000b']}", "PluginConfig: Args must not contain a NUL byte"},
+        {"{'guestConfig':'\\u0000'}", "PluginConfig: guestConfig must not contain a NUL byte"},
         {"{'guestURL':['x']}", "cannot unmarshal array into Go struct field "
                                "PluginConfig.guestURL of type string"},
         {"{'guestConfig':true}", "cannot unmarshal bool into Go struct field "
