@@ -43,12 +43,18 @@ static struct bh_verdict *judge_token(const struct bh_json *status)
                       : bh_verdict_new(BH_VERDICT_NO, "invalid bearer token");
     struct bh_user *u = bh_user_of_review(bh_json_get(status, "user"));
     if (!u)
-        return bh_verdict_new(BH_VERDICT_ERROR, "the review names no user");
+        return bh_verdict_new(BH_VERDICT_ERROR,
+                              "the review's status.user is not a user with a name");
     struct bh_verdict *v = bh_verdict_new(BH_VERDICT_YES, NULL);
     bh_user_authenticated(u);
     v->user = u;
     return v;
 }
+
+const struct bh_review_form bh_token_review = {.kind = "TokenReview",
+                                               .api_version = "authentication.k8s.io/v1",
+                                               .path = TOKEN_PATH,
+                                               .judge = judge_token};
 
 const char *bh_bearer_token(const char *header)
 {
@@ -342,10 +348,9 @@ int bh_authn_new(uv_loop_t *loop, const struct bh_authn_options *o, struct bh_au
     a->proxy_given = a->proxy.ca != NULL;
     if (o->client) {
         struct bh_reviews_options tokens = {.client = o->client,
-                                            .path = TOKEN_PATH,
+                                            .form = &bh_token_review,
                                             .yes_ttl_ns = (uint64_t)f->token_cache_ttl_ns,
-                                            .no_ttl_ns = (uint64_t)f->token_cache_ttl_ns,
-                                            .judge = judge_token};
+                                            .no_ttl_ns = (uint64_t)f->token_cache_ttl_ns};
         bh_reviews_metrics(&tokens, o->metrics, "berth_front_token_reviews_total",
                            "Bearer tokens: asked about, answered from memory, failed.");
         a->tokens = bh_reviews_new(loop, &tokens);

@@ -70,6 +70,8 @@ struct bh_review_wait *bh_authn_ask(struct bh_authn *a, const struct bh_credenti
                                     bh_verdict_done *done, void *arg);
 
 /* The token of an Authorization header, NULL when there is none. */
+/* What the API server answers about tokens. */
+extern const struct bh_review_form bh_token_review;
 const char *bh_bearer_token(const char *header);
 /* The user that the proxy's headers name, a new one; NULL = none of them is there. */
 struct bh_user *bh_front_proxy_user(const struct bh_front_proxy *p, const struct bh_credentials *c);

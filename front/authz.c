@@ -42,6 +42,11 @@ static struct bh_verdict *judge(const struct bh_json *status)
                           bh_json_get_text(status, "reason"));
 }
 
+const struct bh_review_form bh_access_review = {.kind = "SubjectAccessReview",
+                                                .api_version = "authorization.k8s.io/v1",
+                                                .path = PATH,
+                                                .judge = judge};
+
 static struct bh_review_wait *tell(enum bh_verdict_is is, bh_verdict_done *done, void *arg)
 {
     struct bh_verdict *v = bh_verdict_new(is, NULL);
@@ -81,10 +86,9 @@ int bh_authz_new(uv_loop_t *loop, const struct bh_authz_options *o, struct bh_au
                  struct bh_err *err)
 {
     struct bh_reviews_options ro = {.client = o->client,
-                                    .path = PATH,
+                                    .form = &bh_access_review,
                                     .yes_ttl_ns = (uint64_t)o->flags->authorized_ttl_ns,
-                                    .no_ttl_ns = (uint64_t)o->flags->unauthorized_ttl_ns,
-                                    .judge = judge};
+                                    .no_ttl_ns = (uint64_t)o->flags->unauthorized_ttl_ns};
     const struct bh_opt_list *paths = &o->flags->always_allow_paths;
 
     for (size_t i = 0; i < paths->n; i++) {

@@ -15,6 +15,8 @@
 #include "common/flags/kube_flags.h"
 #include "front/review.h"
 
+/* What the API server answers about what a user may do. */
+extern const struct bh_review_form bh_access_review;
 struct bh_authz;
 struct bh_authz_options {
     const struct bh_authz_flags *flags; /* borrowed */

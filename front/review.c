@@ -45,7 +45,6 @@ struct entry {
 TAILQ_HEAD(entries, entry);
 struct bh_reviews {
     struct bh_reviews_options o;
-    char *path;
     uv_loop_t *loop;
     struct bh_map map;
     struct entries places[PLACES]; /* each the oldest first */
@@ -170,19 +169,31 @@ static void try_later(struct entry *e)
     set_timer(e->r);
 }
 
-static struct bh_verdict *judge(const struct bh_reviews *r, const struct bh_api_reply *p)
+static struct bh_verdict *not_a_review(const struct bh_review_form *form, const char *why)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_freep)
+    char *text = bh_asprintf("the API server's answer is not a %s of %s: %s", form->kind,
+                             form->api_version, why);
+
+    return bh_verdict_new(BH_VERDICT_ERROR, text);
+}
+
+struct bh_verdict *bh_review_read(const struct bh_review_form *form, struct bh_str body)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = 16 * REPLY_BYTES};
     struct bh_json *v = NULL;
-    struct bh_verdict *verdict = NULL;
     struct bh_err err = {0};
 
-    bh_arena_init(&a, 16 * REPLY_BYTES);
-    if (bh_json_parse(&a, p->body.p, p->body.n, 0, &v, &err) == 0 && bh_json_get(v, "status"))
-        verdict = r->o.judge(bh_json_get(v, "status"));
-    bh_arena_fini(&a);
-    return verdict ? verdict
-                   : bh_verdict_new(BH_VERDICT_ERROR, "the API server's answer is no review");
+    if (bh_json_parse(&a, body.p, body.n, 0, &v, &err) < 0)
+        return not_a_review(form, err.msg);
+    if (!bh_streq(bh_json_get_text(v, "kind"), form->kind))
+        return not_a_review(form, "it has another kind");
+    if (!bh_streq(bh_json_get_text(v, "apiVersion"), form->api_version))
+        return not_a_review(form, "it has another apiVersion");
+    const struct bh_json *status = bh_json_get(v, "status");
+    if (!status || status->type != BH_JSON_OBJECT)
+        return not_a_review(form, "it has no status");
+    return form->judge(status);
 }
 
 static void on_done(void *arg, const struct bh_api_reply *p)
@@ -196,7 +207,7 @@ static void on_done(void *arg, const struct bh_api_reply *p)
         return;
     }
     if (p->outcome == BH_API_OK && p->code >= 200 && p->code < 300) {
-        settle(e, judge(e->r, p));
+        settle(e, bh_review_read(e->r->o.form, p->body));
         return;
     }
     bool may_pass = p->outcome != BH_API_OK || p->code == 429 || p->code >= 500;
@@ -205,7 +216,8 @@ static void on_done(void *arg, const struct bh_api_reply *p)
         return;
     }
     if (p->outcome == BH_API_OK)
-        snprintf(text, sizeof(text), "the API server answered %s with %d", e->r->path, p->code);
+        snprintf(text, sizeof(text), "the API server answered %s with %d", e->r->o.form->path,
+                 p->code);
     else
         snprintf(text, sizeof(text), "the API server could not be asked: %s",
                  p->error ? p->error : "no connection");
@@ -216,7 +228,7 @@ static void ask(struct entry *e)
 {
     struct bh_reviews *r = e->r;
     const struct bh_api_call call = {.method = "POST",
-                                     .path = r->path,
+                                     .path = r->o.form->path,
                                      .content_type = "application/json",
                                      .body = bh_buf_str(&e->body),
                                      .body_n = e->body.n,
@@ -409,7 +421,6 @@ struct bh_reviews *bh_reviews_new(uv_loop_t *loop, const struct bh_reviews_optio
     r->o = *o;
     r->o.mono_ns = o->mono_ns ? o->mono_ns : bh_mono_ns;
     r->o.retry_ns = o->retry_ns ? o->retry_ns : RETRY_NS;
-    r->path = bh_strdup(o->path);
     r->loop = loop;
     r->o.wait_ns = o->wait_ns ? o->wait_ns : BH_REVIEW_WAIT_NS;
     uv_timer_init(loop, &r->timer);
@@ -448,6 +459,5 @@ void bh_reviews_free(struct bh_reviews *r)
     while ((e = TAILQ_FIRST(&r->places[ASKING])) || (e = TAILQ_FIRST(&r->places[WAITING])))
         settle(e, bh_verdict_new(BH_VERDICT_ERROR, "the process ends"));
     bh_map_fini(&r->map);
-    free(r->path);
     uv_close((uv_handle_t *)&r->timer, on_timer_closed);
 }

@@ -42,14 +42,21 @@ void bh_verdict_unref(struct bh_verdict *v);
 /* v is borrowed during the call. */
 typedef void bh_verdict_done(void *arg, const struct bh_verdict *v);
 
+/* One of the API's reviews: what its answers are. */
+struct bh_review_form {
+    const char *kind, *api_version, *path;
+    /* The status of an answer of that kind and version; a new verdict. */
+    struct bh_verdict *(*judge)(const struct bh_json *status);
+};
+/* Of the body of a 2xx answer; ERROR where it is not such a review. A text that holds NUL makes it none. */
+struct bh_verdict *bh_review_read(const struct bh_review_form *form, struct bh_str body);
+
 struct bh_reviews;
 struct bh_review_wait; /* a caller that waits for an answer */
 struct bh_reviews_options {
-    struct bh_api_client *client; /* borrowed */
-    const char *path;             /* "/apis/authorization.k8s.io/v1/subjectaccessreviews" */
+    struct bh_api_client *client;      /* borrowed */
+    const struct bh_review_form *form; /* borrowed */
     uint64_t yes_ttl_ns, no_ttl_ns;
-    /* The status of a 2xx answer; a new verdict. */
-    struct bh_verdict *(*judge)(const struct bh_json *status);
     uint64_t (*mono_ns)(void); /* NULL = bh_mono_ns; tests */
     uint64_t retry_ns;         /* 0 = 500 ms; tests */
     uint64_t wait_ns;          /* 0 = BH_REVIEW_WAIT_NS; tests */

@@ -64,27 +64,42 @@ void bh_user_authenticated(struct bh_user *u)
         bh_user_add_group(u, BH_GROUP_AUTHENTICATED);
 }
 
-static const struct bh_json *first_of(const struct bh_json *v, enum bh_json_type type)
+/* Texts without NUL; or null, as what is absent. */
+static bool is_text_list(const struct bh_json *list)
 {
-    return v && v->type == type ? v->c.first : NULL;
+    bh_json_each(e, list)
+        if (e->type != BH_JSON_STRING || memchr(e->s.p, 0, e->s.n))
+            return false;
+    return !list || list->type == BH_JSON_ARRAY || list->type == BH_JSON_NULL;
+}
+
+static bool is_extra(const struct bh_json *extra)
+{
+    bh_json_each(e, extra)
+        if (!is_text_list(e))
+            return false;
+    return !extra || extra->type == BH_JSON_OBJECT || extra->type == BH_JSON_NULL;
+}
+
+static bool is_text(const struct bh_json *v)
+{
+    return !v || (v->type == BH_JSON_STRING && !memchr(v->s.p, 0, v->s.n));
 }
 
 struct bh_user *bh_user_of_review(const struct bh_json *user)
 {
-    const char *name = bh_json_get_str(user, "username");
+    const char *name = bh_json_get_text(user, "username");
+    const struct bh_json *groups = bh_json_get(user, "groups"), *extra = bh_json_get(user, "extra");
 
-    if (!name || !*name)
+    if (!*name || !is_text(bh_json_get(user, "username")) || !is_text(bh_json_get(user, "uid")) ||
+        !is_text_list(groups) || !is_extra(extra))
         return NULL;
     struct bh_user *u = bh_user_new(name, bh_json_get_str(user, "uid"));
-    const struct bh_json *g = first_of(bh_json_get(user, "groups"), BH_JSON_ARRAY);
-    for (; g; g = g->next)
-        if (bh_json_cstr(g))
-            bh_user_add_group(u, bh_json_cstr(g));
-    const struct bh_json *e = first_of(bh_json_get(user, "extra"), BH_JSON_OBJECT);
-    for (; e; e = e->next)
-        for (const struct bh_json *v = first_of(e, BH_JSON_ARRAY); v; v = v->next)
-            if (bh_json_cstr(v))
-                bh_user_add_extra(u, e->key.p, bh_json_cstr(v));
+    bh_json_each(g, groups)
+        bh_user_add_group(u, bh_json_cstr(g));
+    bh_json_each(e, extra)
+        bh_json_each(v, e)
+            bh_user_add_extra(u, e->key.p, bh_json_cstr(v));
     return u;
 }
 

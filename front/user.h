@@ -36,7 +36,8 @@ void bh_user_add_extra(struct bh_user *u, const char *key, const char *value);
 bool bh_user_in(const struct bh_user *u, const char *group);
 /* Adds system:authenticated, but not to the anonymous user. */
 void bh_user_authenticated(struct bh_user *u);
-/* status.user of a TokenReview; NULL when it has no name. */
+/* status.user of a TokenReview; NULL: it has no name, a member of another type than upstream's, or a text
+ * that holds NUL. */
 struct bh_user *bh_user_of_review(const struct bh_json *user);
 /* Members "user", "groups", "uid", "extra" of a SubjectAccessReview's spec, without braces. */
 void bh_user_write(const struct bh_user *u, struct bh_buf *out);

@@ -18,6 +18,7 @@ static struct {
     unsigned asked;
     int code;               /* of the answer */
     const char *status;     /* JSON, "status" of the answer */
+    const char *form;       /* JSON, its kind and apiVersion; NULL: as they were asked for */
     unsigned failures_left; /* answers with 503 before that */
     char body[1024];        /* of the last question */
     uint64_t now_ns;
@@ -36,6 +37,15 @@ static void on_asker_left(void *arg)
     fx.taken_back++;
 }
 
+static const char *asked_form(void)
+{
+    return strstr(fx.body, "TokenReview")
+               ? "\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\""
+           : strstr(fx.body, "SubjectAccessReview")
+               ? "\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\""
+               : "\"kind\":\"X\",\"apiVersion\":\"x/v1\"";
+}
+
 static void handle(struct bh_http_req *r, void *arg)
 {
     char text[5000];
@@ -47,7 +57,8 @@ static void handle(struct bh_http_req *r, void *arg)
         return;
     }
     snprintf(fx.body, sizeof(fx.body), "%s", bh_http_body(r).p);
-    int n = snprintf(text, sizeof(text), "{\"kind\":\"X\",\"status\":%s}", fx.status);
+    int n = snprintf(text, sizeof(text), "{%s,\"status\":%s}", fx.form ? fx.form : asked_form(),
+                     fx.status);
     if (fx.failures_left) {
         fx.failures_left--;
         bh_http_reply(r, 503, "text/plain", "", 0);
@@ -108,13 +119,14 @@ static struct bh_verdict *judge(const struct bh_json *status)
                           bh_json_get_text(status, "reason"));
 }
 
+static const struct bh_review_form form_x = {"X", "x/v1", "/x", judge};
+
 static struct bh_reviews *reviews(void)
 {
     const struct bh_reviews_options o = {.client = fx.client,
-                                         .path = "/x",
+                                         .form = &form_x,
                                          .yes_ttl_ns = 100,
                                          .no_ttl_ns = 10,
-                                         .judge = judge,
                                          .mono_ns = clock_ns,
                                          .retry_ns = 1000000,
                                          .wait_ns = fx.wait_ns};
@@ -329,7 +341,7 @@ static void test_questions_are_taken_back(void)
 {
     begin("{\"allowed\":true}");
     struct bh_metrics *m = bh_metrics_new();
-    struct bh_reviews_options o = {.client = fx.client, .path = "/x", .judge = judge};
+    struct bh_reviews_options o = {.client = fx.client, .form = &form_x};
     bh_reviews_metrics(&o, m, "x_total", "X.");
     struct bh_reviews *r = bh_reviews_new(&fx.loop, &o);
     fx.silent = true;
@@ -510,8 +522,9 @@ static struct bh_verdict *judge_known(const struct bh_json *status)
 static void test_nothing_is_held_for_ever(void)
 {
     begin("{\"allowed\":true}");
+    const struct bh_review_form form = {"X", "x/v1", "/x", judge_known};
     const struct bh_reviews_options o = {
-        .client = fx.client, .path = "/x", .judge = judge_known, .yes_ttl_ns = 1000000000000};
+        .client = fx.client, .form = &form, .yes_ttl_ns = 1000000000000};
     known = bh_user_new("u", NULL);
     struct bh_reviews *r = bh_reviews_new(&fx.loop, &o);
     ask(r, "a");
@@ -596,6 +609,96 @@ static void test_tokens(void)
     call_with(a, NULL);
     CU_ASSERT_STRING_EQUAL(fx.name, BH_USER_ANONYMOUS);
     bh_authn_free(a);
+    end();
+}
+
+/* What a server of tokens may answer so that a caller would be taken for another. */
+static void test_forged_token_reviews_name_no_user(void)
+{
+    static const char good[] =
+        "\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\"";
+    static const struct {
+        const char *form, *status;
+    } cases[] = {
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"groups\":[\"system:"
+               "masters\\u0000x\"]}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"root\\u0000x\"}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"\\u0000\"}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"uid\":\"1\\u0000\"}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"extra\":{\"a\":["
+               "\"b\\u0000c\"]}}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"extra\":{\"a\\u0000\":["
+               "\"b\"]}}}"},
+        {good,
+         "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"groups\":\"system:masters\"}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"groups\":[1]}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"uid\":1}}"},
+        {good, "{\"authenticated\":true,\"user\":{\"username\":\"eve\",\"extra\":{\"a\":\"b\"}}}"},
+        {good, "[{\"authenticated\":true,\"user\":{\"username\":\"eve\"}}]"},
+        {"\"kind\":\"Status\",\"apiVersion\":\"v1\"",
+         "{\"authenticated\":true,\"user\":{\"username\":\"eve\"}}"},
+        {"\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1beta1\"",
+         "{\"authenticated\":true,\"user\":{\"username\":\"eve\"}}"},
+        {"\"kind\":\"TokenReview\\u0000\",\"apiVersion\":\"authentication.k8s.io/v1\"",
+         "{\"authenticated\":true,\"user\":{\"username\":\"eve\"}}"},
+        {"\"apiVersion\":\"authentication.k8s.io/v1\"",
+         "{\"authenticated\":true,\"user\":{\"username\":\"eve\"}}"},
+    };
+    const struct bh_authn_flags flags = {.skip_lookup = true, .token_cache_ttl_ns = 1000000000};
+    struct bh_authn *a;
+    struct bh_err err;
+    char header[32];
+
+    begin("");
+    const struct bh_authn_options o = {&flags, fx.client, NULL};
+    CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        fx.form = cases[i].form;
+        fx.status = cases[i].status;
+        snprintf(header, sizeof(header), "Bearer t%zu", i);
+        call_with(a, header);
+        CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+        CU_ASSERT_STRING_EQUAL(fx.name, "");
+        CU_ASSERT_FALSE(fx.in_masters);
+        if (fx.is != BH_VERDICT_ERROR)
+            printf("case %zu names \"%s\"\n", i, fx.name);
+    }
+    bh_authn_free(a);
+    end();
+}
+
+static void test_answer_of_another_kind_allows_nothing(void)
+{
+    static const char *const forms[] = {
+        "\"kind\":\"Status\",\"apiVersion\":\"v1\"",
+        "\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\"",
+        "\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1beta1\"",
+        "\"kind\":\"SubjectAccessReview\"",
+        "\"a\":\"\\u0000\",\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/"
+        "v1\"",
+    };
+    const struct bh_authz_flags flags = {.authorized_ttl_ns = 1000000000};
+    struct bh_authz *a;
+    struct bh_err err;
+
+    begin("{\"allowed\":true}");
+    const struct bh_authz_options o = {.flags = &flags, .client = fx.client};
+    CU_ASSERT_EQUAL_FATAL(bh_authz_new(&fx.loop, &o, &a, &err), 0);
+    struct bh_user *u = bh_user_new("eve", NULL);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(forms); i++) {
+        fx.form = forms[i];
+        (void)bh_authz_ask(a, u, "get", "/metrics", "", on_verdict, NULL);
+        wait_done(i + 1);
+        CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+        CU_ASSERT_PTR_NOT_NULL(
+            strstr(fx.why, "is not a SubjectAccessReview of authorization.k8s.io/v1: "));
+    }
+    fx.form = NULL;
+    (void)bh_authz_ask(a, u, "get", "/metrics", "", on_verdict, NULL);
+    wait_done(BH_ARRAY_LEN(forms) + 1);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
+    bh_user_unref(u);
+    bh_authz_free(a);
     end();
 }
 
@@ -855,7 +958,10 @@ BH_TESTS("front/access", {"a slow answer is waited for", test_a_slow_answer_is_w
          {"always allowed paths", test_paths},
          {"authorities of the configmap", test_authorities_of_the_configmap},
          {"a first look that must not fail", test_a_first_look_that_must_not_fail},
-         {"tokens", test_tokens}, {"nobody to ask", test_without_anybody_to_ask},
+         {"tokens", test_tokens},
+         {"forged token reviews name no user", test_forged_token_reviews_name_no_user},
+         {"an answer of another kind allows nothing", test_answer_of_another_kind_allows_nothing},
+         {"nobody to ask", test_without_anybody_to_ask},
          {"an authority of a file", test_an_authority_of_a_file}, {"bearer", test_bearer},
          {"headers of a proxy", test_front_proxy_headers}, {"bad configmaps", test_bad_configmaps},
          {"flags of TLS", test_tls_flags})

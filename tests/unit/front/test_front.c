@@ -48,7 +48,8 @@ static void on_left(void *arg)
 static void on_api(struct bh_http_req *r, void *arg)
 {
     const char *body = bh_buf_str(&(struct bh_buf){.p = (char *)(uintptr_t)bh_http_body(r).p});
-    const char *answer = "{\"status\":{\"authenticated\":false,\"allowed\":false}}";
+    const char *status = "{\"authenticated\":false,\"allowed\":false}";
+    char answer[256];
 
     (void)arg;
     fx.asked++;
@@ -57,15 +58,21 @@ static void on_api(struct bh_http_req *r, void *arg)
         return;
     }
     if (strstr(body, "\"token\":\"root\""))
-        answer = "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"root\",\"groups\":["
-                 "\"system:masters\"]}}}";
+        status = "{\"authenticated\":true,\"user\":{\"username\":\"root\",\"groups\":["
+                 "\"system:masters\"]}}";
     else if (strstr(body, "\"token\":\"alice\""))
-        answer = "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"al<i>ce\"}}}";
+        status = "{\"authenticated\":true,\"user\":{\"username\":\"al<i>ce\"}}";
     else if (strstr(body, "\"path\":\"/flagz\""))
-        answer = "{\"status\":{\"allowed\":true}}";
+        status = "{\"allowed\":true}";
     else if (strstr(body, "\"path\":\"/why\""))
-        answer = "{\"status\":{\"allowed\":false,\"reason\":\"so\"}}";
-    bh_http_reply(r, fx.api_fails ? 403 : 201, "application/json", answer, strlen(answer));
+        status = "{\"allowed\":false,\"reason\":\"so\"}";
+    int n = snprintf(answer, sizeof(answer), "{%s,\"status\":%s}",
+                     strstr(body, "TokenReview")
+                         ? "\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\""
+                         : "\"kind\":\"SubjectAccessReview\","
+                           "\"apiVersion\":\"authorization.k8s.io/v1\"",
+                     status);
+    bh_http_reply(r, fx.api_fails ? 403 : 201, "application/json", answer, (size_t)n);
 }
 
 static void on_other(struct bh_http_req *r, void *arg)
