@@ -79,8 +79,7 @@ static uint64_t request_ns(const struct bh_leader *l)
 
 static uint64_t seen_until(const struct bh_leader *l)
 {
-    uint64_t s = (uint64_t)BH_MIN(BH_MAX(l->seen.duration_s, 0), INT32_MAX);
-    return l->seen_ns + s * NS_PER_S;
+    return l->seen_ns + (uint64_t)l->seen.duration_s * NS_PER_S;
 }
 
 static bool mine(const struct bh_leader *l)
@@ -306,15 +305,16 @@ static void acquire(struct bh_leader *l, bool exists)
     uint64_t last = BH_MAX(l->last_term, bh_leader_file_last_term(&l->file));
 
     if (exists && mine(l)) {
-        memcpy(r.acquire_time, l->seen.acquire_time, sizeof(r.acquire_time));
+        if (l->seen.acquire_time[0])
+            memcpy(r.acquire_time, l->seen.acquire_time, sizeof(r.acquire_time));
         r.transitions = l->seen.transitions;
         bh_cell_add(l->m_slowpath, 1);
-    } else if (exists) {
-        r.transitions = l->seen.transitions + 1;
+    } else if (exists) { /* client-go's int32 becomes negative, which no API server takes */
+        r.transitions = BH_MIN(l->seen.transitions + 1, INT32_MAX);
     }
     if (l->phase == STANDBY) {
         l->inherited = exists && (past || mine(l));
-        l->next_term = BH_MAX((uint64_t)BH_MAX(r.transitions, 0) + 1, last + 1);
+        l->next_term = BH_MAX((uint64_t)r.transitions + 1, last + 1);
         if (past && !mine(l)) /* it never left this host */
             l->next_term = past->term;
         bh_leader_file_write(&l->file, l->identity, l->next_term, mine(l) ? NULL : past);

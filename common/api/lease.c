@@ -8,9 +8,12 @@
  */
 #include "common/api/lease.h"
 
+#include <errno.h>
+
 #include "common/base/opt.h"
 #include "common/data/json.h"
 #include "common/k8s/codec.h"
+#include "common/k8s/quantity.h"
 
 #define OBJECT_MAX_BYTES ((size_t)4 << 20) /* decoded; the API server keeps 1.5 MiB at most */
 #define REPLY_MAX_BYTES  ((size_t)2 << 20)
@@ -91,6 +94,22 @@ static void copy_text(const struct bh_json *spec, const char *key, char *out, si
     snprintf(out, size, "%s", bh_json_get_text(spec, key));
 }
 
+/* A time that the API server takes again; "" = none. */
+static void copy_time(const struct bh_json *spec, const char *key, char *out, size_t size)
+{
+    int64_t ignored;
+
+    copy_text(spec, key, out, size);
+    if (bh_time_parse_ns(out, &ignored) == -EINVAL)
+        out[0] = '\0';
+}
+
+/* An int32 of the API that is not negative; absent = 0. */
+static int64_t count_of(const struct bh_json *spec, const char *key)
+{
+    return BH_MIN(BH_MAX(bh_json_get_i64(spec, key, 0), 0), INT32_MAX);
+}
+
 static void read_record(struct bh_lease *l)
 {
     static const char *const keys[] = {"holderIdentity", "leaseDurationSeconds", "acquireTime",
@@ -101,10 +120,10 @@ static void read_record(struct bh_lease *l)
 
     *r = (struct bh_lease_record){.holder = ""};
     copy_text(spec, "holderIdentity", r->holder, sizeof(r->holder));
-    copy_text(spec, "acquireTime", r->acquire_time, sizeof(r->acquire_time));
-    copy_text(spec, "renewTime", r->renew_time, sizeof(r->renew_time));
-    r->duration_s = bh_json_get_i64(spec, "leaseDurationSeconds", 0);
-    r->transitions = bh_json_get_i64(spec, "leaseTransitions", 0);
+    copy_time(spec, "acquireTime", r->acquire_time, sizeof(r->acquire_time));
+    copy_time(spec, "renewTime", r->renew_time, sizeof(r->renew_time));
+    r->duration_s = count_of(spec, "leaseDurationSeconds");
+    r->transitions = count_of(spec, "leaseTransitions");
     bh_buf_reset(&l->seen);
     for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
         const struct bh_json *v = bh_json_get(spec, keys[i]);
@@ -123,8 +142,8 @@ static void take_object(struct bh_lease *l, const struct bh_api_reply *r)
     struct bh_buf before = l->seen;
 
     bh_arena_reset(a);
-    if (bh_json_parse(a, r->body.p, r->body.n, 0, &tree, &err) < 0 ||
-        !bh_json_get(tree, "metadata")) {
+    if (bh_json_parse(a, r->body.p, r->body.n, BH_JSON_NUL, &tree, &err) < 0 ||
+        !bh_json_get(tree, "metadata") || !bh_streq(bh_json_get_text(tree, "kind"), "Lease")) {
         failed(l, BH_LEASE_FAILED, err.msg[0] ? err.msg : "the answer is no Lease");
         return;
     }

@@ -18,9 +18,9 @@
 #define BH_LEASE_HOLDER_MAX 256 /* a longer one is cut when it is read */
 
 struct bh_lease_record {
-    char holder[BH_LEASE_HOLDER_MAX]; /* "" = none */
-    int64_t duration_s, transitions;
-    char acquire_time[40], renew_time[40]; /* RFC 3339 with microseconds */
+    char holder[BH_LEASE_HOLDER_MAX];      /* "" = none */
+    int64_t duration_s, transitions;       /* read: from 0 to INT32_MAX */
+    char acquire_time[40], renew_time[40]; /* RFC 3339 with microseconds; read: "" = none */
 };
 enum bh_lease_outcome {
     BH_LEASE_OK,        /* record is what the API server has now */

@@ -11,6 +11,7 @@
 
 #include "common/base/loop.h"
 #include "common/data/json.h"
+#include "common/k8s/quantity.h"
 #include "tests/unit/common/api/raw_server.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ struct env {
     char holder[64], acquire[64], renew[64], label[32];
     int64_t duration, transitions;
     /* what it is asked */
-    unsigned gets, posts, puts, events, conflicts;
+    unsigned gets, posts, puts, events, conflicts, refusals;
     char last_event[1024];
     int say;             /* this code to everything about the lease; 0 = as it should be */
     int say_writes;      /* ... to writes only */
@@ -86,6 +87,17 @@ static void take(char *out, size_t size, const struct bh_json *spec, const char 
     snprintf(out, size, "%s", s);
 }
 
+/* As kube-apiserver has it: what it does not take is not written. */
+static bool is_lease_spec(const struct bh_json *spec)
+{
+    int64_t duration = bh_json_get_i64(spec, "leaseDurationSeconds", -1), ns;
+    int64_t transitions = bh_json_get_i64(spec, "leaseTransitions", -1);
+
+    return duration > 0 && duration <= INT32_MAX && transitions >= 0 && transitions <= INT32_MAX &&
+           bh_time_parse_ns(bh_json_get_text(spec, "acquireTime"), &ns) == 0 &&
+           bh_time_parse_ns(bh_json_get_text(spec, "renewTime"), &ns) == 0;
+}
+
 static void write_lease(struct env *e, const struct raw_request *r)
 {
     struct bh_arena a;
@@ -95,7 +107,8 @@ static void write_lease(struct env *e, const struct raw_request *r)
 
     *(post ? &e->posts : &e->puts) += 1;
     bh_arena_init(&a, 0);
-    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&a, r->body, r->body_n, BH_JSON_STRICT, &o, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        bh_json_parse(&a, r->body, r->body_n, BH_JSON_STRICT | BH_JSON_NUL, &o, NULL), 0);
     const struct bh_json *spec = bh_json_get(o, "spec"), *meta = bh_json_get(o, "metadata");
     const char *rv = bh_json_get_str(meta, "resourceVersion");
     snprintf(version, sizeof(version), "%u", e->version);
@@ -104,9 +117,13 @@ static void write_lease(struct env *e, const struct raw_request *r)
     if (post ? e->exists : !e->exists || !rv || !bh_streq(rv, version)) {
         e->conflicts++;
         raw_json(r->conn, e->exists ? 409 : 404, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    } else if (!is_lease_spec(spec)) {
+        e->refusals++;
+        raw_json(r->conn, 422, "{\"kind\":\"Status\",\"message\":\"spec is invalid\"}");
     } else {
         const char *label = bh_json_get_str(bh_json_get(meta, "labels"), "k");
-        snprintf(e->label, sizeof(e->label), "%s", label ? label : "");
+        if (!label || !bh_streq(label, BH_NUL_TEXT)) /* stands there as it was written */
+            snprintf(e->label, sizeof(e->label), "%s", label ? label : "");
         take(e->holder, sizeof(e->holder), spec, "holderIdentity");
         take(e->acquire, sizeof(e->acquire), spec, "acquireTime");
         take(e->renew, sizeof(e->renew), spec, "renewTime");
@@ -441,7 +458,14 @@ static void test_a_deleted_lease_is_made_again(void)
 static void test_rubbish_is_no_lease(void)
 {
     static const char *const bodies[] = {
-        "", "[]", "{}", "{\"metadata\":7", "null", "{\"spec\":{\"holderIdentity\":\"\"}}"};
+        "",
+        "[]",
+        "{}",
+        "{\"metadata\":7",
+        "null",
+        "{\"kind\":\"Lease\",\"spec\":{\"holderIdentity\":\"\"}}",
+        "{\"metadata\":{},\"spec\":{\"holderIdentity\":\"\"}}",
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\"}"};
     struct env e;
     setup(&e);
     other_holds(&e, "them", 15);
@@ -452,9 +476,86 @@ static void test_rubbish_is_no_lease(void)
     }
     CU_ASSERT(e.puts == 0 && e.posts == 0);
     /* an object without spec: nobody holds it */
-    e.rubbish = "{\"metadata\":{\"name\":\"kube-scheduler\",\"resourceVersion\":\"1\"}}";
+    e.rubbish =
+        "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"kube-scheduler\",\"resourceVersion\":\"1\"}}";
     CU_ASSERT(run_until(&e.loop, leads, &e));
     teardown(&e);
+}
+
+static void test_extreme_transitions_do_not_end_leadership(void)
+{
+    static const struct {
+        int64_t has, written;
+    } cases[] = {{INT32_MAX, INT32_MAX},
+                 {INT32_MAX - 1, INT32_MAX},
+                 {INT64_MAX, INT32_MAX},
+                 {-5, 1},
+                 {INT64_MIN, 1}};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct env e;
+        setup(&e);
+        other_holds(&e, "", 1);
+        e.transitions = cases[i].has;
+        start(&e);
+        CU_ASSERT(run_until(&e.loop, leads, &e));
+        CU_ASSERT_EQUAL(e.transitions, cases[i].written);
+        run_puts(&e, 2);
+        CU_ASSERT(bh_leader_leads(e.leader) && e.refusals == 0);
+        const uint64_t term = e.term;
+        other_holds(&e, "thief", 1);
+        e.transitions = cases[i].written;
+        CU_ASSERT(run_until(&e.loop, told_no, &e));
+        other_holds(&e, "", 1);
+        e.transitions = cases[i].has;
+        CU_ASSERT(run_until(&e.loop, leads, &e));
+        CU_ASSERT_EQUAL(e.term, term + 1); /* rises on, whatever the lease says */
+        CU_ASSERT_EQUAL(e.refusals, 0);
+        teardown(&e);
+    }
+}
+
+/* What was taken out of a lease that is ours, or made something else. */
+static void test_own_lease_is_renewed_whatever_its_times_are(void)
+{
+    static const char *const times[] = {"", "yesterday", "2026-01-02T03:04:05.000000Z\\u0000"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(times); i++) {
+        struct env e;
+        setup(&e);
+        start(&e);
+        CU_ASSERT(run_until(&e.loop, leads, &e));
+        e.version++; /* edited: the next renewal is a conflict */
+        snprintf(e.acquire, sizeof(e.acquire), "%s", times[i]);
+        snprintf(e.renew, sizeof(e.renew), "%s", times[i]);
+        e.duration = e.transitions = INT64_MIN;
+        run_puts(&e, 3);
+        CU_ASSERT(e.refusals == 0 && e.conflicts == 1 && e.term == 1);
+        CU_ASSERT(bh_leader_leads(e.leader));
+        CU_ASSERT_EQUAL(strlen(e.acquire), strlen("2026-11-21T04:51:40.838984Z"));
+        teardown(&e);
+    }
+}
+
+/* "me\0" is another holder, and so is "\0": neither we nor nobody. A label with NUL is kept. */
+static void test_holder_with_nul_is_another_holder(void)
+{
+    static const char *const holders[] = {"me\\u0000", "me\\u0000x", "\\u0000"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(holders); i++) {
+        struct env e;
+        setup(&e);
+        other_holds(&e, holders[i], 15);
+        snprintf(e.label, sizeof(e.label), "\\u0000");
+        start(&e);
+        run_gets(&e, 3);
+        CU_ASSERT(e.puts == 0 && e.told == 0);
+        skew_ns = 16 * S;
+        CU_ASSERT(run_until(&e.loop, leads, &e));
+        CU_ASSERT_STRING_EQUAL(e.holder, "me");
+        CU_ASSERT_EQUAL(e.refusals, 0);
+        teardown(&e);
+    }
 }
 
 /* ---- losing ---------------------------------------------------------------------------------- */
@@ -1103,6 +1204,10 @@ BH_TESTS(
     {"a conflict is looked at: a label, a thief", test_a_conflict_is_looked_at},
     {"a deleted lease is made again", test_a_deleted_lease_is_made_again},
     {"rubbish is no lease", test_rubbish_is_no_lease},
+    {"extreme transitions do not end leadership", test_extreme_transitions_do_not_end_leadership},
+    {"an own lease is renewed whatever its times are",
+     test_own_lease_is_renewed_whatever_its_times_are},
+    {"a holder with NUL is another holder", test_holder_with_nul_is_another_holder},
     {"a lease that cannot be renewed is lost at the deadline",
      test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline},
     {"a failed renewal is looked at while there is time",

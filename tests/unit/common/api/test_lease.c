@@ -97,7 +97,8 @@ static enum bh_lease_outcome put(struct env *e, const char *holder, int code, co
 }
 
 #define OBJECT(version, holder)                                                                    \
-    "{\"metadata\":{\"name\":\"c d\",\"uid\":\"u\",\"resourceVersion\":\"" version                 \
+    "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"c "                                              \
+    "d\",\"uid\":\"u\",\"resourceVersion\":\"" version                                             \
     "\",\"labels\":{\"x\":\"y\"}},\"spec\":{\"holderIdentity\":\"" holder                          \
     "\",\"leaseDurationSeconds\":15,\"acquireTime\":\"A\",\"renewTime\":\"R\","                    \
     "\"leaseTransitions\":3,\"strategy\":\"OldestEmulationVersion\"}}"
@@ -160,7 +161,7 @@ static void test_foreign_values(void)
     struct env e;
     struct bh_buf b = {0};
     setup(&e);
-    bh_buf_adds(&b, "{\"metadata\":{},\"spec\":{\"leaseDurationSeconds\":\"15\","
+    bh_buf_adds(&b, "{\"kind\":\"Lease\",\"metadata\":{},\"spec\":{\"leaseDurationSeconds\":\"15\","
                     "\"leaseTransitions\":1e30,\"holderIdentity\":\"");
     for (int i = 0; i < 1000; i++)
         bh_buf_addc(&b, 'h');
@@ -169,7 +170,7 @@ static void test_foreign_values(void)
     CU_ASSERT(e.record.duration_s == 0 && e.record.transitions == 0);
     CU_ASSERT_EQUAL(strlen(e.record.holder), BH_LEASE_HOLDER_MAX - 1);
     bh_buf_reset(&b);
-    bh_buf_adds(&b, "{\"metadata\":{\"annotations\":[");
+    bh_buf_adds(&b, "{\"kind\":\"Lease\",\"metadata\":{\"annotations\":[");
     for (int i = 0; i < 400000; i++)
         bh_buf_adds(&b, "0,");
     bh_buf_adds(&b, "0]}}");
