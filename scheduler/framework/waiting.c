@@ -98,9 +98,13 @@ bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char 
     return reject(bh_waiting_find(w, uid), plugin, message);
 }
 
-void bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid)
+bool bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid)
 {
+    if (uid.n > BH_ACTIVATE_UID ||
+        (w->activate.len >= BH_ACTIVATE_MAX && !bh_map_get(&w->activate, uid.p, uid.n)))
+        return false;
     (void)bh_map_put(&w->activate, uid.p, uid.n, w);
+    return true;
 }
 
 uint32_t bh_waiting_for(const struct bh_waiting_pod *p, const char **ret, uint32_t max,

@@ -39,8 +39,10 @@ bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char 
                        const char *message);
 /* The pod, which waits in the queue, is tried next, whatever backoff it has left (upstream: Activate); one
  * that is being decided, or waits at Permit, when it is rejected. One that the queue does not have is
- * passed over. */
-void bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid);
+ * passed over. false: too many at once, or that is longer than a uid. */
+#define BH_ACTIVATE_MAX 65536u /* that were not taken yet */
+#define BH_ACTIVATE_UID 128u   /* bytes */
+bool bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid);
 /* fn may allow and reject. */
 void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),
                      void *arg);

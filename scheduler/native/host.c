@@ -19,9 +19,10 @@
 #include "scheduler/cache/pod_facts.h"
 #include "scheduler/native/native_int.h"
 
-#define ALLOC_MAX ((uint64_t)64 << 20)
-#define CYCLE_MAX ((size_t)256 << 20)
-#define LOG_MAX   1024u
+#define ALLOC_MAX  ((uint64_t)64 << 20)
+#define CYCLE_MAX  ((size_t)256 << 20)
+#define LOG_MAX    1024u
+#define ERRORS_MAX 64u /* of arguments */
 
 /* ---- may it? --------------------------------------------------------------------------------- */
 
@@ -257,12 +258,15 @@ static void value_error(struct berth_errors *errors, struct berth_str path, stru
         stray("error");
         return;
     }
+    if (e->errs->n >= ERRORS_MAX)
+        return;
     if (!bh_native_is_text(path) || !bh_native_is_text(text))
         bh_field_error(e->errs, "%s: plugin \"%s\" gave an error that is not printable UTF-8",
                        e->path, bh_native_inside->of->d.name);
     else
         bh_field_error(e->errs, "%s%s%.*s: %.*s", e->path, path.n && *e->path ? "." : "",
-                       (int)path.n, path.p, (int)BH_MIN(text.n, (uint64_t)LOG_MAX), text.p);
+                       (int)BH_MIN(path.n, (uint64_t)LOG_MAX), path.p,
+                       (int)BH_MIN(text.n, (uint64_t)LOG_MAX), text.p);
 }
 
 static const struct berth_value *value_path(const struct berth_value *v, struct berth_str path)
@@ -1067,10 +1071,11 @@ static int32_t waiting_reject(struct berth_home *home, struct berth_str uid,
 
 static void waiting_activate(struct berth_home *home, struct berth_str uid)
 {
-    const struct bh_native *in = home_of(home, "activate");
+    struct bh_native *in = home_of(home, "activate");
 
-    if (in && in->waiting)
-        bh_waiting_activate(in->waiting, (struct bh_str){uid.p, uid.n});
+    if (in && in->waiting && !bh_waiting_activate(in->waiting, (struct bh_str){uid.p, uid.n}))
+        in->broke =
+            "it wants a pod tried whose uid has more than 128 bytes, or more than 65536 at once";
 }
 
 struct walk { /* of the pods that wait */

@@ -226,6 +226,9 @@ static void describe_end(int rc, int status, char *text, size_t n)
         snprintf(text, n, "did not answer in time and was ended");
     else if (rc == -EBADMSG)
         snprintf(text, n, "answered what makes no sense");
+    else if (rc == -EDQUOT)
+        snprintf(text, n, "interned texts of more than %zu MiB and was ended",
+                 BH_PX_INTERN_BYTES >> 20);
     else if (WIFSIGNALED(status))
         snprintf(text, n, "crashed: %s", strsignal(WTERMSIG(status)));
     else
@@ -263,6 +266,8 @@ int bh_px_hear(struct bh_px *x, bool aside, struct bh_px_in *ret)
     if (m.bad)
         return -EBADMSG;
     bh_buf_reset(&x->heard);
+    if (x->heard.cap > BH_PX_HEARD_KEPT)
+        bh_buf_fini(&x->heard);
     bh_buf_add(&x->heard, m.p, (size_t)(m.end - m.p));
     *ret = (struct bh_px_in){.p = bh_buf_str(&x->heard), .end = bh_buf_str(&x->heard) + x->heard.n};
     return 0;

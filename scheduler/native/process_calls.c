@@ -181,10 +181,11 @@ static bool make_instance(struct bh_px_instance *i)
         return false;
     if (k.r.code != BERTH_SUCCESS) {
         const struct berth_str reason = {k.m.p + k.r.payload, k.r.n_reason};
+        const bool good = reason.n && reason.n < sizeof i->failure && bh_native_is_text(reason);
         i->generation = 0;
-        return fails(i, reason.n && bh_native_is_text(reason)
-                            ? bh_arena_strndup(i->in->arena, reason.p, reason.n)
-                            : "it gave no reason");
+        snprintf(i->failure, sizeof i->failure, "%.*s", good ? (int)reason.n : 17,
+                 good ? reason.p : "it gave no reason");
+        return false;
     }
     return true;
 }
@@ -275,7 +276,7 @@ static struct berth_str copied(const struct call *k, const char *p, uint32_t n)
     return n && a ? (struct berth_str){bh_arena_memdup(a, p, n), n} : (struct berth_str){NULL, 0};
 }
 
-/* What the process said beside what fn returned. */
+/* What the process said beside what fn returned. Of a reason that is too long no more than tells that it is. */
 static void take(struct call *k, struct berth_why *why)
 {
     const char *texts = k->m.p + k->r.payload;
@@ -289,7 +290,7 @@ static void take(struct call *k, struct berth_why *why)
                            : "it did what it may not";
     }
     if (why)
-        why->reason = copied(k, texts, k->r.n_reason);
+        why->reason = copied(k, texts, BH_MIN(k->r.n_reason, BH_PX_TEXT_MAX + 1));
     if (k->r.by_pod && k->in->by_pod)
         *k->in->by_pod = true;
     c->pre_filter_state = (void *)(uintptr_t)k->r.filter_state;
@@ -513,7 +514,8 @@ static void take_reasons(struct bh_px_ahead *a, struct bh_px_in *m)
     bh_arena_reset(&a->texts);
     for (a->n_reasons = 0; a->n_reasons < n && a->n_reasons < BH_PX_REASONS && !m->bad;) {
         struct berth_str t = bh_px_get_str(m);
-        a->reason[a->n_reasons++] = bh_arena_strndup(&a->texts, t.p, t.n);
+        a->reason[a->n_reasons++] =
+            bh_arena_strndup(&a->texts, t.p, BH_MIN(t.n, (uint64_t)BH_PX_TEXT_MAX + 1));
     }
 }
 

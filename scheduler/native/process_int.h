@@ -10,7 +10,12 @@
 
 #include "scheduler/native/process.h"
 
-#define BH_PX_INTERN_MAX 65536u /* symbols that an instance may add */
+/* What an instance may add to the symbol table, which is never freed: bytes of texts, and of each symbol. Its
+ * process is ended when it wants more. */
+#define BH_PX_INTERN_BYTES  ((size_t)4 << 20)
+#define BH_PX_SYMBOL_BYTES  64u
+#define BH_PX_LOGS_A_SECOND 64u /* lines of an instance's threads; the rest is dropped */
+#define BH_PX_HEARD_KEPT    ((size_t)4 << 20) /* of the copy of a message, for the next one */
 
 /* Where the reference path goes through the nodes one by one: after the second all others are asked about at
  * once, and what was said is kept for as long as nothing that it depends on is another. */
@@ -36,7 +41,9 @@ struct bh_px_instance {
     uint64_t generation; /* of the process that has it; 0: none */
     struct bh_px_fed fed;
     const struct bh_node_info *given; /* of the call: the node that came with it */
-    uint32_t n_interned;
+    size_t interned_bytes;
+    uint64_t logs_second; /* the reader's: of the monotonic clock; in it came n_logs */
+    uint32_t n_logs;
     bool failed; /* ... the process ended in this pod's attempt: it is not started again for that */
     uint64_t failed_at;
     char failure[512], broke[256];

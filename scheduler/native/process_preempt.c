@@ -40,7 +40,7 @@ static int answer_to(struct asking *k, struct bh_px_in *ret)
         }
         struct bh_px_out o = bh_px_side(x->down);
         if (!bh_px_serve(k->i, ret, &o)) /* run() itself is refused: it goes on */
-            return -EBADMSG;
+            return x->failed_rc < 0 ? x->failed_rc : -EBADMSG;
         bh_px_say(x->down, x->up, o.full ? 0 : o.n, true);
     }
 }

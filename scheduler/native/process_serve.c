@@ -7,6 +7,9 @@
  *
  * Runs in: the engine's thread, in the middle of a call; bh_px_told() in the connection's reader.
  */
+#include <errno.h>
+
+#include "common/base/log.h"
 #include "scheduler/cache/pod_facts.h"
 #include "scheduler/native/process_int.h"
 
@@ -19,19 +22,27 @@ static struct berth_call *call(struct bh_px_instance *i)
     return (struct berth_call *)(void *)i->in->call;
 }
 
-static void serve_intern(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o)
+/* false: the instance has added as much as it may. */
+static bool serve_intern(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o)
 {
     struct bh_symtab *tab = i->in->tab;
     struct berth_str s = bh_px_get_str(m);
     bh_sym sym = bh_sym_find(tab, s.p, s.n);
 
-    if (sym == BH_SYM_NONE && s.n <= UINT16_MAX && i->n_interned++ < BH_PX_INTERN_MAX)
+    if (sym == BH_SYM_NONE && s.n <= UINT16_MAX) {
+        if (i->interned_bytes + s.n + BH_PX_SYMBOL_BYTES > BH_PX_INTERN_BYTES) {
+            i->x->failed_rc = -EDQUOT;
+            return false;
+        }
+        i->interned_bytes += s.n + BH_PX_SYMBOL_BYTES;
         sym = bh_sym_intern(tab, s.p, s.n);
+    }
     bh_px_put_u64(o, sym);
     for (; i->fed.symbols <= sym; i->fed.symbols++) {
         struct bh_str t = bh_sym_str(tab, i->fed.symbols);
         bh_px_put_str(o, t.p, t.n);
     }
+    return true;
 }
 
 static void serve_pods(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out *o)
@@ -196,7 +207,8 @@ bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out 
 
     switch (up) {
     case BH_PX_UP_INTERN:
-        serve_intern(i, m, o);
+        if (!serve_intern(i, m, o))
+            return false;
         break;
     case BH_PX_UP_PODS:
         serve_pods(i, m, o);
@@ -250,12 +262,28 @@ bool bh_px_serve(struct bh_px_instance *i, struct bh_px_in *m, struct bh_px_out 
 
 /* ---- at any time ----------------------------------------------------------------------------- */
 
+static bool may_log(struct bh_px_instance *i)
+{
+    const uint64_t second = bh_mono_ns() / 1000000000;
+
+    if (second != i->logs_second)
+        i->n_logs = 0;
+    i->logs_second = second;
+    if (i->n_logs == BH_PX_LOGS_A_SECOND)
+        bh_log_warn("Lines of a plugin are dropped: it logs too many",
+                    bh_kv_s("plugin", i->in->of->d.name), bh_kv_u("aSecond", BH_PX_LOGS_A_SECOND));
+    i->n_logs += i->n_logs <= BH_PX_LOGS_A_SECOND;
+    return i->n_logs <= BH_PX_LOGS_A_SECOND;
+}
+
 static void tell(struct bh_px_instance *i, const struct bh_px_frame *f, const char *text)
 {
     const struct berth_host *h = &bh_native_host;
 
     switch (f->told) {
     case BH_PX_LOG:
+        if (!may_log(i))
+            break;
         h->base->log(home(i), f->number,
                      bh_native_is_text((struct berth_str){text, f->n})
                          ? (struct berth_str){text, f->n}

@@ -30,6 +30,7 @@ static bool is_none_or_word(struct berth_str s)
 /* NULL, or what is wrong with it. */
 static const char *wrong_with(struct bh_arena *a, const struct berth_patch *p)
 {
+    BH_CLEANUP(bh_arena_fini) struct bh_arena tree = {0}; /* BODY_MAX bounds it */
     struct bh_json *v = NULL;
     struct bh_err err;
 
@@ -50,7 +51,7 @@ static const char *wrong_with(struct bh_arena *a, const struct berth_patch *p)
     if (!p->body.n || p->body.n > BODY_MAX)
         return bh_arena_printf(
             a, "the body of its patch has %" PRIu64 " bytes: 1 to 65535 are needed", p->body.n);
-    if (bh_json_parse(a, p->body.p, p->body.n, 0, &v, &err) < 0)
+    if (bh_json_parse(&tree, p->body.p, p->body.n, 0, &v, &err) < 0)
         return bh_arena_printf(a, "the body of its patch is no JSON: %s", err.msg);
     if (v->type != (p->type == BERTH_PATCH_JSON ? BH_JSON_ARRAY : BH_JSON_OBJECT))
         return p->type == BERTH_PATCH_JSON ? "the body of its JSON patch is no list of operations"
@@ -125,12 +126,12 @@ static int32_t before_bind(struct bh_native *in, const struct berth_patch *p)
 static int32_t as_bind(struct bh_native *in, const struct berth_patch *p)
 {
     struct bh_arena *a = in->call->arena;
-    struct bh_write w = write_of(a, p, in->of->d.name);
 
     if (in->order->write) {
         in->broke = "it wants a second patch in Bind, which is one write";
         return 0;
     }
+    struct bh_write w = write_of(a, p, in->of->d.name);
     in->order->write = bh_arena_memdup(a, &w, sizeof w);
     return 1;
 }
@@ -138,7 +139,8 @@ static int32_t as_bind(struct bh_native *in, const struct berth_patch *p)
 /* Not for a pod: whoever runs the engine takes it after the callback. */
 static int32_t while_tending(const struct bh_native *in, const struct berth_patch *p)
 {
-    const struct bh_write w = write_of(in->call->arena, p, in->of->d.name);
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0}; /* bh_asks_write() copies */
+    const struct bh_write w = write_of(&a, p, in->of->d.name);
 
     return in->asks && bh_asks_write(in->asks, &w);
 }
@@ -147,7 +149,7 @@ static int32_t patch(struct berth_call *c, const struct berth_patch *p)
 {
     struct bh_native *in = bh_native_callback(c, "patch");
 
-    if (!in)
+    if (!in || in->broke)
         return 0;
     if (in->hook != BH_HOOK_PRE_BIND && in->hook != BH_HOOK_BIND && in->hook != BH_HOOK_TEND) {
         in->broke = "it wants something written outside of PreBind, Bind and tend()";

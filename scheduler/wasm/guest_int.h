@@ -38,6 +38,8 @@ struct bh_guest_plugin {
     uint64_t events, events_dropped;
     double events_left; /* that it may still record, as of events_ns */
     uint64_t events_ns;
+    uint64_t logs_second; /* of the monotonic clock; in it came n_logs lines */
+    uint32_t n_logs;
 };
 /* args as the original's plugin configuration, and what else there is to set. */
 struct bh_guest_args {

@@ -15,6 +15,12 @@
 
 #define WORDS_MAX  32u   /* of a line that a guest logs */
 #define REASON_MAX 1024u /* bytes of a reason: there may be one for each node */
+/* Bytes of other answers, and of a line that a guest logs: message, keys and values. */
+#define EVENTS_MAX     4096u
+#define NAMES_MAX      ((size_t)8 << 20)
+#define NODE_NAME_MAX  253u
+#define LINE_BYTES     4096u
+#define LINES_A_SECOND 256u /* of a guest; the rest is dropped */
 
 static const char memory[] = "out of memory";
 
@@ -58,12 +64,15 @@ size_t bh_guest_fits(struct bh_str s, size_t max)
     return max;
 }
 
-static bool keep(struct bh_wasm *w, const uint64_t *v, struct bh_buf *to, const char *what)
+static bool keep(struct bh_wasm *w, const uint64_t *v, struct bh_buf *to, size_t max,
+                 const char *what)
 {
     struct bh_str s;
 
     if (!said(w, v, 0, &s))
         return bh_wasm_fail(w, "out of memory reading %s", what);
+    if (s.n > max)
+        return bh_wasm_fail(w, "%s has %zu bytes, at most %zu are allowed", what, s.n, max);
     bh_buf_reset(to);
     bh_buf_add(to, s.p, s.n);
     return true;
@@ -319,17 +328,18 @@ static bool get_config(struct bh_wasm *w, void *user, uint64_t *v)
 
 static bool cluster_events(struct bh_wasm *w, void *user, uint64_t *v)
 {
-    return keep(w, v, &((struct bh_guest_run *)user)->events, "clusterEvents");
+    return keep(w, v, &((struct bh_guest_run *)user)->events, EVENTS_MAX, "clusterEvents");
 }
 
 static bool node_names(struct bh_wasm *w, void *user, uint64_t *v)
 {
-    return keep(w, v, &((struct bh_guest_run *)user)->node_names, "nodeNames");
+    return keep(w, v, &((struct bh_guest_run *)user)->node_names, NAMES_MAX, "nodeNames");
 }
 
 static bool nominated_node_name(struct bh_wasm *w, void *user, uint64_t *v)
 {
-    return keep(w, v, &((struct bh_guest_run *)user)->nominated, "nominatedNodeName");
+    return keep(w, v, &((struct bh_guest_run *)user)->nominated, NODE_NAME_MAX,
+                "nominatedNodeName");
 }
 
 static bool status_reason(struct bh_wasm *w, void *user, uint64_t *v)
@@ -439,6 +449,8 @@ static void write_log(const struct bh_guest_run *r, int32_t level, struct bh_str
                       struct bh_str kvs)
 {
     struct bh_log_kv kv[WORDS_MAX + 2] = {bh_kv_s("plugin", r->g->of->name)};
+    msg.n = bh_guest_fits(msg, LINE_BYTES);
+    kvs.n = bh_guest_fits(kvs, LINE_BYTES);
     char *text = bh_strndup(msg.p, msg.n), *words = bh_calloc(kvs.n + 1, 1), *key = NULL;
     size_t n = strlen(text);
     unsigned n_kv = 1;
@@ -462,12 +474,27 @@ static void write_log(const struct bh_guest_run *r, int32_t level, struct bh_str
     free(words);
 }
 
+static bool may_log(struct bh_guest_plugin *p)
+{
+    const uint64_t second = bh_mono_ns() / 1000000000;
+
+    if (second != p->logs_second)
+        p->n_logs = 0;
+    p->logs_second = second;
+    if (p->n_logs == LINES_A_SECOND)
+        bh_log_warn("Lines of a guest are dropped: it logs too many", bh_kv_s("plugin", p->name),
+                    bh_kv_u("aSecond", LINES_A_SECOND));
+    p->n_logs += p->n_logs <= LINES_A_SECOND;
+    return p->n_logs <= LINES_A_SECOND;
+}
+
 static bool logs(struct bh_wasm *w, void *user, uint64_t *v)
 {
     struct bh_guest_run *r = user;
     struct bh_str msg, kvs;
 
-    if ((int32_t)v[0] >= r->g->args.severity && said(w, v, 1, &msg) && said(w, v, 3, &kvs))
+    if ((int32_t)v[0] >= r->g->args.severity && said(w, v, 1, &msg) && said(w, v, 3, &kvs) &&
+        may_log(r->g->of))
         write_log(r, (int32_t)v[0], msg, kvs);
     return true;
 }
@@ -477,7 +504,7 @@ static bool log_line(struct bh_wasm *w, void *user, uint64_t *v)
     struct bh_guest_run *r = user;
     struct bh_str msg;
 
-    if ((int32_t)v[0] >= r->g->args.severity && said(w, v, 1, &msg))
+    if ((int32_t)v[0] >= r->g->args.severity && said(w, v, 1, &msg) && may_log(r->g->of))
         write_log(r, (int32_t)v[0], msg, (struct bh_str){"", 0});
     return true;
 }

@@ -254,13 +254,18 @@ struct bh_guest_run *bh_guest_of(struct bh_call *c, bool first, const struct bh_
 
 /* ---- one hook -------------------------------------------------------------------------------- */
 
+#define ANSWER_KEPT ((size_t)1 << 20) /* bytes of a buffer, for the next answer */
+
 /* What an earlier hook answered is gone. */
 static void ready(struct bh_guest_run *r)
 {
     struct bh_buf *answers[] = {&r->out, &r->reason, &r->node_names, &r->nominated, &r->events};
 
     for (unsigned i = 0; i < BH_ARRAY_LEN(answers); i++)
-        bh_buf_reset(answers[i]);
+        if (answers[i]->cap > ANSWER_KEPT)
+            bh_buf_fini(answers[i]);
+        else
+            bh_buf_reset(answers[i]);
     bh_arena_reset(&r->arena);
     r->normalized = NULL;
     r->value = 0;

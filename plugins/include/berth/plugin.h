@@ -134,7 +134,8 @@ struct berth_host_base {
      * create() and destroy(). */
     void (*log)(const struct berth_home *home, uint32_t severity, struct berth_str text);
     /* Text to symbol; in create() and in every callback. Symbols are never freed: intern the keys of
-     * the configuration, not whatever pods bring along. */
+     * the configuration, not whatever pods bring along. In `mode: process` an instance may add 4 MiB of
+     * texts (and 64 bytes for each); then its process is ended as by a crash. */
     berth_sym (*intern)(struct berth_home *home, struct berth_str text);
     /* Symbol to text. Lives as long as the instance, and a NUL follows it. */
     struct berth_str (*text)(const struct berth_home *home, berth_sym symbol);
@@ -352,7 +353,7 @@ struct berth_host_waiting {
     int32_t (*reject)(struct berth_home *home, struct berth_str uid, struct berth_str reason);
     /* The pod, which waits in the queue, is tried next, whatever back-off it has left: as
      * kube-scheduler's PodsToActivate. One that waits at Permit gets another try when it is rejected; one
-     * that is not there, or is gated, is passed over. */
+     * that is not there, or is gated, is passed over. At most 65536 at a time. */
     void (*activate)(struct berth_home *home, struct berth_str uid);
     /* ---- since ABI 1.1 ---- */
     /* The uids of the pods that wait at Permit, for whichever plugin, in no order. fn may allow and

@@ -311,26 +311,140 @@ static void test_questions(void)
     teardown(&w);
 }
 
-/* Texts are for ever: so many of one instance, and no more. */
-static void test_texts(void)
+static int intern(struct wire *w, const char *text, size_t n)
 {
-    const uint32_t more = 16;
+    struct bh_px_out o = bh_px_side(w->x.up);
     struct bh_px_reply r;
     struct bh_px_in m;
-    char name[16];
+
+    bh_px_put_u64(&o, BH_PX_UP_INTERN);
+    bh_px_put_str(&o, text, n);
+    return transact(w, &w->i, o.n, 1, &r, &m);
+}
+
+/* Symbols are never freed: an instance has a budget, and its process is ended when it wants more. The text that was there
+ * before costs nothing, so that its next process works. */
+static void test_symbols_have_a_budget(void)
+{
+    static const size_t lengths[] = {UINT16_MAX, 1000, 8};
+    char *text = bh_calloc(UINT16_MAX + 1, 1);
+
+    for (size_t k = 0; k < BH_ARRAY_LEN(lengths); k++) {
+        const size_t each = lengths[k] + BH_PX_SYMBOL_BYTES, most = BH_PX_INTERN_BYTES / each;
+        struct wire w;
+        setup(&w);
+        memset(text, 'x', lengths[k]);
+        const uint32_t before = bh_symtab_count(w.in.tab);
+        size_t n = 0;
+        for (int rc = -EPIPE; rc == -EPIPE && n <= most + 1; n += rc == -EPIPE) {
+            memcpy(text, &n, sizeof n);
+            rc = intern(&w, text, lengths[k]);
+            CU_ASSERT(rc == -EPIPE || rc == -EDQUOT);
+        }
+        CU_ASSERT_EQUAL(n, most);
+        CU_ASSERT_EQUAL(bh_symtab_count(w.in.tab), before + most);
+        is("once more", intern(&w, text, lengths[k]), -EDQUOT);
+        memset(text, 0, sizeof n);
+        is("one that was there", intern(&w, text, lengths[k]), -EPIPE);
+        is("one that no symbol can be", intern(&w, text, UINT16_MAX + 1), -EPIPE);
+        CU_ASSERT_EQUAL(bh_symtab_count(w.in.tab), before + most);
+        teardown(&w);
+    }
+    free(text);
+}
+
+static void activate(struct wire *w, const char *uid, size_t n)
+{
+    struct bh_px_out o = bh_px_side(w->x.up);
+    struct bh_px_reply r;
+    struct bh_px_in m;
+
+    bh_px_put_u64(&o, BH_PX_UP_ACTIVATE);
+    bh_px_put_str(&o, uid, n);
+    is("activate", transact(w, &w->i, o.n, 1, &r, &m), -EPIPE);
+}
+
+static void test_activations_are_bounded(void)
+{
+    struct bh_waiting_pods waiting = {0};
+    char *uid = bh_calloc(1 << 20, 1);
     struct wire w;
 
     setup(&w);
-    w.i.n_interned = BH_PX_INTERN_MAX - more;
-    const uint32_t before = bh_symtab_count(w.in.tab);
-    for (uint32_t i = 0; i < 2 * more; i++) {
-        struct bh_px_out o = bh_px_side(w.x.up);
-        bh_px_put_u64(&o, BH_PX_UP_INTERN);
-        bh_px_put_str(&o, name, (uint64_t)snprintf(name, sizeof name, "hostile-%u", i));
-        is(name, transact(&w, &w.i, o.n, 1, &r, &m), -EPIPE);
+    w.in.waiting = &waiting;
+    activate(&w, uid, BH_ACTIVATE_UID);
+    CU_ASSERT_PTR_NULL(w.in.broke);
+    activate(&w, uid, BH_ACTIVATE_UID + 1);
+    CU_ASSERT_PTR_NOT_NULL(w.in.broke);
+    w.in.broke = NULL;
+    activate(&w, uid, 1 << 20);
+    CU_ASSERT_PTR_NOT_NULL(w.in.broke);
+    w.in.broke = NULL;
+    for (uint32_t i = 1; i < BH_ACTIVATE_MAX; i++) {
+        memcpy(uid, &i, sizeof i);
+        activate(&w, uid, 36);
     }
-    CU_ASSERT_EQUAL(bh_symtab_count(w.in.tab), before + more);
+    CU_ASSERT_PTR_NULL(w.in.broke);
+    CU_ASSERT_EQUAL(waiting.activate.len, BH_ACTIVATE_MAX);
+    activate(&w, uid, 36); /* again */
+    CU_ASSERT_PTR_NULL(w.in.broke);
+    activate(&w, uid, 35);
+    CU_ASSERT_PTR_NOT_NULL(strstr(w.in.broke, "65536"));
+    CU_ASSERT_EQUAL(waiting.activate.len, BH_ACTIVATE_MAX);
+    bh_map_fini(&waiting.activate);
+    free(uid);
     teardown(&w);
+}
+
+static void patch(struct wire *w, const char *body)
+{
+    static const char *const texts[] = {"v1", "pods", "", "ns", "name", "uid", ""};
+    struct bh_px_out o = bh_px_side(w->x.up);
+    struct bh_px_reply r;
+    struct bh_px_in m;
+
+    bh_px_put_u64(&o, BH_PX_UP_PATCH);
+    bh_px_put_u64(&o, 1);
+    bh_px_put_u64(&o, sizeof(struct berth_patch));
+    bh_px_put_u64(&o, BERTH_PATCH_MERGE);
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++)
+        bh_px_put_str(&o, texts[i], strlen(texts[i]));
+    bh_px_put_str(&o, body, strlen(body));
+    is("patch", transact(w, &w->i, o.n, 1, &r, &m), -EPIPE);
+}
+
+/* However often one call wants it: what is not taken costs nothing. */
+static void test_patches_are_bounded(void)
+{
+    static const uint32_t hooks[] = {BH_HOOK_TEND, BH_HOOK_BIND};
+    struct bh_buf body = {0};
+
+    bh_buf_adds(&body, "{\"a\":[0");
+    while (body.n < 60000)
+        bh_buf_adds(&body, ",0");
+    bh_buf_adds(&body, "]}");
+    for (size_t k = 0; k < BH_ARRAY_LEN(hooks); k++) {
+        struct bh_plugin_asks asks = {.writes_taken = true};
+        struct bh_bind_order order = {0};
+        struct bh_arena arena = {0};
+        struct bh_call c = {.arena = &arena};
+        struct wire w;
+        setup(&w);
+        bh_asks_init(&asks);
+        w.in.asks = &asks;
+        w.in.order = &order;
+        w.in.call = &c;
+        w.in.hook = hooks[k];
+        for (unsigned i = 0; i < 200; i++)
+            patch(&w, bh_buf_str(&body));
+        CU_ASSERT(hooks[k] == BH_HOOK_BIND ? order.write && w.in.broke && !asks.n_writes
+                                           : asks.n_writes == BH_ASKS_WRITES && !w.in.broke);
+        CU_ASSERT(arena.used_bytes < 2 * body.n);
+        bh_asks_fini(&asks);
+        bh_arena_fini(&arena);
+        teardown(&w);
+    }
+    bh_buf_fini(&body);
 }
 
 /* ---- what threads say ------------------------------------------------------------------------ */
@@ -347,6 +461,9 @@ static void test_frames(void)
     CU_ASSERT(!atomic_load(&w.in.waker.rings));
     bh_px_told(&w.x, &(struct bh_px_frame){.told = BH_PX_WAKE, .instance = 7}, "");
     CU_ASSERT(atomic_load(&w.in.waker.rings));
+    for (unsigned i = 0; i < 3 * BH_PX_LOGS_A_SECOND; i++)
+        bh_px_told(&w.x, &(struct bh_px_frame){.told = BH_PX_LOG, .instance = 7, .n = 1}, "x");
+    CU_ASSERT(w.i.n_logs <= BH_PX_LOGS_A_SECOND + 1);
     teardown(&w);
 }
 
@@ -463,6 +580,7 @@ static void test_descriptions(void)
 BH_TESTS("scheduler/native/process_ring", {"lengths in messages", test_bounds},
          {"rows go as runs", test_rows}, {"scores go as bytes where they can", test_scores},
          {"lengths and states of an area", test_areas}, {"how an answer begins", test_replies},
-         {"questions", test_questions}, {"texts without end", test_texts},
-         {"what threads say", test_frames},
+         {"questions", test_questions}, {"symbols have a budget", test_symbols_have_a_budget},
+         {"activations are bounded", test_activations_are_bounded},
+         {"patches are bounded", test_patches_are_bounded}, {"what threads say", test_frames},
          {"what a file's plugins are said to be", test_descriptions})

@@ -17,6 +17,8 @@
 struct counts { /* of what the process was asked; shared */
     _Atomic unsigned score, create, destroy, others;
     _Atomic bool dies, asks; /* when it is asked for scores: it ends, it asks back */
+    _Atomic uint32_t
+        reason; /* bytes of the reason with which it refuses everything; 0: it does not */
 };
 struct one { /* plugin of the file, and its instance */
     struct bh_native_plugin *of;
@@ -36,6 +38,17 @@ static struct {
 } t;
 
 /* ---- the process ------------------------------------------------------------------------------- */
+
+static void refuse(struct bh_px_area *down, struct bh_px_area *up, uint32_t reason)
+{
+    struct bh_px_out o = bh_px_main(up);
+    struct bh_px_reply *r = bh_px_room(&o, sizeof *r);
+    char *text = bh_px_room(&o, reason);
+
+    *r = (struct bh_px_reply){.code = BERTH_ERROR, .n_reason = reason};
+    memset(text, 'r', reason);
+    bh_px_say(up, down, o.n, false);
+}
 
 static void reply(struct bh_px_area *down, struct bh_px_area *up, uint64_t scores)
 {
@@ -82,7 +95,10 @@ static _Noreturn void process(struct bh_px_area *down, struct bh_px_area *up, st
         n->create += q.op == BH_PX_CREATE;
         n->destroy += q.op == BH_PX_DESTROY;
         n->others += !scores && q.op != BH_PX_CREATE && q.op != BH_PX_DESTROY;
-        reply(down, up, scores ? n->score : 0); /* last: it is looked at then */
+        if (n->reason)
+            refuse(down, up, n->reason);
+        else
+            reply(down, up, scores ? n->score : 0); /* last: it is looked at then */
     }
 }
 
@@ -312,6 +328,41 @@ static void test_asks_back(void)
     teardown();
 }
 
+/* A reason that is too long costs no more than tells that it is, in a call and when the instance is made again for each
+ * pod. */
+static void test_long_reasons_are_not_kept(void)
+{
+    struct berth_why why = {.size = sizeof why};
+    int64_t ret[ROWS] = {0};
+
+    setup(BERTH_READS_NODE);
+    t.n->reason = 1u << 20;
+    bh_native_inside = &t.a.in;
+    const size_t before = t.f.arena.used_bytes;
+    for (unsigned i = 0; i < 8; i++) {
+        CU_ASSERT_EQUAL(t.a.of->p.score_rows(t.a.self, (struct berth_call *)(void *)&t.call,
+                                             rows_from(0), ROWS, ret, &why),
+                        BERTH_ERROR);
+        CU_ASSERT_EQUAL(why.reason.n, BH_PX_TEXT_MAX + 1);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        ((struct bh_px_instance *)t.a.self)->generation = 0; /* as after a restart */
+        CU_ASSERT_EQUAL(t.a.of->p.score_rows(t.a.self, (struct berth_call *)(void *)&t.call,
+                                             rows_from(0), ROWS, ret, &why),
+                        BERTH_ERROR);
+        CU_ASSERT(why.reason.n == 17 && memcmp(why.reason.p, "it gave no reason", 17) == 0);
+    }
+    CU_ASSERT(t.f.arena.used_bytes - before < 16384);
+    t.n->reason = 8u << 20;
+    (void)t.a.of->p.score_rows(t.a.self, (struct berth_call *)(void *)&t.call, rows_from(0), ROWS,
+                               ret, &why);
+    t.n->reason = 0;
+    scores(&t.a, 0, (int64_t)t.n->score + 1);
+    CU_ASSERT(t.x.heard.cap <= BH_PX_HEARD_KEPT); /* nor the copy of the message */
+    forgotten(&t.a);
+    teardown();
+}
+
 /* There is one conversation with a file's process: where two of its plugins score, each would have the other's
  * answer dropped, and be asked twice. */
 static void test_two_of_a_file(void)
@@ -334,4 +385,6 @@ static void test_two_of_a_file(void)
 BH_TESTS("scheduler/native/process_soon", {"whose answer it is", test_taken},
          {"who may ask back is not asked early", test_not_early},
          {"what is asked meanwhile", test_meanwhile}, {"it dies meanwhile", test_dies},
-         {"it asks back", test_asks_back}, {"two of a file", test_two_of_a_file})
+         {"it asks back", test_asks_back},
+         {"long reasons are not kept", test_long_reasons_are_not_kept},
+         {"two of a file", test_two_of_a_file})

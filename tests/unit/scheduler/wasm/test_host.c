@@ -16,7 +16,7 @@
 #define INVAL 28u
 #define NOSYS 52u
 
-/* A module that has one page of memory, and nothing else. */
+/* A module that has memory, and nothing else. */
 struct world {
     struct bh_wasm_module *m;
     struct bh_wasm *w;
@@ -25,12 +25,13 @@ struct world {
     struct bh_guest_run run;
 };
 
-static void begin(struct world *t)
+static void begin_with(struct world *t, uint8_t pages)
 {
-    static const uint8_t bytes[] = {0, 'a', 's', 'm', 1, 0, 0, 0, 5, 3, 1, 0, 1};
+    const uint8_t bytes[] = {0, 'a', 's', 'm', 1, 0, 0, 0, 5, 4, 1, 0, pages | 0x80, pages >> 7};
     static const char *argv[] = {"guest", "-x"};
     static char name[] = "Guest";
-    const struct bh_wasm_limits limits = {.pages = 1, .elements = 1, .depth = 10, .slots = 1000};
+    const struct bh_wasm_limits limits = {
+        .pages = pages, .elements = 1, .depth = 10, .slots = 1000};
     struct bh_err err = {0};
 
     memset(t, 0, sizeof *t);
@@ -40,6 +41,11 @@ static void begin(struct world *t)
     t->g = (struct bh_guest){.of = &t->plugin, .args = {.argv = argv, .argc = 2, .severity = 1}};
     t->run = (struct bh_guest_run){.g = &t->g, .w = t->w};
     bh_arena_init(&t->run.arena, 1u << 20);
+}
+
+static void begin(struct world *t)
+{
+    begin_with(t, 1);
 }
 
 static void end(struct world *t)
@@ -267,6 +273,38 @@ static void test_answers(void)
     end(&t);
 }
 
+/* Of each answer so many bytes, whatever the guest's memory holds. */
+static void test_answers_are_bounded(void)
+{
+    static const struct {
+        const char *function;
+        uint32_t most;
+        const char *trap;
+    } rows[] = {
+        {"result.cluster_events", 4096, "clusterEvents has 4097 bytes, at most 4096 are allowed"},
+        {"result.nominated_node_name", 253, "nominatedNodeName has 254 bytes, at most 253"},
+        {"result.node_names", 8 << 20, "nodeNames has 8388609 bytes, at most 8388608"},
+        {"result.normalized_score_list", 0, NULL},
+        {"handle.eventrecorder.eventf", 0, NULL},
+    };
+    struct world t;
+
+    begin_with(&t, 255);
+    memset(at(&t, 0), '[', 9 << 20);
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        if (!rows[i].trap) { /* JSON that would be larger than its arena */
+            CU_ASSERT_EQUAL(ask(&t, rows[i].function, 0, 8 << 20, 0, 0), UINT64_MAX);
+            expect_trap(&t, "object is too large");
+            continue;
+        }
+        CU_ASSERT_NOT_EQUAL(ask(&t, rows[i].function, 0, rows[i].most, 0, 0), UINT64_MAX);
+        CU_ASSERT_EQUAL(ask(&t, rows[i].function, 0, rows[i].most + 1, 0, 0), UINT64_MAX);
+        expect_trap(&t, rows[i].trap);
+    }
+    CU_ASSERT(t.run.nominated.n == 253 && t.run.events.n == 4096);
+    end(&t);
+}
+
 /* Readers tell the length; what does not fit is not written, what fits goes to memory or nowhere. */
 static void test_readers(void)
 {
@@ -362,6 +400,37 @@ static void test_log(void)
     for (const char *p = longest; (p = strstr(p, " k=\"v\"")); p++)
         n++;
     CU_ASSERT_EQUAL(n, 32);
+    end(&t);
+}
+
+/* A line has so many bytes, and a second so many lines. */
+static void test_log_is_bounded(void)
+{
+    struct world t;
+    char *dropped[2] = {NULL};
+    uint64_t second;
+
+    begin_with(&t, 255);
+    memset(at(&t, 0), 'm', 8 << 20);
+    BH_CLEANUP(bh_freep)
+    char *line = logged(&t, "logs", (uint64_t[]){2, 0, 4 << 20, 4 << 20, 4 << 20});
+    CU_ASSERT(strlen(line) < 5000);
+    do { /* until both are of one second */
+        free(dropped[0]);
+        free(dropped[1]);
+        second = t.plugin.logs_second = bh_mono_ns() / 1000000000;
+        t.plugin.n_logs = 256;
+        for (unsigned i = 0; i < 2; i++)
+            dropped[i] = logged(&t, "log", (uint64_t[]){2, 0, 6, 0, 0});
+    } while (second != bh_mono_ns() / 1000000000);
+    CU_ASSERT(strstr(dropped[0], "Lines of a guest are dropped") && !strstr(dropped[0], "mmmmmm"));
+    CU_ASSERT_STRING_EQUAL(dropped[1], "");
+    t.plugin.logs_second = UINT64_MAX; /* another second */
+    BH_CLEANUP(bh_freep)
+    char *again = logged(&t, "log", (uint64_t[]){2, 0, 6, 0, 0});
+    CU_ASSERT_PTR_NOT_NULL(strstr(again, "mmmmmm"));
+    free(dropped[0]);
+    free(dropped[1]);
     end(&t);
 }
 
@@ -468,4 +537,6 @@ BH_TESTS("scheduler/wasm/host", {"what it writes", test_output},
          {"arguments and environment", test_arguments},
          {"clocks and random numbers", test_clocks_and_random}, {"no files", test_no_files},
          {"an exit", test_exit}, {"answers", test_answers}, {"readers", test_readers},
-         {"the log", test_log}, {"events", test_events}, {"long notes", test_long_notes})
+         {"the log", test_log}, {"answers are bounded", test_answers_are_bounded},
+         {"the log is bounded", test_log_is_bounded}, {"events", test_events},
+         {"long notes", test_long_notes})
