@@ -8,6 +8,7 @@
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/daemon/daemon.h"
+#include "scheduler/native/native.h"
 
 #define LOOK_EVERY_NS  UINT64_C(20000000)   /* when objects change, and at Permit */
 #define CHECK_EVERY_NS UINT64_C(1000000000) /* as upstream: without a change too */
@@ -315,6 +316,9 @@ static void look_at_permit(struct bh_sched_daemon *d, struct bh_prebind *b)
     case BH_PERMIT_REJECTED:
         end(d, b, BH_OVER_REJECTED, plugin, text);
         break;
+    case BH_PERMIT_FAILED:
+        end(d, b, BH_OVER_ERROR, "", text);
+        break;
     case BH_PERMIT_ALLOWED:
         bh_sched_count_permit(d, "Success", now - b->since_ns);
         bh_queue_binding(d->queue, b->state);
@@ -365,6 +369,7 @@ void bh_sched_prebind_turn(struct bh_sched_daemon *d)
         return;
     uint64_t version = bh_engine_claims_version(d->engine);
     all->looked_ns = now;
+    bh_native_check_processes(); /* pods that wait for one that ended fail */
     for (b = TAILQ_FIRST(&all->list); b && looks < LOOKS_MAX; b = next, looks++) {
         bool was_last = b == last;
         next = TAILQ_NEXT(b, link);

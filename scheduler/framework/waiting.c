@@ -15,7 +15,7 @@ struct bh_waiting_pod {
     uint32_t n;
     int64_t since_ns; /* 0: not asked yet */
     enum bh_permit_verdict verdict;
-    char *plugin, *message; /* REJECTED */
+    char *plugin, *message; /* REJECTED, FAILED */
     size_t n_uid;
     char uid[];
 };
@@ -82,11 +82,12 @@ bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *
     return true;
 }
 
-static bool reject(struct bh_waiting_pod *p, const char *plugin, const char *message)
+static bool settle_against(struct bh_waiting_pod *p, enum bh_permit_verdict verdict,
+                           const char *plugin, const char *message)
 {
     if (!p || p->verdict != BH_PERMIT_WAITS)
         return false;
-    p->verdict = BH_PERMIT_REJECTED;
+    p->verdict = verdict;
     p->plugin = bh_strdup(plugin);
     p->message = bh_strdup(message);
     return true;
@@ -95,7 +96,24 @@ static bool reject(struct bh_waiting_pod *p, const char *plugin, const char *mes
 bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                        const char *message)
 {
-    return reject(bh_waiting_find(w, uid), plugin, message);
+    return settle_against(bh_waiting_find(w, uid), BH_PERMIT_REJECTED, plugin, message);
+}
+
+static bool waits_for(const struct bh_waiting_pod *p, const char *plugin)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (!p->v[i].allowed && bh_streq(p->v[i].plugin, plugin))
+            return true;
+    return false;
+}
+
+void bh_waiting_fail(struct bh_waiting_pods *w, const char *plugin, const char *message)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&w->by_uid, &it));)
+        if (waits_for(m->value, plugin))
+            (void)settle_against(m->value, BH_PERMIT_FAILED, plugin, message);
 }
 
 bool bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid)
@@ -150,7 +168,7 @@ static void run_timers(struct bh_waiting_pod *p, int64_t now_ns)
     BH_CLEANUP(bh_freep)
     char *message =
         bh_asprintf("rejected due to timeout after waiting %s at plugin %s", text, first->plugin);
-    (void)reject(p, first->plugin, message);
+    (void)settle_against(p, BH_PERMIT_REJECTED, first->plugin, message);
 }
 
 enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pod *p, int64_t now_ns,
@@ -163,7 +181,7 @@ enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pod *p, int64_t now_
         p->since_ns = now_ns;
     if (p->verdict == BH_PERMIT_WAITS)
         run_timers(p, now_ns);
-    if (p->verdict == BH_PERMIT_REJECTED) {
+    if (p->plugin) {
         *ret_plugin = p->plugin;
         *ret_message = p->message;
     }

@@ -16,7 +16,7 @@
 
 #include "common/base/map.h"
 
-enum bh_permit_verdict { BH_PERMIT_WAITS, BH_PERMIT_ALLOWED, BH_PERMIT_REJECTED };
+enum bh_permit_verdict { BH_PERMIT_WAITS, BH_PERMIT_ALLOWED, BH_PERMIT_REJECTED, BH_PERMIT_FAILED };
 struct bh_waiting_pod;
 struct bh_waiting_pods {
     struct bh_map by_uid;   /* struct bh_waiting_pod * */
@@ -47,8 +47,12 @@ bool bh_waiting_activate(struct bh_waiting_pods *w, struct bh_str uid);
 void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),
                      void *arg);
 
+/* The plugin has lost what it knew of the pods that wait for it: they fail, which is an Error and not a
+ * rejection. Pods that it has allowed are not affected. message: copied. */
+void bh_waiting_fail(struct bh_waiting_pods *w, const char *plugin, const char *message);
+
 /* ---- for the binder -------------------------------------------------------------------------- */
-/* How it stands; the timers begin with the first call. REJECTED: by which plugin and why, valid
+/* How it stands; the timers begin with the first call. REJECTED, FAILED: by which plugin and why, valid
  * until the pod is dropped. NULL: a pod that does not wait is allowed. */
 enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pod *p, int64_t now_ns,
                                           const char **ret_plugin, const char **ret_message);

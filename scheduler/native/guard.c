@@ -25,7 +25,7 @@
 
 #include "common/base/log.h"
 #include "common/base/trusted_file.h"
-#include "scheduler/native/native_int.h"
+#include "scheduler/native/process.h"
 
 #define MAGIC      UINT64_C(0x326b72616d687462) /* "bthmark2": the last digit is the layout */
 #define MARK       "plugin.mark"                /* in BH_SCHEDULER_DIR, as */
@@ -357,6 +357,13 @@ void bh_native_each_process(void (*fn)(void *arg, const char *plugin, int pid, u
     for (uint32_t i = 0; i < guard.n_of; i++)
         if (guard.of[i]->process)
             fn(arg, guard.of[i]->d.name, guard.of[i]->pid, guard.of[i]->starts, guard.of[i]->calls);
+}
+
+void bh_native_check_processes(void)
+{
+    for (uint32_t i = 0; i < guard.n_of; i++)
+        if (guard.of[i]->process)
+            bh_px_check(guard.of[i]->process);
 }
 
 void bh_native_each_newly_aside(void (*fn)(void *arg, const char *plugin, const char *aside,

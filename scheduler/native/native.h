@@ -83,6 +83,9 @@ int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err 
 void bh_native_each_process(void (*fn)(void *arg, const char *plugin, int pid, uint64_t starts,
                                        uint64_t calls),
                             void *arg);
+/* Notices processes that ended since their last callback: pods that wait at Permit for their plugins fail. In the
+ * engine's thread, as callbacks are. */
+void bh_native_check_processes(void);
 /* As bh_native_each(), of those that were put aside since the last time. */
 void bh_native_each_newly_aside(void (*fn)(void *arg, const char *plugin, const char *aside,
                                            bool skips),

@@ -102,6 +102,7 @@ static void *reader(void *arg)
         m.text[m.f.n] = '\0';
         bh_px_told(x, &m.f, m.text);
     }
+    atomic_store(&x->closed, true);
     return NULL;
 }
 
@@ -158,6 +159,7 @@ static int start_reader(struct bh_px *x)
 
     const struct timeval second = {1, 0};
 
+    atomic_store(&x->closed, false);
     (void)setsockopt(x->sock, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -207,7 +209,7 @@ int bh_px_start(struct bh_px *x, struct bh_px_in *ret, struct bh_err *err)
     bh_px_put(&o, &q, sizeof q);
     rc = bh_px_transact(x, NULL, &o, bh_mono_ns() + HELLO_NS, &r, ret);
     if (rc < 0) {
-        bh_px_end(x, rc, how, sizeof how);
+        (void)bh_px_end(x, rc, how, sizeof how);
         return bh_err_set(err, rc, "%s: its process %s while it was loaded", x->f->file, how);
     }
     if (r.code == 0) {
@@ -216,8 +218,17 @@ int bh_px_start(struct bh_px *x, struct bh_px_in *ret, struct bh_err *err)
     }
     const char *text = ret->p + r.payload;
     bh_err_set(err, -EINVAL, "%s: %.*s", x->f->file, (int)r.n_reason, text);
-    bh_px_end(x, 0, how, sizeof how);
+    (void)bh_px_end(x, 0, how, sizeof how);
     return -EINVAL;
+}
+
+/* Did another process (an administrator's, a supervisor's) or the kernel end it? */
+static bool is_external(int rc, int status)
+{
+    for (unsigned i = 0; i < BH_ARRAY_LEN(bh_px_external); i++)
+        if (rc == -EPIPE && WIFSIGNALED(status) && WTERMSIG(status) == bh_px_external[i])
+            return true;
+    return false;
 }
 
 static void describe_end(int rc, int status, char *text, size_t n)
@@ -229,18 +240,37 @@ static void describe_end(int rc, int status, char *text, size_t n)
     else if (rc == -EDQUOT)
         snprintf(text, n, "interned texts of more than %zu MiB and was ended",
                  BH_PX_INTERN_BYTES >> 20);
+    else if (is_external(rc, status))
+        snprintf(text, n, "was ended by another process or the kernel: %s",
+                 strsignal(WTERMSIG(status)));
     else if (WIFSIGNALED(status))
         snprintf(text, n, "crashed: %s", strsignal(WTERMSIG(status)));
     else
         snprintf(text, n, "ended with status %d", WEXITSTATUS(status));
 }
 
-void bh_px_end(struct bh_px *x, int rc, char *text, size_t n)
+/* What the plugins kept in memory is gone, as it is when the scheduler starts again: they cannot allow the pods that
+ * wait for them, so these are decided again. */
+static void fail_waiting_pods(struct bh_px *x, const char *how)
+{
+    pthread_mutex_lock(&x->list);
+    for (const struct bh_px_instance *i = x->first; i; i = i->next) {
+        const char *const name = i->in->of->d.name;
+        BH_CLEANUP(bh_freep)
+        char *text = bh_asprintf(
+            "running Permit plugin \"%s\": its process %s while the pod waited", name, how);
+        if (i->in->waiting)
+            bh_waiting_fail(i->in->waiting, name, text);
+    }
+    pthread_mutex_unlock(&x->list);
+}
+
+bool bh_px_end(struct bh_px *x, int rc, char *text, size_t n)
 {
     int status = 0;
 
     if (!x->pid)
-        return;
+        return true;
     if (rc != -EPIPE)
         kill(x->pid, SIGKILL);
     if (x->parent == getpid()) {
@@ -254,6 +284,8 @@ void bh_px_end(struct bh_px *x, int rc, char *text, size_t n)
     x->asked = NULL;
     note_process(x);
     describe_end(rc, status, text, n);
+    fail_waiting_pods(x, text);
+    return !is_external(rc, status);
 }
 
 /* ---- a call ---------------------------------------------------------------------------------- */
@@ -322,7 +354,7 @@ void bh_px_rest(struct bh_px *x)
     char how[128];
 
     pthread_mutex_lock(&x->lock);
-    bh_px_end(x, 0, how, sizeof how);
+    (void)bh_px_end(x, 0, how, sizeof how);
     pthread_mutex_unlock(&x->lock);
 }
 
@@ -353,7 +385,7 @@ int bh_px_open(const struct bh_native_file *f, int fd, struct bh_native_plugin *
     if (rc < 0) {
         char how[128];
         bh_err_prefix(err, rc, "%s", f->file);
-        bh_px_end(x, 0, how, sizeof how);
+        (void)bh_px_end(x, 0, how, sizeof how);
     }
     return rc;
 }

@@ -40,6 +40,7 @@
 #ifndef BH_NATIVE_PROCESS_H
 #define BH_NATIVE_PROCESS_H
 
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "scheduler/native/native_int.h"
@@ -70,6 +71,10 @@ _Static_assert(sizeof(struct bh_px_area) == 64, "the message begins on a cache l
 /* The first part is a call's request or reply, the second an upcall's: it comes in the middle. */
 #define BH_PX_MAIN_BYTES ((size_t)24 << 20)
 #define BH_PX_SIDE_BYTES (BH_PX_AREA_BYTES - sizeof(struct bh_px_area) - BH_PX_MAIN_BYTES)
+
+/* Signals that only another process or the kernel, out of memory, sends: the sandbox keeps a plugin from sending itself
+ * one. A process that ends by one of them did not crash. */
+static const int bh_px_external[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 enum bh_px_op { /* what the scheduler wants */
                 BH_PX_HELLO,
@@ -217,6 +222,9 @@ void bh_px_score_soon(void *self, const uint32_t *rows, uint32_t n);
  * fault, as of loading it here. */
 int bh_px_open(const struct bh_native_file *f, int fd, struct bh_native_plugin **ret,
                uint32_t *ret_n, struct bh_err *err);
+
+/* Notices that the process ended since its last callback: pods that wait at Permit for its plugins fail. */
+void bh_px_check(struct bh_px *x);
 
 /* Ends the process, until somebody calls. */
 void bh_px_rest(struct bh_px *x);

@@ -7,7 +7,8 @@
  * the nodes is on the other side, because crossing costs more than asking.
  *
  * A call that fails is an Error with its reason; the process is started again for the next pod's, and
- * makes its instances anew. One that ends its process three times within ten minutes is put aside.
+ * makes its instances anew. One that ends its process three times within ten minutes is quarantined; ends by the signals
+ * of other processes and of the kernel, out of memory, do not count.
  *
  * Runs in: the engine's thread.
  */
@@ -15,6 +16,9 @@
 
 #include "common/base/log.h"
 #include "scheduler/native/process_int.h"
+
+#define PRE_ENQUEUE_TRIES 3u
+#define RETRY_NS          INT64_C(1000000000)
 
 struct call {
     struct bh_px_instance *i;
@@ -59,14 +63,15 @@ static void ended(struct bh_px_instance *i, int rc)
     struct bh_native_plugin *p = i->x->plugin[i->plugin];
     char how[128];
 
-    bh_px_end(i->x, rc, how, sizeof how);
+    const bool crashed = bh_px_end(i->x, rc, how, sizeof how);
     snprintf(i->failure, sizeof i->failure, "its process %s, at %s", how,
              bh_native_hook_name(i->in->hook));
     i->failed = true;
     i->failed_at = attempt_of(i->in);
     bh_log_error("A plugin's process is ended, and starts again", bh_kv_s("plugin", p->d.name),
                  bh_kv_s("at", bh_native_hook_name(i->in->hook)), bh_kv_s("why", how));
-    bh_native_crashed(p, i->x->f, i->in->hook);
+    if (crashed)
+        bh_native_crashed(p, i->x->f, i->in->hook);
 }
 
 /* Not in a callback: one of its threads crashed, or somebody killed it. false: that was once too often. */
@@ -75,11 +80,22 @@ static bool ended_between(struct bh_px_instance *i)
     struct bh_native_plugin *p = i->x->plugin[i->plugin];
     char how[128];
 
-    bh_px_end(i->x, -EPIPE, how, sizeof how);
+    const bool crashed = bh_px_end(i->x, -EPIPE, how, sizeof how);
     bh_log_error("A plugin's process ended, and starts again", bh_kv_s("plugin", p->d.name),
                  bh_kv_s("why", how));
-    bh_native_crashed(p, i->x->f, BH_HOOK_NONE);
+    if (crashed)
+        bh_native_crashed(p, i->x->f, BH_HOOK_NONE);
     return !p->aside;
+}
+
+void bh_px_check(struct bh_px *x)
+{
+    if (bh_likely(!atomic_load(&x->closed)))
+        return;
+    pthread_mutex_lock(&x->lock);
+    if (x->pid && x->first && bh_px_is_gone(x))
+        (void)ended_between(x->first);
+    pthread_mutex_unlock(&x->lock);
 }
 
 /* Nobody came for the answer that the process was asked for early: the attempt ended before. Whatever it says is
@@ -97,7 +113,7 @@ static void forget_asked(struct bh_px *x)
     int rc = bh_px_await(x, NULL, deadline(), &r, &m);
     if (rc == 0 || rc == -EPIPE) /* who calls next sees that it is gone */
         return;
-    bh_px_end(x, rc, how, sizeof how);
+    (void)bh_px_end(x, rc, how, sizeof how);
     bh_log_error("A plugin's process is ended, and starts again", bh_kv_s("plugin", p->d.name),
                  bh_kv_s("at", bh_native_hook_name(BH_HOOK_SCORE)), bh_kv_s("why", how));
     if (rc == -ETIMEDOUT)
@@ -346,18 +362,33 @@ static int32_t on_node(void *self, enum bh_px_fn fn, berth_sym node, struct bert
     return code;
 }
 
+/* Pods that the plugin holds back are tried again in a while. */
+static void wake_later(struct bh_native *in)
+{
+    const int64_t at_ns = in->call->now_ns + RETRY_NS;
+
+    if (in->asks && (!in->waker.at_ns || in->waker.at_ns > at_ns))
+        bh_asks_wake_at(&in->waker, at_ns);
+}
+
+/* A pod that is held back here waits for an event: so the plugin is called again until it answers or is quarantined.
+ * Ends that are not its doing do not quarantine it: after some of them the pod waits, and is tried again. */
 static int32_t pre_enqueue(void *self, struct berth_call *c BH_UNUSED, struct berth_why *why)
 {
     struct bh_px_instance *i = self;
-    const struct bh_native_plugin *p = i->in->of;
-    int32_t code = simple(self, BH_PX_PRE_ENQUEUE, why);
 
-    /* Who is held back here waits for an event: so it is asked until it answers, or is put aside. */
-    while (i->failed && !p->aside) {
+    for (unsigned tries = 1;; tries++) {
+        struct call k = begin_here(self, BH_PX_PRE_ENQUEUE);
+        int32_t code = finish(&k, why);
+        done(&k);
+        if (k.ok || i->in->of->aside)
+            return code;
+        if (tries == PRE_ENQUEUE_TRIES) {
+            wake_later(i->in);
+            return code;
+        }
         i->failed = false;
-        code = simple(self, BH_PX_PRE_ENQUEUE, why);
     }
-    return p->aside ? no_answer(i, why) : code;
 }
 
 static int32_t hint(void *self, struct berth_call *c BH_UNUSED, const struct berth_change *ch)
@@ -850,7 +881,7 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
         bh_px_put_str(&o, text, text ? strlen(text) : 0);
         rc = o.full ? -E2BIG : bh_px_transact(x, NULL, &o, deadline(), &r, &m);
         if (rc < 0 && rc != -E2BIG) {
-            bh_px_end(x, rc, how, sizeof how);
+            (void)bh_px_end(x, rc, how, sizeof how);
             bh_err_set(&err, rc, "its process %s while it looked at its arguments", how);
         }
     }

@@ -69,6 +69,7 @@ struct bh_px {
     struct bh_px_in asked_rows;
     uint64_t generation;
     pthread_t reader;
+    atomic_bool closed;  /* the process's end of the socket is closed: it has ended, or will soon */
     struct bh_buf heard; /* a copy of what was said */
     uint64_t until_ns;   /* the deadline of the call that goes on */
     int failed_rc;       /* why a question within an upcall was not answered; 0: it was */
@@ -81,8 +82,10 @@ struct bh_px {
 /* Starts the process and says hello; what it answered is in x->heard. 0, -errno, -EINVAL. */
 int bh_px_start(struct bh_px *x, struct bh_px_in *ret, struct bh_err *err);
 bool bh_px_is_gone(void *x); /* it ended by itself */
-/* Ends it. text: how it ended, of a process that was to go on; rc: why it is ended. */
-void bh_px_end(struct bh_px *x, int rc, char *text, size_t n);
+/* Ends it; pods that wait at Permit for its plugins fail. text: how it ended, of a process that was to go on; rc: why
+ * it is ended, -EPIPE: it has ended already. false: another process or the kernel ended it, which is no crash of the
+ * plugin's. */
+bool bh_px_end(struct bh_px *x, int rc, char *text, size_t n);
 /* Says what is in o and waits; upcalls are for i (NULL: there are none). *ret: the answer, behind *r. */
 int bh_px_transact(struct bh_px *x, struct bh_px_instance *i, const struct bh_px_out *o,
                    uint64_t deadline_ns, struct bh_px_reply *r, struct bh_px_in *ret);

@@ -137,6 +137,16 @@ static void deny_bits(struct program *p, int nr, unsigned i, uint32_t bits)
     load_word(p, offsetof(struct seccomp_data, nr)); /* for what follows */
 }
 
+/* With exactly this in argument i. */
+static void deny_value(struct program *p, int nr, unsigned i, uint32_t value)
+{
+    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 4));
+    load_word(p, ARG(i));
+    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
+    answer(p, SECCOMP_RET_ERRNO | EPERM);
+    load_word(p, offsetof(struct seccomp_data, nr)); /* for what follows */
+}
+
 static void deny(struct program *p, int nr, uint32_t error)
 {
     add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 1));
@@ -172,6 +182,10 @@ int bh_px_sandbox(bool loading)
     deny(&p, SYS_clone3, ENOSYS);
     /* Its own: the scheduler may be the same user. */
     allow_bits(&p, SYS_prlimit64, 0, UINT32_MAX, 0);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(bh_px_external); i++) {
+        deny_value(&p, SYS_tgkill, 2, (uint32_t)bh_px_external[i]);
+        deny_value(&p, SYS_kill, 1, (uint32_t)bh_px_external[i]);
+    }
     allow_bits(&p, SYS_tgkill, 0, UINT32_MAX, (uint32_t)getpid());
     allow_bits(&p, SYS_kill, 0, UINT32_MAX, (uint32_t)getpid());
     answer(&p, SECCOMP_RET_ERRNO | EPERM);

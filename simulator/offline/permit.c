@@ -187,6 +187,14 @@ static void rejected(struct bh_offline *w, uint32_t i, const char *plugin, const
     reject(w, take(w, i), by, message);
 }
 
+/* Which is no plugin's rejection. */
+static void fail(struct bh_offline *w, uint32_t i, const char *text)
+{
+    BH_CLEANUP(bh_freep) char *message = bh_strdup(text);
+
+    reject(w, take(w, i), NULL, message);
+}
+
 bool bh_offline_look_at_waiting(struct bh_offline *w)
 {
     const char *plugin, *text;
@@ -200,6 +208,9 @@ bool bh_offline_look_at_waiting(struct bh_offline *w)
             continue;
         case BH_PERMIT_REJECTED:
             rejected(w, i, plugin, text);
+            break;
+        case BH_PERMIT_FAILED:
+            fail(w, i, text);
             break;
         case BH_PERMIT_ALLOWED:
             go_on(w, take(w, i));

@@ -150,7 +150,7 @@ for p in good1 good2 good3; do expect "others are placed: $p" "default +$p +Sche
 expect "a signal" 'its process crashed: Segmentation fault, at Filter$' cat "$work/strange"
 expect "an end" 'its process ended with status 3, at Score$' cat "$work/strange"
 expect "which the log tells" "A plugin's process is ended, and starts again\" plugin=\"Apart\" at=\"Score\" why=\"ended with status 3\"" cat "$work/strange"
-expect "the sandbox: EPERM for everything but threads" 'open 1 socket 1 exec 1 fork 1 kill 1 code 1 down 1 shared 1 limits 1 own 0 kept 9 entry 1 thread 0 environment 0' cat "$work/strange"
+expect "the sandbox: EPERM for everything but threads" 'open 1 socket 1 exec 1 fork 1 kill 1 code 1 down 1 shared 1 limits 1 own 0 kept 9 entry 1 thread 0 environment 0 ends 5' cat "$work/strange"
 { pod a 'at: Filter, do: memory' 0 100m; pod b 'app: a' 0 100m; } >"$work/memory.yaml"
 s -f "$work/memory.yaml" --config "$work/apart.yaml" >"$work/memory" 2>&1
 expect "its memory ends" 'its process crashed: Segmentation fault, at Filter' cat "$work/memory"

@@ -8,7 +8,9 @@
  * one, whose answers and states are kept for all pods of a template. ApartOthers: one that keeps account of all
  * nodes by what changed, and lets no node have more than its share. ApartRows: batch forms, which for a pod with
  * the label do give what may not be: code, text, long, score, rows (changed), undeclared, thread (the host is called
- * by one of its own, and answers nothing: that decides).
+ * by one of its own, and answers nothing: that decides). do: stop logs the callback and never returns, so that a test
+ * can kill the process there. ApartWaits: a pod with the label `size` waits at Permit until as many have come; which
+ * ones they are is in the plugin's memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -128,6 +130,12 @@ static const char *look(void)
         pthread_join(t, NULL);
     at += snprintf(text + at, sizeof text - (size_t)at, " thread %d environment %d", rc,
                    getenv("PATH") != NULL);
+    /* Signals by which only others end it. */
+    static const int external[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    int denied = 0;
+    for (size_t i = 0; i < sizeof external / sizeof *external; i++)
+        denied += raise(external[i]) != 0 && kill(getpid(), external[i]) != 0;
+    at += snprintf(text + at, sizeof text - (size_t)at, " ends %d", denied);
     return text;
 }
 
@@ -184,6 +192,11 @@ static const char *meets(struct instance *in, struct berth_call *c, const char *
         raise(SIGSEGV);
     while (is(in, what, "hang"))
         pause();
+    if (is(in, what, "stop")) {
+        host->base->log(in->home, BERTH_LOG_INFO, BERTH_STR("stops"));
+        for (;;)
+            pause();
+    }
     if (is(in, what, "exit"))
         _exit(3);
     while (is(in, what, "memory")) {
@@ -622,11 +635,79 @@ static const struct berth_plugin rows_too = {
     .score_rows = score_rows,
 };
 
-BERTH_NOTE("Apart ApartKept ApartOthers ApartRows", "0", "Apache-2.0");
+/* ---- pods that wait for each other --------------------------------------------------------------- */
+
+#define GANG_MAX 8
+struct gang {
+    struct instance in; /* first */
+    berth_sym size;
+    struct berth_str uid[GANG_MAX]; /* that wait */
+    long n;
+};
+
+static int32_t create_gang(struct berth_home *home, const struct berth_value *args, void **ret,
+                           struct berth_why *why)
+{
+    void *in = NULL;
+    int32_t code = create(home, args, &in, why);
+    struct gang *g = calloc(1, sizeof *g);
+
+    memcpy(&g->in, in, sizeof g->in);
+    free(in);
+    g->size = host->base->intern(home, BERTH_STR("size"));
+    *ret = g;
+    return code;
+}
+
+static void forget_gang(struct gang *g)
+{
+    while (g->n)
+        free((char *)(size_t)g->uid[--g->n].p);
+}
+
+static void free_gang(void *self)
+{
+    forget_gang(self);
+    free(self);
+}
+
+static int32_t permit_gang(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                           struct berth_why *why)
+{
+    struct gang *g = self;
+    const struct berth_pod *pod = host->pods->current(c);
+    const long size = number(&g->in, host->pods->label(c, pod, g->size));
+
+    (void)node, (void)why;
+    meets(&g->in, c, "Permit");
+    if (g->n + 1 < size && g->n < GANG_MAX) {
+        const struct berth_str uid = host->pods->uid(c, pod);
+        char *copy = malloc(uid.n);
+        memcpy(copy, uid.p, uid.n);
+        g->uid[g->n++] = (struct berth_str){copy, uid.n};
+        *wait_ns = INT64_C(900000000000);
+        return BERTH_WAIT;
+    }
+    for (long i = 0; i < g->n; i++)
+        host->waiting->allow(g->in.home, g->uid[i]);
+    forget_gang(g);
+    return BERTH_SUCCESS;
+}
+
+static const struct berth_plugin waits = {
+    .size = sizeof waits,
+    .name = {"ApartWaits", 10},
+    .reads = BERTH_READS_NODE,
+    .create = create_gang,
+    .destroy = free_gang,
+    .permit = permit_gang,
+};
+
+BERTH_NOTE("Apart ApartKept ApartOthers ApartRows ApartWaits", "0", "Apache-2.0");
 
 int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *ret)
 {
-    static const struct berth_plugin *const all[] = {&plugin, &kept, &account, &rows_too};
+    static const struct berth_plugin *const all[] = {&plugin, &kept, &account, &rows_too, &waits};
 
     host = h;
     errno = 0;
@@ -635,6 +716,6 @@ int32_t berth_plugin_entry_v1(const struct berth_host *h, struct berth_entry *re
     if (fd >= 0)
         close(fd);
     ret->plugins = all;
-    ret->n = 4;
+    ret->n = 5;
     return 0;
 }

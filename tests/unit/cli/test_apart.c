@@ -383,6 +383,25 @@ static void test_ends(void)
     }
 }
 
+/* The plugin's memory of pods that wait is gone with its process: they are decided again. */
+static void test_pods_that_wait_when_it_ends(void)
+{
+    struct bh_buf objects = {0};
+    struct world w;
+
+    add_nodes(&objects, 1);
+    add_pod(&objects, "w1", "size: \"3\"", 0, "100m", "");
+    add_pod(&objects, "w2", "size: \"3\"", 0, "100m", "");
+    add_pod(&objects, "ends", "at: Permit, do: segv", 0, "100m", "");
+    add_pod(&objects, "w3", "size: \"3\"", 0, "100m", "");
+    begin(&w, MULTI("ApartWaits"), "ApartWaits", NULL, &objects);
+    BH_CLEANUP(bh_freep)
+    char *there = simulate(&w, "ApartWaits", "tests/plugins/apart.so", "process", NULL);
+    has(there, "its process crashed: Segmentation fault, at Permit");
+    has(there, "3 placed, 0 unschedulable, 1 failed");
+    end(&w);
+}
+
 /* Answers that may not be are the same errors in both modes. */
 static void test_wrong(void)
 {
@@ -429,4 +448,5 @@ static void test_arguments(void)
 
 BH_TESTS("cli/apart", {"the same decisions", test_same}, {"objects that are read", test_objects},
          {"room is made", test_evicts}, {"processes that end", test_ends},
+         {"pods that wait when it ends", test_pods_that_wait_when_it_ends},
          {"answers that may not be", test_wrong}, {"arguments", test_arguments})

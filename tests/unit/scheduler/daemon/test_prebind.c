@@ -673,6 +673,27 @@ static void test_a_waiting_pod_is_rejected_or_runs_out_of_time(void)
     teardown(&f);
 }
 
+/* It is an Error, after which the pod needs no event to be tried again. */
+static void test_a_waiting_pod_whose_plugin_fails_is_tried_again(void)
+{
+    struct fixture f;
+
+    setup_permit(&f, 900 * SECONDS);
+    add_pod(&f, "p", "1");
+    SPIN(&f, place(&f, "p") == BH_Q_WAITING);
+    answer(&f.b[0], await(&f, &f.b[0], PATCH, "p"), DONE, NULL); /* the node it was to go to */
+    bh_waiting_fail(permit.pods, "Another", "not its own");
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_WAITING);
+    permit.timeout_ns = 0; /* its next process lets the pod go */
+    bh_waiting_fail(permit.pods, "TestPermit", "its process ended");
+    CU_ASSERT(!bh_waiting_reject(permit.pods, bh_str_c("u-p"), "TestPermit", "too late"));
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling", "its process ended"));
+    SPIN(&f, binds(&f, "p"));
+    CU_ASSERT(waits(&f, "Error") == 1 && waits(&f, "Unschedulable") == 0);
+    teardown(&f);
+}
+
 static void test_a_deleted_waiting_pod_leaves_its_room(void)
 {
     struct fixture f;
@@ -753,6 +774,8 @@ BH_TESTS("scheduler/daemon/prebind",
           test_a_waiting_pod_is_bound_when_it_is_allowed},
          {"a waiting pod is rejected or runs out of time",
           test_a_waiting_pod_is_rejected_or_runs_out_of_time},
+         {"a waiting pod whose plugin fails is tried again",
+          test_a_waiting_pod_whose_plugin_fails_is_tried_again},
          {"a deleted waiting pod leaves its room", test_a_deleted_waiting_pod_leaves_its_room},
          {"the room of a rejected pod is offered", test_the_room_of_a_rejected_pod_is_offered},
          {"a waiting pod is preempted in memory", test_a_waiting_pod_is_preempted_in_memory})

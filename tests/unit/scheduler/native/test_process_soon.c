@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scores that a plugin's process is asked for before its turn: who takes the answer, and that nothing else is said to
- * the process before somebody did. The process is a child of the test's, which answers whatever it is asked.
+ * the process before somebody did. What its end means for the plugin and for pods. The process is a child of the
+ * test's, which answers whatever it is asked.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "scheduler/native/process_int.h"
@@ -18,7 +20,8 @@ struct counts { /* of what the process was asked; shared */
     _Atomic unsigned score, create, destroy, others;
     _Atomic bool dies, asks; /* when it is asked for scores: it ends, it asks back */
     _Atomic uint32_t
-        reason; /* bytes of the reason with which it refuses everything; 0: it does not */
+        reason;         /* bytes of the reason with which it refuses everything; 0: it does not */
+    _Atomic int signal; /* ... or ends by this one; 0: by none */
 };
 struct one { /* plugin of the file, and its instance */
     struct bh_native_plugin *of;
@@ -89,6 +92,8 @@ static _Noreturn void process(struct bh_px_area *down, struct bh_px_area *up, st
         const bool scores = q.op == BH_PX_CALL && q.fn == BH_PX_SCORE_ROWS;
         if (scores && n->dies)
             _exit(3);
+        if (scores && n->signal)
+            raise(n->signal);
         if (scores && n->asks)
             ask_back(down, up, ++seen);
         n->score += scores;
@@ -117,7 +122,13 @@ static void adopt(struct one *o, const char *name, uint32_t reads)
 {
     static char text[1024];
     const uint64_t numbers[] = {
-        0, reads, BERTH_NORMAL_MAX, 1u << BH_PX_SCORE | 1u << BH_PX_SCORE_ROWS, 0, 0, 0};
+        0,
+        reads,
+        BERTH_NORMAL_MAX,
+        1u << BH_PX_SCORE | 1u << BH_PX_SCORE_ROWS | 1u << BH_PX_PRE_ENQUEUE,
+        0,
+        0,
+        0};
     struct bh_px_out to = {.p = text, .cap = sizeof text};
     struct bh_err err = {0};
 
@@ -157,6 +168,20 @@ static void *reads_nothing(void *arg)
     return arg;
 }
 
+/* As bh_px_start() does. */
+static void start_process(void)
+{
+    atomic_store(&t.x.down->seq, 0);
+    t.x.seen = atomic_load(&t.x.up->seq);
+    t.x.generation++;
+    t.x.sock = -1;
+    CU_ASSERT_FATAL(pthread_create(&t.x.reader, NULL, reads_nothing, NULL) == 0);
+    t.x.pid = fork();
+    if (t.x.pid == 0)
+        process(t.x.down, t.x.up, t.n);
+    CU_ASSERT_FATAL(t.x.pid > 0);
+}
+
 static void setup(uint32_t reads)
 {
     memset(&t, 0, sizeof t);
@@ -169,16 +194,10 @@ static void setup(uint32_t reads)
     t.x = (struct bh_px){.f = &t.file,
                          .down = shared(BH_PX_AREA_BYTES),
                          .up = shared(BH_PX_AREA_BYTES),
-                         .sock = -1,
-                         .parent = getpid(),
-                         .generation = 1};
+                         .parent = getpid()};
     pthread_mutex_init(&t.x.lock, NULL);
     pthread_mutex_init(&t.x.list, NULL);
-    CU_ASSERT_FATAL(pthread_create(&t.x.reader, NULL, reads_nothing, NULL) == 0);
-    t.x.pid = fork();
-    if (t.x.pid == 0)
-        process(t.x.down, t.x.up, t.n);
-    CU_ASSERT_FATAL(t.x.pid > 0);
+    start_process();
     adopt(&t.a, "A", reads);
     adopt(&t.b, "B", reads);
     CU_ASSERT_FATAL(make(&t.a) == BERTH_SUCCESS && t.n->create == 1);
@@ -189,7 +208,7 @@ static void teardown(void)
     char how[128];
 
     bh_native_inside = NULL;
-    bh_px_end(&t.x, 0, how, sizeof how);
+    (void)bh_px_end(&t.x, 0, how, sizeof how);
     munmap(t.x.down, BH_PX_AREA_BYTES);
     munmap(t.x.up, BH_PX_AREA_BYTES);
     munmap(t.n, sizeof *t.n);
@@ -382,9 +401,132 @@ static void test_two_of_a_file(void)
     teardown();
 }
 
+/* ---- its end ----------------------------------------------------------------------------------- */
+
+/* In a callback. */
+static void end_by(int sig)
+{
+    struct berth_why why = {.size = sizeof why};
+    int64_t ret[ROWS];
+
+    if (!t.x.pid)
+        start_process();
+    t.n->signal = sig;
+    bh_native_inside = &t.a.in;
+    CU_ASSERT_EQUAL(t.a.of->p.score_rows(t.a.self, (struct berth_call *)(void *)&t.call,
+                                         rows_from(0), ROWS, ret, &why),
+                    BERTH_ERROR);
+    CU_ASSERT(!t.x.pid);
+}
+
+/* Between callbacks; it is noticed by the next one. */
+static void kill_by(int sig)
+{
+    siginfo_t info;
+
+    CU_ASSERT_FATAL(kill(t.x.pid, sig) == 0);
+    CU_ASSERT_FATAL(waitid(P_PID, (id_t)t.x.pid, &info, WEXITED | WNOWAIT) == 0);
+}
+
+static void test_external_end_is_not_counted_as_crash(void)
+{
+    setup(BERTH_READS_NODE);
+    snprintf(t.file.sha256, sizeof t.file.sha256, "external"); /* whose crashes are counted */
+    for (size_t i = 0; i < BH_ARRAY_LEN(bh_px_external); i++) {
+        end_by(bh_px_external[i]);
+        CU_ASSERT(strstr(((struct bh_px_instance *)t.a.self)->failure,
+                         "its process was ended by another process or the kernel: ") != NULL);
+        start_process();
+        kill_by(bh_px_external[i]);
+        atomic_store(&t.x.closed, true);
+        bh_px_check(&t.x);
+        CU_ASSERT(!t.x.pid);
+    }
+    CU_ASSERT_PTR_NULL(t.a.of->aside);
+    end_by(SIGABRT);
+    end_by(SIGABRT);
+    CU_ASSERT_PTR_NULL(t.a.of->aside);
+    end_by(SIGABRT);
+    CU_ASSERT_PTR_NOT_NULL(t.a.of->aside);
+    forgotten(&t.a);
+    teardown();
+}
+
+static enum bh_permit_verdict verdict_of(struct bh_waiting_pods *w, const char *uid,
+                                         const char **text)
+{
+    const char *plugin;
+
+    return bh_waiting_verdict(bh_waiting_find(w, bh_str_c(uid)), 1, &plugin, text);
+}
+
+static void test_pods_that_wait_for_an_ended_process_fail(void)
+{
+    static const char *const waits[][2] = {
+        {"waits", "A"}, {"other", "C"}, {"both", "A"}, {"both", "C"}, {"allowed", "A"}};
+    struct bh_waiting_pods w = {0};
+    const char *text;
+
+    setup(BERTH_READS_NODE);
+    t.a.in.waiting = &w;
+    for (size_t i = 0; i < BH_ARRAY_LEN(waits); i++)
+        bh_waiting_add(&w, bh_str_c(waits[i][0]), waits[i][1], INT64_MAX);
+    CU_ASSERT(bh_waiting_allow(&w, bh_str_c("allowed"), "A"));
+    CU_ASSERT(bh_waiting_allow(&w, bh_str_c("both"), "A")); /* C has not */
+    kill_by(SIGKILL);
+    bh_px_check(&t.x); /* its socket is open: not looked for */
+    CU_ASSERT(t.x.pid != 0);
+    CU_ASSERT_EQUAL(verdict_of(&w, "waits", &text), BH_PERMIT_WAITS);
+    atomic_store(&t.x.closed, true);
+    bh_px_check(&t.x);
+    CU_ASSERT_EQUAL(verdict_of(&w, "waits", &text), BH_PERMIT_FAILED);
+    CU_ASSERT_STRING_EQUAL(text, "running Permit plugin \"A\": its process was ended by another "
+                                 "process or the kernel: Killed while the pod waited");
+    CU_ASSERT_EQUAL(verdict_of(&w, "other", &text), BH_PERMIT_WAITS);
+    CU_ASSERT_EQUAL(verdict_of(&w, "both", &text), BH_PERMIT_WAITS);
+    CU_ASSERT_EQUAL(verdict_of(&w, "allowed", &text), BH_PERMIT_ALLOWED);
+    forgotten(&t.a);
+    teardown();
+    bh_waiting_fini(&w);
+}
+
+/* Nothing else would wake a pod that PreEnqueue holds back. */
+static void test_pod_held_back_without_an_answer_is_tried_again(void)
+{
+    static struct bh_plugin_asks asks;
+    struct berth_why why = {.size = sizeof why};
+
+    setup(BERTH_READS_NODE);
+    bh_asks_init(&asks);
+    t.a.in.asks = &asks;
+    t.call.now_ns = 77;
+    setenv("BERTH_PLUGIN_HOST", "/nowhere", 1);
+    for (int64_t before_ns = 0; before_ns < 2; before_ns++) {
+        if (!t.x.pid)
+            start_process();
+        kill_by(SIGKILL);
+        t.a.in.waker.at_ns = before_ns;
+        bh_native_inside = &t.a.in;
+        CU_ASSERT_EQUAL(t.a.of->p.pre_enqueue(t.a.self, (struct berth_call *)(void *)&t.call, &why),
+                        BERTH_ERROR);
+        CU_ASSERT(strstr(why.reason.p, "/nowhere") != NULL);
+        /* Its own, earlier time stays. */
+        CU_ASSERT_EQUAL(t.a.in.waker.at_ns, before_ns ? before_ns : 77 + INT64_C(1000000000));
+    }
+    unsetenv("BERTH_PLUGIN_HOST");
+    forgotten(&t.a);
+    teardown();
+    bh_asks_fini(&asks);
+}
+
 BH_TESTS("scheduler/native/process_soon", {"whose answer it is", test_taken},
          {"who may ask back is not asked early", test_not_early},
          {"what is asked meanwhile", test_meanwhile}, {"it dies meanwhile", test_dies},
          {"it asks back", test_asks_back},
          {"long reasons are not kept", test_long_reasons_are_not_kept},
-         {"two of a file", test_two_of_a_file})
+         {"two of a file", test_two_of_a_file},
+         {"an external end is not counted as a crash", test_external_end_is_not_counted_as_crash},
+         {"pods that wait for an ended process fail",
+          test_pods_that_wait_for_an_ended_process_fail},
+         {"a pod held back without an answer is tried again",
+          test_pod_held_back_without_an_answer_is_tried_again})

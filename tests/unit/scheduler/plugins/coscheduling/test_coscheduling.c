@@ -128,6 +128,7 @@ static const char *verdict(struct co *c, const struct bh_pending *p)
     case BH_PERMIT_ALLOWED:
         return "goes";
     case BH_PERMIT_REJECTED:
+    case BH_PERMIT_FAILED:
         break;
     }
     const char *text = bh_arena_printf(&c->f.arena, "%s: %s", plugin, why);
