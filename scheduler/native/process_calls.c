@@ -884,6 +884,8 @@ static void check_args(const struct berth_value *args, struct berth_errors *erro
             (void)bh_px_end(x, rc, how, sizeof how);
             bh_err_set(&err, rc, "its process %s while it looked at its arguments", how);
         }
+        if (rc == 0 && r.code != BERTH_SUCCESS) /* it found more wrong than a reply can hold */
+            rc = bh_err_set(&err, -E2BIG, "%.*s", (int)r.n_reason, m.p + r.payload);
     }
     if (rc < 0)
         bh_native_host.values->error(errors, BERTH_STR(""),

@@ -10,7 +10,7 @@
  * the label do give what may not be: code, text, long, score, rows (changed), undeclared, thread (the host is called
  * by one of its own, and answers nothing: that decides). do: stop logs the callback and never returns, so that a test
  * can kill the process there. ApartWaits: a pod with the label `size` waits at Permit until as many have come; which
- * ones they are is in the plugin's memory.
+ * ones they are is in the plugin's memory. Its argument `wrong` is how many errors it finds in its arguments.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -645,6 +645,17 @@ struct gang {
     long n;
 };
 
+static void check_gang(const struct berth_value *args, struct berth_errors *errors)
+{
+    static char text[1000];
+    int64_t n = 0;
+
+    memset(text, 'x', sizeof text);
+    host->values->integer(host->values->get(args, BERTH_STR("wrong")), &n);
+    while (n-- > 0)
+        host->values->error(errors, BERTH_STR("wrong"), (struct berth_str){text, sizeof text});
+}
+
 static int32_t create_gang(struct berth_home *home, const struct berth_value *args, void **ret,
                            struct berth_why *why)
 {
@@ -698,6 +709,7 @@ static const struct berth_plugin waits = {
     .size = sizeof waits,
     .name = {"ApartWaits", 10},
     .reads = BERTH_READS_NODE,
+    .check_args = check_gang,
     .create = create_gang,
     .destroy = free_gang,
     .permit = permit_gang,

@@ -446,7 +446,27 @@ static void test_arguments(void)
     end(&w);
 }
 
+/* More errors than a reply can hold are no valid arguments, and the process goes on. */
+static void test_arguments_with_errors_beyond_a_reply_are_refused(void)
+{
+    static const char *const rows[][2] = {{"{wrong: 1}", "args.wrong: xxxx"},
+                                          {"{wrong: 30000}", "its answer has more than 24 MiB"}};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct bh_buf objects = {0};
+        struct world w;
+        add_nodes(&objects, 1);
+        begin(&w, MULTI("ApartWaits"), "ApartWaits", rows[i][0], &objects);
+        BH_CLEANUP(bh_freep)
+        char *there = simulate(&w, "ApartWaits", "tests/plugins/apart.so", "process", NULL);
+        has(there, rows[i][1]);
+        end(&w);
+    }
+}
+
 BH_TESTS("cli/apart", {"the same decisions", test_same}, {"objects that are read", test_objects},
          {"room is made", test_evicts}, {"processes that end", test_ends},
          {"pods that wait when it ends", test_pods_that_wait_when_it_ends},
-         {"answers that may not be", test_wrong}, {"arguments", test_arguments})
+         {"answers that may not be", test_wrong}, {"arguments", test_arguments},
+         {"arguments with errors beyond a reply are refused",
+          test_arguments_with_errors_beyond_a_reply_are_refused})
