@@ -2103,6 +2103,79 @@ static void test_past(void)
     CU_ASSERT(np && np->d.filter && !np->d.less);
 }
 
+/* ---- reasons --------------------------------------------------------------------------------- */
+
+static char numbered[16];
+static int32_t numbered_code;
+static int32_t permit_numbered(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
+                               struct berth_why *why)
+{
+    (void)self, (void)c, (void)node, (void)wait_ns;
+    why->reason = (struct berth_str){numbered, strlen(numbered)};
+    return numbered_code;
+}
+
+/* The status that the n-th reason becomes. */
+static const struct bh_status *status_of(const struct bh_native_plugin *np, struct bh_call *c,
+                                         int32_t code, unsigned n)
+{
+    int64_t wait_ns;
+
+    numbered_code = code;
+    snprintf(numbered, sizeof numbered, "no %u", n);
+    const struct bh_status *s = np->d.permit(c, 0, &wait_ns);
+    CU_ASSERT_FATAL(s != NULL && (int32_t)s->code == code);
+    CU_ASSERT_STRING_EQUAL(bh_status_message(c->arena, s), numbered);
+    return s;
+}
+
+/* Rejections are made once, up to as many as there is room for; errors each time. */
+static void test_only_rejections_are_kept_and_only_so_many(void)
+{
+    const struct berth_plugin p = {SIZED("Numbers", sizeof p), .permit = permit_numbered};
+    static struct bh_native_plugin *np; /* for the life of the process, as all */
+    BH_CLEANUP(bh_arena_fini) struct bh_arena kept = {0}, cycle = {0};
+    const struct bh_status *first[BH_NATIVE_REASONS + 2];
+    struct bh_err err;
+
+    CU_ASSERT_FATAL(bh_native_adopt(&p, &np, &err) == 0);
+    struct bh_native in = {.of = np, .arena = &kept};
+    struct bh_call c = {.args = &in, .arena = &cycle};
+    CU_ASSERT(status_of(np, &c, BERTH_ERROR, 0) != status_of(np, &c, BERTH_ERROR, 0));
+    CU_ASSERT_EQUAL(in.n_reasons, 0);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(first); i++) {
+        first[i] = status_of(np, &c, BERTH_UNSCHEDULABLE, i);
+        CU_ASSERT_EQUAL(in.n_reasons, BH_MIN(i + 1, BH_NATIVE_REASONS));
+    }
+    for (unsigned i = 0; i < BH_ARRAY_LEN(first); i++)
+        CU_ASSERT_EQUAL(status_of(np, &c, BERTH_UNSCHEDULABLE, i) == first[i],
+                        i < BH_NATIVE_REASONS);
+    CU_ASSERT_EQUAL(in.n_reasons, BH_NATIVE_REASONS);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void test_only_booleans_are_read_as_booleans(void)
+{
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    const char text[] = "[true, false, 1, \"true\", null, [], {}]";
+    struct bh_json *all = NULL;
+    struct bh_err err;
+    unsigned n = 0;
+
+    CU_ASSERT_FATAL(bh_json_parse(&a, text, sizeof text - 1, 0, &all, &err) == 0);
+    bh_json_each(v, all) {
+        int32_t ret = 42;
+        const int32_t is = host->values->boolean((const struct berth_value *)(const void *)v, &ret);
+        CU_ASSERT_EQUAL(is, n < 2);
+        CU_ASSERT_EQUAL(ret, n == 0 ? 1 : n == 1 ? 0 : 42);
+        n++;
+    }
+    CU_ASSERT_EQUAL(n, 7);
+    int32_t ret = 42;
+    CU_ASSERT(!host->values->boolean(NULL, &ret) && ret == 42);
+}
+
 BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"what it declares keeps the fast path", test_fast},
          {"a profile leaves its PreFilter and PreScore out", test_alone},
@@ -2127,4 +2200,7 @@ BH_TESTS("scheduler/native/adapter", {"filters and scores", test_decides},
          {"QueueSort by objects", test_queue_sort_objects},
          {"QueueSort of one that is aside", test_order_aside}, {"metrics", test_metrics},
          {"PreBind", test_pre_bind}, {"Bind and PostBind", test_bind},
-         {"patches that are none", test_bad_patches})
+         {"patches that are none", test_bad_patches},
+         {"only rejections are kept, and only so many",
+          test_only_rejections_are_kept_and_only_so_many},
+         {"only booleans are read as booleans", test_only_booleans_are_read_as_booleans})

@@ -300,6 +300,33 @@ static void test_refresh(void)
     free(strange.p);
 }
 
-/* In this order: the second reads the first's folder again. */
+/* Each time those are counted that are there now: 64 at most. In the folder of the test before. */
+static void test_keys_are_read_again(void)
+{
+    static char key[] = "untrusted comment: minisign public key B75F87468A5BBA32\n"
+                        "RWQyuluKRodftyjETBnZj8fn7K3Su8m3BrJq71zcxEkpPxjWvRocLAzW\n";
+    const char *dir = bh_test_tmpdir();
+    const struct image good = {key, sizeof key - 1};
+    char at[PATH_MAX];
+
+    snprintf(at, sizeof at, "%s/none.pub", dir);
+    CU_ASSERT_FATAL(unlink(at) == 0);
+    setenv("BERTH_PLUGIN_POLICY", "signed", 1);
+    for (unsigned i = 1; i <= 65; i++) {
+        snprintf(at, sizeof at, "key%u.pub", i);
+        put(dir, at, &good, 0600);
+        if (i < 64)
+            continue;
+        for (unsigned again = 0; again < 2; again++) {
+            expect_refresh(-EINVAL, ".so: the policy \"signed\" demands a signature: ");
+            CU_ASSERT_EQUAL(strstr(bh_buf_str(&told), "at most 64 keys are read") != NULL, i == 65);
+        }
+    }
+    setenv("BERTH_PLUGIN_POLICY", "owned", 1);
+    bh_buf_fini(&told);
+}
+
+/* In this order: each reads the first's folder again. */
 BH_TESTS("scheduler/native/load", {"what is refused, and why", test_files},
-         {"files that changed since", test_refresh})
+         {"files that changed since", test_refresh},
+         {"keys are read again", test_keys_are_read_again})
