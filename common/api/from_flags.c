@@ -13,7 +13,7 @@ static int set_limit(struct bh_api_setup *s, const char *runtime_dir, struct bh_
 {
     const struct bh_client_config *c = &s->file.client;
 
-    s->qps = c->limited && c->qps > 0 ? c->qps : 0;
+    s->qps = c->qps > 0 ? c->qps : 0;
     s->burst = c->burst;
     if (s->qps > 0 && s->burst <= 0)
         return bh_err_set(err, -EINVAL,

@@ -13,6 +13,7 @@
 #define FILE_MAX_BYTES ((size_t)4 << 20) /* as much as berth-scheduler takes */
 #define JITTER_FACTOR  1.2
 #define CONTENT_TYPE   "application/vnd.kubernetes.protobuf"
+#define NO_LIMIT       (-1)
 
 struct reader {
     const struct bh_json *block;
@@ -75,7 +76,7 @@ static void read_client(struct reader *r, struct bh_client_config *c)
     if (qps && qps->type != BH_JSON_NUMBER)
         wrong(r, "qps", "a number");
     else if (qps && strtod(qps->s.p, NULL) != 0)
-        c->qps = strtod(qps->s.p, NULL), c->limited = true;
+        c->qps = strtod(qps->s.p, NULL);
     if (burst && (!bh_json_i64(burst, &n) || n < INT32_MIN || n > INT32_MAX))
         wrong(r, "burst", "an integer of 32 bits");
     else if (n)
@@ -122,7 +123,7 @@ int bh_component_config_of(const struct bh_json *tree, struct bh_component_confi
                                     .client = {.kubeconfig = "",
                                                .accept_content_types = "",
                                                .content_type = CONTENT_TYPE,
-                                               .qps = 50,
+                                               .qps = NO_LIMIT,
                                                .burst = 100},
                                     .first_profile =
                                         profile && *profile ? profile : "default-scheduler",

@@ -20,9 +20,8 @@ struct bh_leader_config {
 };
 struct bh_client_config {
     const char *kubeconfig, *accept_content_types, *content_type; /* "" = not set */
-    double qps;                                                   /* negative = no limit */
-    int32_t burst;
-    bool limited; /* file or flags name qps: Berth does not limit itself by upstream's default */
+    double qps;    /* negative = no limit, which is Berth's default */
+    int32_t burst; /* above qps, if that is a limit */
 };
 struct bh_component_config {
     struct bh_leader_config leader;

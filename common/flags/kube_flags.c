@@ -10,6 +10,7 @@
 #include "common/flags/kube_flags.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "common/base/buf.h"
 #include "common/base/log.h"
@@ -181,7 +182,6 @@ static void set_defaults(struct bh_kube_flags *f)
                   .authorized_ttl_ns = 10 * NS_PER_S,
                   .unauthorized_ttl_ns = 10 * NS_PER_S},
         .kube_api_content_type = c.client.content_type,
-        .kube_api_qps = c.client.qps,
         .kube_api_burst = c.client.burst,
         .profiling = true,
         .contention_profiling = true,
@@ -314,8 +314,8 @@ void bh_kube_flags_apply(const struct bh_kube_flags *f, struct bh_component_conf
         c->client.kubeconfig = f->kubeconfig;
     if (!file && bh_kube_flags_given(f, "kube-api-content-type"))
         c->client.content_type = f->kube_api_content_type;
-    if (!file && bh_kube_flags_given(f, "kube-api-qps"))
-        c->client.qps = f->kube_api_qps, c->client.limited = f->kube_api_qps != 0;
+    if (!file && f->kube_api_qps != 0 && isfinite(f->kube_api_qps))
+        c->client.qps = f->kube_api_qps;
     if (!file && bh_kube_flags_given(f, "kube-api-burst"))
         c->client.burst = (int32_t)f->kube_api_burst;
 }

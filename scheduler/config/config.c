@@ -10,7 +10,8 @@
 #include "scheduler/config/config_int.h"
 #include "scheduler/framework/plugin.h"
 
-#define CONFIG_FILE_MAX ((size_t)4 << 20)
+#define CONFIG_FILE_MAX    ((size_t)4 << 20)
+#define KUBE_SCHEDULER_QPS 50 /* its clientConnection.qps without a file */
 
 /* ---- building -------------------------------------------------------------------------------- */
 
@@ -141,6 +142,18 @@ static void warn_version(struct bh_config_ctx *x, const struct bh_json *tree)
                            d->name, x->version_text);
 }
 
+/* What kube-scheduler's --write-config-to writes is most likely not meant as a limit for Berth. */
+static void warn_limit(struct bh_config_ctx *x, const struct bh_json *v1)
+{
+    const struct bh_json *qps = bh_json_path(v1, "clientConnection.qps");
+
+    if (strtod(qps->s.p, NULL) == KUBE_SCHEDULER_QPS)
+        bh_config_warn(x, qps,
+                       "clientConnection.qps: %d, kube-scheduler's default, allows at most %d "
+                       "bindings a second; remove qps or set it to -1 for no limit",
+                       KUBE_SCHEDULER_QPS, KUBE_SCHEDULER_QPS);
+}
+
 /* Plugins that are guests have a name only here, and are looked for before names are looked up. */
 static int declare_guests(struct bh_config_ctx *x, struct bh_sched_config *c,
                           const struct bh_json *tree)
@@ -185,6 +198,7 @@ static int from_tree(struct bh_config_ctx *x, struct bh_sched_config *c, struct 
         return rc;
     warn_version(x, source);
     v1 = bh_config_complete(x, source);
+    warn_limit(x, v1);
     bh_config_validate(x, v1, source, &errs);
     if (errs.n)
         return bh_config_fail_all(x, source, "", &errs, false);

@@ -11,7 +11,8 @@
 
 /* ---- plugin sets that only a beta version could say -------------------------------------------
  * v1 refuses EBSLimits and its like at single points, but takes them in multiPoint. So everything
- * goes there, in the order of the filters, and points that differ say how.
+ * goes there, in the order of the filters, and points that differ list their plugins. The limits then
+ * run last at PreFilter, where they reject no pod.
  */
 
 struct multi { /* every plugin of the profile once */
@@ -43,15 +44,18 @@ static bool runs_at(const struct bh_profile_config *p, unsigned point, const cha
     return false;
 }
 
-/* Do multiPoint's plugins, those disabled at the point left out, give the point's order? */
-static bool same_order(const struct multi *m, const struct bh_profile_config *p, unsigned point)
+/* Do multiPoint's plugins, those disabled at the point left out, give the point's order and weights? */
+static bool is_covered(const struct multi *m, const struct bh_profile_config *p, unsigned point)
 {
     uint32_t at = 0;
 
-    for (unsigned i = 0; i < m->n; i++)
-        if (runs_at(p, point, m->v[i]->name) &&
-            !bh_streq(p->points[point][at++].name, m->v[i]->name))
+    for (unsigned i = 0; i < m->n; i++) {
+        if (!runs_at(p, point, m->v[i]->name))
+            continue;
+        const struct bh_plugin_ref *r = &p->points[point][at++];
+        if (!bh_streq(r->name, m->v[i]->name) || (r->weight && r->weight != m->weight[i]))
             return false;
+    }
     return true;
 }
 
@@ -62,7 +66,8 @@ static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profil
 
     add_point(&m, p, BH_POINT_FILTER);
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
-        add_point(&m, p, pt);
+        if (pt != BH_POINT_QUEUE_SORT)
+            add_point(&m, p, pt);
     for (unsigned pt = 0; pt < BH_POINT_KEYS; pt++)
         bh_json_set(a, out, bh_point_names[pt], bh_json_new(a, BH_JSON_OBJECT));
     struct bh_json *multi = bh_json_get(out, bh_point_names[BH_POINT_MULTI]);
@@ -71,12 +76,18 @@ static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profil
         bh_config_push_plugin(a, multi, "enabled", m.v[i]->name, m.weight[i], 0);
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
         struct bh_json *set = bh_json_get(out, bh_point_names[pt]);
+        if (pt == BH_POINT_QUEUE_SORT) { /* one text for all profiles, whatever else they run */
+            bh_config_push_plugin(a, set, "disabled", "*", 0, 0);
+            bh_config_push_plugin(a, set, "enabled", p->points[pt][0].name, 0, 0);
+            continue;
+        }
         for (unsigned i = 0; i < m.n; i++)
             if (bh_plugin_points(m.v[i]) & BH_POINT_BIT(pt) && !runs_at(p, pt, m.v[i]->name))
                 bh_config_push_plugin(a, set, "disabled", m.v[i]->name, 0, 0);
-        for (uint32_t i = 0; i < p->n_points[pt] && !same_order(&m, p, pt); i++)
-            bh_config_push_plugin(a, set, "enabled", p->points[pt][i].name, p->points[pt][i].weight,
-                                  0);
+        for (uint32_t i = 0; i < p->n_points[pt] && !is_covered(&m, p, pt); i++)
+            if (!bh_config_is_legacy(p->points[pt][i].name))
+                bh_config_push_plugin(a, set, "enabled", p->points[pt][i].name,
+                                      p->points[pt][i].weight, 0);
     }
     return out;
 }
@@ -108,22 +119,31 @@ static struct bh_json *used_args(struct bh_arena *a, const struct bh_json *list,
     return out;
 }
 
+/* Outside multiPoint, where v1 refuses them. */
+static bool names_legacy(const struct bh_json *profiles)
+{
+    bh_json_each(p, profiles)
+        for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
+            bh_json_each(e, bh_config_enabled(bh_json_get(p, "plugins"), pt))
+                if (bh_config_is_legacy(bh_json_get_text(e, "name")))
+                    return true;
+    return false;
+}
+
 void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c,
                         struct bh_json *tree)
 {
+    const struct bh_json *profiles = bh_json_get(tree, "profiles");
+    const bool legacy = names_legacy(profiles);
     uint32_t i = 0;
 
-    bh_json_each(p, bh_json_get(tree, "profiles")) {
+    bh_json_each(p, profiles) {
         struct bh_json *plugins = bh_json_get(p, "plugins");
         struct bh_json *args = used_args(x->a, bh_json_get(p, "pluginConfig"), plugins);
         if (args->c.n)
             bh_json_set(x->a, p, "pluginConfig", args);
         else
             bh_json_unset(p, "pluginConfig");
-        bool legacy = false;
-        for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
-            bh_json_each(e, bh_config_enabled(plugins, pt))
-                legacy |= bh_config_is_legacy(bh_json_get_text(e, "name"));
         if (legacy)
             bh_json_set(x->a, p, "plugins", by_multi_point(x->a, &c->profiles[i]));
         i++;

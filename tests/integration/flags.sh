@@ -55,6 +55,7 @@ expect "... as upstream's do" 'leaderElect: false' cat "$work/written.yaml"
 check "... all of them" grep -qE '^  qps: 7$' "$work/written.yaml"
 expect "berth run --write-config-to writes and ends" 'Wrote configuration' \
     run_berth run 0 --write-config-to="$work/written2.yaml" --master=http://127.0.0.1:1 --runtime-dir="$work/none"
+check "... without a limit that is not in force" grep -qE '^  qps: -1$' "$work/written2.yaml"
 
 # ---- an API server that writes down who asked for what
 "$BERTH_BIN/berth-simulator" --kubeconfig-out "$work/kubeconfig" --audit-log-path "$audit" >"$work/simulator.log" 2>&1 &

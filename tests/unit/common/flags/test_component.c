@@ -35,7 +35,7 @@ static void expect_defaults(const struct bh_component_config *c)
     CU_ASSERT_STRING_EQUAL(c->leader.resource_namespace, "kube-system");
     CU_ASSERT_STRING_EQUAL(c->client.kubeconfig, "");
     CU_ASSERT_STRING_EQUAL(c->client.content_type, "application/vnd.kubernetes.protobuf");
-    CU_ASSERT(c->client.qps == 50 && c->client.burst == 100);
+    CU_ASSERT(c->client.qps == -1 && c->client.burst == 100);
     CU_ASSERT_STRING_EQUAL(c->first_profile, "default-scheduler");
 }
 

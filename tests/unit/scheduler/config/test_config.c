@@ -170,7 +170,7 @@ static void test_defaulted_values(void)
     fx_done(&f);
     f = fx_good(HEAD "enableProfiling: false\nclientConnection: {qps: 0, burst: 0}\n");
     CU_ASSERT(!f.c->enable_profiling && !f.c->enable_contention_profiling);
-    CU_ASSERT(f.c->client_connection.qps == 50 && f.c->client_connection.burst == 100);
+    CU_ASSERT(f.c->client_connection.qps == -1 && f.c->client_connection.burst == 100);
     CU_ASSERT(f.c->leader_election.leader_elect && f.c->n_extenders == 0);
     fx_done(&f);
 }

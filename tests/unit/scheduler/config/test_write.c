@@ -107,7 +107,7 @@ static void test_defaults(void)
                                "  burst: 100\n"
                                "  contentType: application/vnd.kubernetes.protobuf\n"
                                "  kubeconfig: \"\"\n"
-                               "  qps: 50\n"
+                               "  qps: -1\n"
                                "enableContentionProfiling: true\n"
                                "enableProfiling: true\n"
                                "kind: KubeSchedulerConfiguration\n"
