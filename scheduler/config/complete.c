@@ -99,12 +99,8 @@ static struct bh_json *complete_plugins(struct bh_config_ctx *x, const struct bh
                 bh_config_warn(x, p, "there is no plugin \"%s\": disabling it has no effect", name);
         }
     }
-    if (x->version == BH_CONFIG_V1BETA3 || x->version == BH_CONFIG_V1BETA2) {
-        /* For a reader of v1: its own defaults must not come on top. */
-        struct bh_json *multi = bh_json_get(out, "multiPoint");
-        if (!bh_config_named(bh_json_get(multi, "disabled"), "*"))
-            bh_config_push_plugin(x->a, multi, "disabled", "*", 0, 0);
-    }
+    if (x->version != BH_CONFIG_V1) /* a reader of v1 would add its own defaults */
+        bh_config_disable_defaults(x, bh_json_get(out, "multiPoint"));
     return out;
 }
 

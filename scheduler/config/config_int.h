@@ -79,6 +79,9 @@ extern const char *const bh_point_names[BH_POINT_KEYS]; /* "preFilter" */
 #define BH_DEFAULTS_MAX 32u
 /* The default plugins of the file's version at one point, in order; ends with a NULL name. */
 const struct bh_plugin_ref *bh_config_defaults(const struct bh_config_ctx *x, unsigned point);
+/* Disables in multiPoint what v1 enables there, each by name: "*" would also keep out the plugins that
+ * feature gates add. Nothing when the file itself disables all. */
+void bh_config_disable_defaults(const struct bh_config_ctx *x, struct bh_json *multi);
 struct bh_json *bh_config_default_values(struct bh_arena *a);
 /* EBSLimits and its like, which v1 refuses at single points. */
 bool bh_config_is_legacy(const char *plugin);

@@ -29,13 +29,11 @@ struct bh_json *bh_config_default_values(struct bh_arena *a)
     return tree;
 }
 
-const struct bh_plugin_ref *bh_config_defaults(const struct bh_config_ctx *x, unsigned point)
+static const struct bh_plugin_ref *read_set(const struct bh_config_ctx *x, const char *version,
+                                            unsigned point)
 {
-    const struct bh_json *sets = bh_json_get(x->defaults, "plugins");
-    const char *set =
-        x->version == BH_CONFIG_POLICY
-            ? ""
-            : bh_json_get_text(bh_json_get(sets, x->version_text), bh_point_names[point]);
+    const struct bh_json *sets = bh_json_get(bh_json_get(x->defaults, "plugins"), version);
+    const char *set = bh_json_get_text(sets, bh_point_names[point]);
     struct bh_plugin_ref *list =
         bh_arena_new_array(x->a, struct bh_plugin_ref, BH_DEFAULTS_MAX + 1);
     char *names = bh_arena_strdup(x->a, set), *save;
@@ -48,6 +46,20 @@ const struct bh_plugin_ref *bh_config_defaults(const struct bh_config_ctx *x, un
         s[strcspn(s, "=")] = '\0';
     }
     return list;
+}
+
+const struct bh_plugin_ref *bh_config_defaults(const struct bh_config_ctx *x, unsigned point)
+{
+    return read_set(x, x->version == BH_CONFIG_POLICY ? "" : x->version_text, point);
+}
+
+void bh_config_disable_defaults(const struct bh_config_ctx *x, struct bh_json *multi)
+{
+    const struct bh_plugin_ref *d = read_set(x, "v1", BH_POINT_MULTI);
+
+    for (; d->name && !bh_config_named(bh_json_get(multi, "disabled"), "*"); d++)
+        if (!bh_config_named(bh_json_get(multi, "disabled"), d->name))
+            bh_config_push_plugin(x->a, multi, "disabled", d->name, 0, 0);
 }
 
 bool bh_config_is_legacy(const char *plugin)

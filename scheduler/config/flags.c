@@ -59,51 +59,62 @@ static bool keeps_out(const struct bh_json *set, const char *name)
     return bh_config_named(off, "*") || bh_config_named(off, name);
 }
 
-/* Behind multiPoint's others, unless the file names the plugin itself. */
-static void add_plugin(struct bh_sched_config *c, struct bh_profile_config *p,
-                       const struct bh_json *plugins, const char *name)
+/* Behind multiPoint's others, unless the file names the plugin itself: as a default of upstream's. */
+static bool add_plugin(struct bh_sched_config *c, const char *gate, const char *name)
 {
-    struct bh_json *multi = bh_json_get(plugins, bh_point_names[BH_POINT_MULTI]);
-    const uint32_t points = bh_plugin_points(bh_plugin_find(name));
+    bool any = false;
 
-    if (keeps_out(multi, name) || bh_config_named(bh_config_enabled(plugins, BH_POINT_MULTI), name))
-        return;
-    bh_config_push_plugin(&c->arena, multi, "enabled", name, 0, 0);
-    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
-        if (!(points & BH_POINT_BIT(pt)) ||
-            keeps_out(bh_json_get(plugins, bh_point_names[pt]), name) ||
-            bh_config_named(bh_config_enabled(plugins, pt), name))
+    bh_json_each(p, bh_feature_enabled(c->gates, gate) ? bh_json_get(c->tree, "profiles") : NULL) {
+        struct bh_json *plugins = bh_json_get(p, "plugins");
+        struct bh_json *multi = bh_json_get(plugins, bh_point_names[BH_POINT_MULTI]);
+        if (keeps_out(multi, name) || bh_config_named(bh_json_get(multi, "enabled"), name))
             continue;
-        const uint32_t n = p->n_points[pt];
-        p->points[pt] = bh_arena_more(&c->arena, p->points[pt], n * sizeof *p->points[pt],
-                                      (n + 1) * sizeof *p->points[pt]);
-        p->points[pt][p->n_points[pt]++] =
-            (struct bh_plugin_ref){.name = name, .weight = pt == BH_POINT_PLACEMENT_SCORE};
+        bh_config_push_plugin(&c->arena, multi, "enabled", name, 0, 0);
+        any = true;
     }
+    return any;
 }
 
-/* A plugin that upstream's default profile has with its gate only. */
-static void follow_gate(struct bh_sched_config *c, const char *gate, const char *plugin)
+/* multiPoint has more plugins than when the profiles were made. */
+static void expand_again(struct bh_sched_config *c)
 {
-    const struct bh_json *profiles = bh_json_get(c->tree, "profiles");
-    const bool on = bh_feature_enabled(c->gates, gate);
+    struct bh_config_report r;
+    struct bh_config_ctx x = {.a = &c->arena, .report = &r};
+    uint32_t i = 0;
 
-    if (!on)
-        drop_plugin(c, plugin);
-    for (uint32_t i = 0; i < c->n_profiles && on; i++)
-        add_plugin(c, &c->profiles[i], bh_json_get(bh_json_at(profiles, i), "plugins"), plugin);
+    bh_config_report_init(&r);
+    bh_json_each(p, bh_json_get(c->tree, "profiles")) {
+        const struct bh_profile_config before = c->profiles[i];
+        memset(c->profiles[i].n_points, 0, sizeof c->profiles[i].n_points);
+        if (bh_config_expand(&x, &c->profiles[i], p) < 0) {
+            bh_log_error("Plugins of feature gates do not run", bh_kv_s("err", r.summary));
+            c->profiles[i] = before;
+        }
+        i++;
+    }
+    bh_config_report_fini(&r);
 }
 
 void bh_sched_config_apply_gates(struct bh_sched_config *c, const struct bh_feature_gates *g)
 {
+    static const struct {
+        const char *gate, *plugin;
+        bool listed; /* among the defaults whatever the gate says */
+    } rows[] = {{"NodeDeclaredFeatures", "NodeDeclaredFeatures", true},
+                {"DynamicResourceAllocation", "DynamicResources", true},
+                {"GangScheduling", "GangScheduling", false},
+                {"TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator", false},
+                {"TopologyAwareWorkloadScheduling", "PodGroupPodsCount", false}};
+    bool any = false;
+
     c->gates = g;
-    if (!bh_feature_enabled(g, "NodeDeclaredFeatures"))
-        drop_plugin(c, "NodeDeclaredFeatures");
-    if (!bh_feature_enabled(g, "DynamicResourceAllocation"))
-        drop_plugin(c, "DynamicResources");
-    follow_gate(c, "GangScheduling", "GangScheduling");
-    follow_gate(c, "TopologyAwareWorkloadScheduling", "TopologyPlacementGenerator");
-    follow_gate(c, "TopologyAwareWorkloadScheduling", "PodGroupPodsCount");
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++)
+        any |= !rows[i].listed && add_plugin(c, rows[i].gate, rows[i].plugin);
+    if (any)
+        expand_again(c);
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++)
+        if (!bh_feature_enabled(g, rows[i].gate))
+            drop_plugin(c, rows[i].plugin);
 }
 
 void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f)

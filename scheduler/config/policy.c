@@ -381,7 +381,7 @@ int bh_config_policy(struct bh_config_ctx *x, const struct bh_json *policy, stru
         .errs = {.a = x->a},
         .predicates = bh_json_get(x->defaults, "predicates"),
         .priorities = bh_json_get(x->defaults, "priorities"),
-        .plugins = bh_json_make(x->a, "multiPoint: {disabled: [{name: '*', weight: 0}]}"),
+        .plugins = bh_json_new(x->a, BH_JSON_OBJECT),
         .used = bh_json_new(x->a, BH_JSON_OBJECT),
         .weights = bh_json_new(x->a, BH_JSON_OBJECT),
     };

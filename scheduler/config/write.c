@@ -9,10 +9,11 @@
 #include "scheduler/config/config_int.h"
 #include "scheduler/framework/plugin.h"
 
-/* ---- plugin sets that only a beta version could say -------------------------------------------
- * v1 refuses EBSLimits and its like at single points, but takes them in multiPoint. So everything
- * goes there, in the order of the filters, and points that differ list their plugins. The limits then
- * run last at PreFilter, where they reject no pod.
+/* ---- plugin sets of the older versions ----------------------------------------------------------
+ * v1 refuses EBSLimits and its like at single points, but takes them in multiPoint; so does a feature
+ * gate add its plugins, behind the others. So everything goes there, in the order of the filters, and
+ * points that differ list their plugins. The limits then run last at PreFilter, where they reject no
+ * pod.
  */
 
 struct multi { /* every plugin of the profile once */
@@ -59,7 +60,48 @@ static bool is_covered(const struct multi *m, const struct bh_profile_config *p,
     return true;
 }
 
-static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profile_config *p)
+static bool runs_legacy(const struct bh_profile_config *p, unsigned point)
+{
+    for (uint32_t i = 0; i < p->n_points[point]; i++)
+        if (bh_config_is_legacy(p->points[point][i].name))
+            return true;
+    return false;
+}
+
+/* One point of by_multi_point(). What the file keeps out of the point by name stays out: a feature gate
+ * may add it to multiPoint. */
+static void write_point(struct bh_arena *a, const struct multi *m,
+                        const struct bh_profile_config *p, unsigned point,
+                        const struct bh_json *plugins, struct bh_json *set)
+{
+    const struct bh_json *off =
+        bh_json_get(bh_json_get(plugins, bh_point_names[point]), "disabled");
+    /* queueSort has one text for all profiles, whatever else they run. */
+    const bool alone =
+        point == BH_POINT_QUEUE_SORT || (bh_config_named(off, "*") && !runs_legacy(p, point));
+    const bool listed = alone || !is_covered(m, p, point);
+
+    if (alone)
+        bh_config_push_plugin(a, set, "disabled", "*", 0, 0);
+    bh_json_each(e, off) {
+        const char *name = bh_json_get_text(e, "name");
+        if (!alone && !bh_streq(name, "*") && !runs_at(p, point, name))
+            bh_config_push_plugin(a, set, "disabled", name, 0, 0);
+    }
+    for (unsigned i = 0; i < m->n && !alone; i++) {
+        const char *name = m->v[i]->name;
+        if (bh_plugin_points(m->v[i]) & BH_POINT_BIT(point) && !runs_at(p, point, name) &&
+            !bh_config_named(bh_json_get(set, "disabled"), name))
+            bh_config_push_plugin(a, set, "disabled", name, 0, 0);
+    }
+    for (uint32_t i = 0; i < p->n_points[point] && listed; i++)
+        if (!bh_config_is_legacy(p->points[point][i].name))
+            bh_config_push_plugin(a, set, "enabled", p->points[point][i].name,
+                                  p->points[point][i].weight, 0);
+}
+
+static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profile_config *p,
+                                      const struct bh_json *plugins)
 {
     struct bh_json *out = bh_json_new(a, BH_JSON_OBJECT);
     struct multi m = {0};
@@ -71,24 +113,12 @@ static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profil
     for (unsigned pt = 0; pt < BH_POINT_KEYS; pt++)
         bh_json_set(a, out, bh_point_names[pt], bh_json_new(a, BH_JSON_OBJECT));
     struct bh_json *multi = bh_json_get(out, bh_point_names[BH_POINT_MULTI]);
-    bh_config_push_plugin(a, multi, "disabled", "*", 0, 0);
+    bh_json_each(e, bh_json_get(bh_json_get(plugins, bh_point_names[BH_POINT_MULTI]), "disabled"))
+        bh_config_push_plugin(a, multi, "disabled", bh_json_get_text(e, "name"), 0, 0);
     for (unsigned i = 0; i < m.n; i++)
         bh_config_push_plugin(a, multi, "enabled", m.v[i]->name, m.weight[i], 0);
-    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
-        struct bh_json *set = bh_json_get(out, bh_point_names[pt]);
-        if (pt == BH_POINT_QUEUE_SORT) { /* one text for all profiles, whatever else they run */
-            bh_config_push_plugin(a, set, "disabled", "*", 0, 0);
-            bh_config_push_plugin(a, set, "enabled", p->points[pt][0].name, 0, 0);
-            continue;
-        }
-        for (unsigned i = 0; i < m.n; i++)
-            if (bh_plugin_points(m.v[i]) & BH_POINT_BIT(pt) && !runs_at(p, pt, m.v[i]->name))
-                bh_config_push_plugin(a, set, "disabled", m.v[i]->name, 0, 0);
-        for (uint32_t i = 0; i < p->n_points[pt] && !is_covered(&m, p, pt); i++)
-            if (!bh_config_is_legacy(p->points[pt][i].name))
-                bh_config_push_plugin(a, set, "enabled", p->points[pt][i].name,
-                                      p->points[pt][i].weight, 0);
-    }
+    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
+        write_point(a, &m, p, pt, plugins, bh_json_get(out, bh_point_names[pt]));
     return out;
 }
 
@@ -134,7 +164,8 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
                         struct bh_json *tree)
 {
     const struct bh_json *profiles = bh_json_get(tree, "profiles");
-    const bool legacy = names_legacy(profiles);
+    const bool by_multi =
+        x->version == BH_CONFIG_V1BETA2 || x->version == BH_CONFIG_POLICY || names_legacy(profiles);
     uint32_t i = 0;
 
     bh_json_each(p, profiles) {
@@ -144,8 +175,8 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
             bh_json_set(x->a, p, "pluginConfig", args);
         else
             bh_json_unset(p, "pluginConfig");
-        if (legacy)
-            bh_json_set(x->a, p, "plugins", by_multi_point(x->a, &c->profiles[i]));
+        if (by_multi)
+            bh_json_set(x->a, p, "plugins", by_multi_point(x->a, &c->profiles[i], plugins));
         i++;
     }
     bh_config_sort(tree);

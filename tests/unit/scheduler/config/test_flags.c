@@ -165,10 +165,43 @@ static void test_gang_scheduling_by_file(void)
     tree = NULL;
 }
 
+/* Old files disable v1's defaults when they are translated: gates still add their plugins. */
+static void test_gates_add_plugins_to_profiles_of_older_files(void)
+{
+    static const char beta3[] = "apiVersion: kubescheduler.config.k8s.io/v1beta3\n"
+                                "kind: KubeSchedulerConfiguration\n";
+    static const char *const files[] = {
+        beta3,
+        "apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n",
+        "apiVersion: v1\nkind: Policy\n",
+        "apiVersion: v1\nkind: Policy\npredicates: [{name: PodFitsResources}]\npriorities: []\n"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(files); i++) {
+        tree = files[i];
+        LOAD(GANGS ",TopologyAwareWorkloadScheduling=true");
+        CU_ASSERT_STRING_EQUAL(last_at(BH_POINT_PRE_ENQUEUE), "GangScheduling");
+        CU_ASSERT(c->profiles[0].n_points[BH_POINT_PERMIT] == 1);
+        CU_ASSERT(runs("TopologyPlacementGenerator") && runs("PodGroupPodsCount"));
+        done();
+    }
+    BH_CLEANUP(bh_freep)
+    char *off =
+        bh_asprintf("%sprofiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], enabled: "
+                    "[{name: PrioritySort}, {name: DefaultBinder}]}}}]",
+                    beta3);
+    tree = off;
+    LOAD(GANGS);
+    CU_ASSERT(!runs("GangScheduling")); /* the file itself disables all */
+    done();
+    tree = NULL;
+}
+
 BH_TESTS("scheduler/config/flags",
          {"without flags everything stays as it was", test_nothing_given_changes_nothing},
          {"flags stand in the configuration that is shown and written", test_flags_are_shown},
          {"plugins whose gate is off leave the profiles", test_gates},
          {"GangScheduling comes with its gate", test_gang_scheduling},
          {"placements come with their gate", test_placements},
-         {"a file may keep GangScheduling out", test_gang_scheduling_by_file})
+         {"a file may keep GangScheduling out", test_gang_scheduling_by_file},
+         {"gates add plugins to profiles of older files",
+          test_gates_add_plugins_to_profiles_of_older_files})
