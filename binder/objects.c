@@ -287,7 +287,7 @@ static struct bh_json *write_body(struct bh_object_job *o)
         bh_json_add(a, body, "status: {reservedFor: [{$patch: delete, uid: %s}]}", o->it->uid);
         break;
     default:
-        if (allocates(o)) {
+        if (allocates(o) && !(o->seen && allocation_of(o->seen))) {
             struct bh_json *al = bh_pb_to_json(a, &allocation_of(o->wanted)->base);
             char now[32];
             if (!bh_json_get(al, "allocationTimestamp")) {
@@ -447,9 +447,10 @@ static bool look_at_allocation(struct bh_object_job *o, struct bh_object_end *re
 
     if (m->deletiontimestamp)
         return meantime(o, ret, "deleted");
-    if (has && same_devices(has, allocation_of(o->wanted)) && reserved_for(o->seen, o->it->uid))
+    const bool ours = has && same_devices(has, allocation_of(o->wanted));
+    if (ours && reserved_for(o->seen, o->it->uid))
         return is(o, BERTH__WORK_KIND__WORK_NEW_CLAIM) ? go(o, POD_STATUS) : done(ret);
-    if (has)
+    if (has && !ours)
         return meantime(o, ret, "allocated elsewhere");
     return go(o, has_finalizer(m) ? WRITE : FINALIZERS);
 }

@@ -10,7 +10,9 @@
  *
  *   VOLUME_CLAIM    patch                      right while no other claim has the volume
  *   SELECTED_NODE   patch                      right while unbound and no node is selected
- *   ALLOCATION      finalizers; status         right while not allocated and not being deleted
+ *   ALLOCATION      finalizers; status         right while not being deleted, and not allocated or
+ *                                              allocated alike (another member of the pod's group
+ *                                              wrote it): then only the reservation is written
  *   RESERVATION     status                     right while allocated and not being deleted
  *   NEW_CLAIM       create; as ALLOCATION; the pod's status. The name is made of the pod's uid
  *   DEALLOCATION    status                     right for the version that was decided about alone

@@ -2,6 +2,7 @@
  *
  * scheduler/cache/reservations.c - what Reserve took for pods that are not bound yet
  */
+#include "common/k8s/codec.h"
 #include "scheduler/cache/reservations.h"
 
 static void free_reservation(struct bh_reservation *v)
@@ -12,6 +13,12 @@ static void free_reservation(struct bh_reservation *v)
     free(v);
 }
 
+static void free_flight(struct bh_in_flight *f)
+{
+    bh_arena_fini(&f->arena);
+    free(f);
+}
+
 void bh_reservations_fini(struct bh_reservations *r)
 {
     struct bh_map_entry *e;
@@ -19,7 +26,7 @@ void bh_reservations_fini(struct bh_reservations *r)
     for (size_t it = 0; (e = bh_map_next(&r->by_pod, &it));)
         free_reservation(e->value);
     for (size_t it = 0; (e = bh_map_next(&r->in_flight, &it));)
-        free(e->value);
+        free_flight(e->value);
     bh_map_fini(&r->by_pod);
     bh_map_fini(&r->in_flight);
 }
@@ -56,7 +63,7 @@ struct bh_write bh_write_of(enum bh_write_what what, enum bh_kind kind, const Pr
                              .object = m};
 }
 
-void bh_reservation_add(struct bh_reservation *v, const struct bh_write *w, const char *in_flight)
+void bh_reservation_add(struct bh_reservation *v, const struct bh_write *w)
 {
     if (v->n == v->cap) {
         v->cap = v->cap ? v->cap * 2 : 4;
@@ -64,7 +71,56 @@ void bh_reservation_add(struct bh_reservation *v, const struct bh_write *w, cons
         v->state = bh_reallocarray(v->state, v->cap, sizeof *v->state);
     }
     v->v[v->n] = *w;
-    v->state[v->n++] = (struct bh_reserved){.in_flight = in_flight};
+    v->state[v->n++] = (struct bh_reserved){0};
+}
+
+/* ---- claims in flight ------------------------------------------------------------------------ */
+
+/* The reservation that put it in flight may go before the others. */
+static void share_flight(struct bh_reservations *r, struct bh_in_flight *f)
+{
+    if (f->sharers++ > 1)
+        return;
+    bh_arena_init(&f->arena, 0);
+    f->claim = (const void *)bh_pb_copy(&f->arena, &f->claim->base);
+    f->serial = ++r->serial;
+    r->version++;
+}
+
+void bh_reservation_fly(struct bh_reservations *r, struct bh_reservation *v, const char *key,
+                        const K8s__ResourceClaim *claim)
+{
+    struct bh_in_flight *f = r->in_flight.len ? bh_map_get(&r->in_flight, key, strlen(key)) : NULL;
+
+    if (f) {
+        share_flight(r, f);
+    } else {
+        f = bh_malloc(sizeof *f);
+        *f = (struct bh_in_flight){.claim = claim, .sharers = 1};
+        f->id = f->serial = ++r->serial;
+        (void)bh_map_put(&r->in_flight, key, strlen(key), f);
+        r->version++;
+    }
+    v->state[v->n - 1].in_flight = key;
+    v->state[v->n - 1].flight = f->id;
+}
+
+/* The reservation's part in it. The claim may be in another flight by now. */
+static void leave_flight(struct bh_reservations *r, struct bh_reserved *s, bool done)
+{
+    const char *key = bh_take_ptr(s->in_flight);
+    struct bh_in_flight *f = key ? bh_map_get(&r->in_flight, key, strlen(key)) : NULL;
+
+    if (!f || f->id != s->flight || (--f->sharers && !done))
+        return;
+    (void)bh_map_del(&r->in_flight, key, strlen(key));
+    free_flight(f);
+    r->version++;
+}
+
+void bh_reservation_land(struct bh_reservations *r, struct bh_reservation *v, uint32_t i)
+{
+    leave_flight(r, &v->state[i], true);
 }
 
 void bh_reservation_drop(struct bh_reservations *r, struct bh_str uid)
@@ -74,26 +130,7 @@ void bh_reservation_drop(struct bh_reservations *r, struct bh_str uid)
     if (!v)
         return;
     for (uint32_t i = 0; i < v->n; i++)
-        if (v->state[i].in_flight)
-            bh_in_flight_del(r, v->state[i].in_flight);
+        leave_flight(r, &v->state[i], false);
     (void)bh_map_del(&r->by_pod, uid.p, uid.n);
     free_reservation(v);
-}
-
-void bh_in_flight_add(struct bh_reservations *r, const char *key, const K8s__ResourceClaim *claim)
-{
-    struct bh_in_flight *f = bh_malloc(sizeof *f);
-
-    *f = (struct bh_in_flight){.claim = claim, .serial = ++r->serial};
-    free(bh_map_put(&r->in_flight, key, strlen(key), f));
-    r->version++;
-}
-
-void bh_in_flight_del(struct bh_reservations *r, const char *key)
-{
-    struct bh_in_flight *f = bh_map_del(&r->in_flight, key, strlen(key));
-
-    if (f)
-        r->version++;
-    free(f);
 }

@@ -188,6 +188,7 @@ void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint3
     bh_arena_reset(&e->arena);
     bh_arena_reset(&e->group_arena);
     e->in_group = true;
+    e->reserved.group_id = e->reserved.serial + 1;
     e->group_tried = 0;
     e->group_given_up = false;
     if (!e->placements || !bh_group_place(e, v, n, flags, now_ns, ret))
@@ -199,4 +200,5 @@ void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint3
         if (!v[i].decided) /* nobody was tried: each says what the group says */
             v[i].decision.message = ret->message;
     e->in_group = false;
+    e->reserved.group_id = 0;
 }

@@ -42,9 +42,7 @@ int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i
     if (r->v[i].kind == BH_KIND_RESOURCECLAIM)
         (void)bh_objects_assume(&e->objects, BH_KIND_RESOURCECLAIM, m,
                                 r->v[i].what == BH_WRITE_NEW_CLAIM, NULL);
-    if (r->state[i].in_flight)
-        bh_in_flight_del(&e->reserved, r->state[i].in_flight);
-    r->state[i].in_flight = NULL;
+    bh_reservation_land(&e->reserved, r, i);
     return 0;
 }
 
@@ -163,6 +161,33 @@ static void bind_claim(struct bh_engine *e, struct bh_arena *a, const K8s__Persi
     put(e, BH_KIND_PERSISTENTVOLUMECLAIM, &c->base);
 }
 
+/* What a binder does that finds the claim allocated: another member of the group wrote the allocation,
+ * or a reservation, since this pod's Reserve. The pod's own reference is the last of the list. */
+static const ProtobufCMessage *add_consumer(const struct bh_engine *e, struct bh_arena *a,
+                                            const struct bh_write *w)
+{
+    const K8s__ResourceClaim *want = (const void *)w->object;
+    const K8s__ResourceClaim *now =
+        (const void *)bh_objects_get(&e->objects, w->kind, w->namespace_, w->name);
+
+    if (!now || !now->status || !now->status->allocation || !want->status->n_reservedfor)
+        return w->object;
+    K8s__ResourceClaim *c = (void *)bh_pb_copy(a, &now->base);
+    K8s__ResourceClaimStatus *s = c->status;
+    K8s__ResourceClaimConsumerReference *own =
+        want->status->reservedfor[want->status->n_reservedfor - 1];
+    K8s__ResourceClaimConsumerReference **v =
+        bh_arena_new_array(a, K8s__ResourceClaimConsumerReference *, s->n_reservedfor + 1);
+    for (size_t i = 0; i < s->n_reservedfor; i++) {
+        v[i] = s->reservedfor[i];
+        if (bh_streq(v[i]->uid, own->uid))
+            return &c->base;
+    }
+    v[s->n_reservedfor++] = own;
+    s->reservedfor = v;
+    return &c->base;
+}
+
 void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid)
 {
     struct bh_reservation *r = bh_reservation_of(&e->reserved, uid);
@@ -185,6 +210,8 @@ void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid)
                                 bh_hash(uid.p, uid.n, 0) & 0xfffff);
             c->metadata->uid = c->metadata->name;
             put(e, BH_KIND_RESOURCECLAIM, &c->base);
+        } else if (w->what == BH_WRITE_ALLOCATION || w->what == BH_WRITE_RESERVATION) {
+            put(e, w->kind, add_consumer(e, &r->arena, w));
         } else if (w->what != BH_WRITE_PATCH) {
             put(e, w->kind, w->object);
         }

@@ -118,7 +118,7 @@ static int32_t before_bind(struct bh_native *in, const struct berth_patch *p)
         return 0;
     }
     const struct bh_write w = write_of(&r->arena, p, name);
-    bh_reservation_add(r, &w, NULL);
+    bh_reservation_add(r, &w);
     in->n_new++;
     return 1;
 }

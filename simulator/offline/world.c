@@ -110,6 +110,20 @@ static void copy_member(struct bh_arena *a, struct bh_json *obj, const struct bh
         bh_json_unset(bh_json_get(obj, section), key);
 }
 
+/* Others may have reserved the claim since the pod's Reserve; its own reference is the list's last. */
+static void add_consumer(struct bh_arena *a, struct bh_json *obj, const struct bh_json *want)
+{
+    const struct bh_json *list = bh_json_get(bh_json_get(want, "status"), "reservedFor");
+    const struct bh_json *own = list ? list->c.last : NULL;
+    struct bh_json *now = bh_json_list_at(a, bh_json_obj_at(a, obj, "status"), "reservedFor");
+
+    bh_json_each(e, now)
+        if (own && bh_streq(bh_json_get_text(e, "uid"), bh_json_get_text(own, "uid")))
+            return;
+    if (own)
+        bh_json_push(now, bh_json_clone(a, own));
+}
+
 static bool apply_write(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
     const struct bh_write *x = arg;
@@ -123,13 +137,20 @@ static bool apply_write(void *arg, struct bh_arena *a, struct bh_json *obj)
     case BH_WRITE_SELECTED_NODE:
         copy_member(a, obj, want, "metadata", "annotations");
         return true;
-    case BH_WRITE_ALLOCATION:
+    case BH_WRITE_ALLOCATION: /* unless another member of the group wrote it */
+        copy_member(a, obj, want, "metadata", "finalizers");
+        if (!bh_json_get(bh_json_get(obj, "status"), "allocation"))
+            copy_member(a, obj, want, "status", "allocation");
+        add_consumer(a, obj, want);
+        return true;
     case BH_WRITE_DEALLOCATION:
         copy_member(a, obj, want, "metadata", "finalizers");
         copy_member(a, obj, want, "status", "allocation");
         copy_member(a, obj, want, "status", "reservedFor");
         return true;
     case BH_WRITE_RESERVATION:
+        add_consumer(a, obj, want);
+        return true;
     case BH_WRITE_UNRESERVATION:
         copy_member(a, obj, want, "status", "reservedFor");
         return true;

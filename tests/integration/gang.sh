@@ -172,3 +172,32 @@ eventually "there both go" 40 is 'n5 n6 ' racks
 check "metrics: placements by what came of them" says 'berth_scheduler_placements_total\{profile="default-scheduler",result="unschedulable"\} [2-9]' scheduler_metrics
 check "... the one that fitted" says 'berth_scheduler_placements_total\{profile="default-scheduler",result="fits"\} [1-9]' scheduler_metrics
 check "... and the points that chose it" says 'scheduler_framework_extension_point_duration_seconds_count\{extension_point="PlacementGenerate",profile="default-scheduler",status="Success"\} [1-9]' scheduler_metrics
+
+# ---- one claim for all members: whichever is written first, all of them go, and to the device's node ----
+check "a device class, a device of n7, and a claim" kubectl create -f - <<'EOF'
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: fabric}
+spec: {selectors: [{cel: {expression: 'device.driver == "fabric.example.org"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: fabric}
+spec: {driver: fabric.example.org, pool: {name: p, generation: 1, resourceSliceCount: 1}, nodeName: n7, devices: [{name: d0}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: fabric}}]}}
+EOF
+sharing() { # NAME
+    printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulingGroup: {podGroupName: shares}, resourceClaims: [{name: c, resourceClaimName: shared}], containers: [{name: c, image: i, resources: {requests: {cpu: 100m}, claims: [{name: c}]}}]}\n' "$1" |
+        kubectl create -f -
+}
+check "a gang that shares it" create shares $OLD '{schedulingPolicy: {gang: {minCount: 3}}}'
+check "its node" node n7
+for p in s1 s2 s3; do check "pod $p" sharing $p; done
+shared_nodes() { kubectl get pods s1 s2 s3 -o 'jsonpath={.items[*].spec.nodeName}'; }
+eventually "all three go to the device" 40 is 'n7 n7 n7' shared_nodes
+consumers() { kubectl get resourceclaim shared -o json | jq -r '[.status.reservedFor[].name] | sort | join(" ")'; }
+check "the claim is reserved for all of them" is 's1 s2 s3' consumers

@@ -138,13 +138,12 @@ struct reserving {
 
 /* The claim with its allocation and the pod goes into the list, and in flight. */
 static void list_allocation(struct reserving *k, const struct bh_dra_claim_state *cs,
-                            const K8s__DeviceClaim *devices, K8s__AllocationResult *result)
+                            const K8s__DeviceClaim *devices, const K8s__AllocationResult *result)
 {
     struct bh_arena *a = &k->r->arena;
     bool create = !cs->msg;
     K8s__ResourceClaim *claim = create ? new_claim(k->c, a, devices) : copy_of(a, cs->msg);
-    const char *key =
-        create ? bh_arena_printf(a, "extended/%s", uid_of(k->c).p) : claim->metadata->uid;
+    const char *key = create ? bh_dra_special_key(a, uid_of(k->c)) : claim->metadata->uid;
 
     add_finalizer(a, claim->metadata);
     claim->status->allocation = (void *)bh_pb_copy(a, &result->base);
@@ -154,8 +153,8 @@ static void list_allocation(struct reserving *k, const struct bh_dra_claim_state
         struct bh_dra_lookup l = bh_dra_lookup_of(k->c);
         w.pod_status = bh_dra_extended_mappings(&l, a, k->node);
     }
-    bh_reservation_add(k->r, &w, key);
-    bh_in_flight_add(bh_dra_of(k->c)->reserved, key, claim);
+    bh_reservation_add(k->r, &w);
+    bh_reservation_fly(bh_dra_of(k->c)->reserved, k->r, key, claim);
 }
 
 /* The pod lists the claim twice. */
@@ -177,12 +176,17 @@ static const struct bh_status *list_all(struct reserving *k, const struct bh_dra
 
     for (uint32_t i = 0; i < st->n_claims; i++) {
         const struct bh_dra_claim_state *cs = &st->claims[i];
+        if (cs->pending) { /* whichever of the members writes first writes the allocation */
+            if (!is_listed(st, i))
+                list_allocation(k, cs, NULL, cs->allocation);
+            continue;
+        }
         if (cs->allocation) {
             if (!is_listed(st, i) && !bh_dra_reserved_for(cs->msg, uid_of(k->c))) {
                 K8s__ResourceClaim *claim = copy_of(&k->r->arena, cs->msg);
                 reserve_for(k->c, &k->r->arena, claim->status);
                 const struct bh_write w = write_of(BH_WRITE_RESERVATION, claim);
-                bh_reservation_add(k->r, &w, NULL);
+                bh_reservation_add(k->r, &w);
             }
             continue;
         }

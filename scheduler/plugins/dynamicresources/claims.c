@@ -124,6 +124,11 @@ static bool is_special(const struct bh_dra_lookup *l, const K8s__ResourceClaim *
     return false;
 }
 
+const char *bh_dra_special_key(struct bh_arena *a, struct bh_str uid)
+{
+    return bh_arena_printf(a, "extended/%s", uid.p);
+}
+
 const K8s__ResourceClaim *bh_dra_special_claim(const struct bh_dra_lookup *l)
 {
     bh_objects_each(ob, l->objects, BH_KIND_RESOURCECLAIM) {

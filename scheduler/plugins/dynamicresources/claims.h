@@ -45,6 +45,8 @@ bool bh_dra_wants_extended(const struct bh_dra_lookup *l);
  * may_own, which tells of most pods that they have none. */
 const K8s__ResourceClaim *bh_dra_special_claim(const struct bh_dra_lookup *l);
 bool bh_dra_may_own(struct bh_dra_owners *w, const struct bh_objects *o, struct bh_str uid);
+/* What the claim is named by while it is in flight: it has no uid yet. In a. */
+const char *bh_dra_special_key(struct bh_arena *a, struct bh_str uid);
 /* Which class provides what the pod requests, NULL = none; by index of the shape's scalars. In
  * a. */
 const struct K8s__DeviceClass *const *bh_dra_classes_for(const struct bh_dra_lookup *l,

@@ -19,6 +19,7 @@ struct bh_dra_claim_state {
     const K8s__AllocationResult *allocation;
     struct bh_dra_where where; /* allocated: NOWHERE = everywhere */
     bool special;              /* it stands for extended resources */
+    bool pending;              /* the allocation is this group cycle's, and not written yet */
     bool unavailable;          /* allocated, but not for some node that is good otherwise */
     int64_t score;             /* allocated: alternatives that were taken */
 };

@@ -100,12 +100,29 @@ static bool is_of(const char *result, const K8s__DeviceRequest *r, const K8s__De
            bh_streq(result + n + 1, sub->name);
 }
 
+/* Of a claim that is not allocated. A member that is tried again where it is has the special one. */
+static const struct bh_in_flight *find_flight(struct bh_call *c,
+                                              const struct bh_dra_claim_state *cs)
+{
+    const struct bh_reservations *r = bh_dra_of(c)->reserved;
+
+    if (!r->in_flight.len || (cs->msg && bh_dra_allocation_of(cs->msg)))
+        return NULL;
+    if (cs->msg)
+        return cs->msg->metadata ? bh_in_flight_of(r, cs->msg->metadata->uid) : NULL;
+    return bh_in_flight_of(r, bh_dra_special_key(c->arena, bh_rec_uid(c->pod->rec)));
+}
+
 static const struct bh_status *read_claim(struct bh_call *c, struct bh_dra_cycle *st,
                                           struct bh_dra_claim_state *cs)
 {
     const K8s__DeviceClaim *d = bh_dra_devices_of(cs->msg);
 
-    cs->allocation = cs->msg ? bh_dra_allocation_of(cs->msg) : NULL;
+    const struct bh_in_flight *f = find_flight(c, cs);
+    cs->pending = f && bh_in_flight_is_shared(bh_dra_of(c)->reserved, f);
+    cs->allocation = cs->pending ? bh_dra_allocation_of(f->claim)
+                     : cs->msg   ? bh_dra_allocation_of(cs->msg)
+                                 : NULL;
     const K8s__DeviceAllocationResult *got = cs->allocation ? cs->allocation->devices : NULL;
     for (size_t i = 0; d && i < d->n_requests; i++) {
         const K8s__DeviceRequest *r = d->requests[i];
@@ -122,8 +139,7 @@ static const struct bh_status *read_claim(struct bh_call *c, struct bh_dra_cycle
         return cs->where.error ? refuse(c, BH_ERROR, cs->where.error) : NULL;
     }
     st->n_to_allocate++;
-    if (cs->msg && cs->msg->metadata &&
-        bh_in_flight_of(bh_dra_of(c)->reserved, cs->msg->metadata->uid))
+    if (f && cs->msg)
         return bh_status_new(c->arena, UU, NAME,
                              "resource claim %s/%s is in the process of being allocated",
                              bh_rec_namespace(c->pod->rec), name_of(cs));
@@ -202,7 +218,9 @@ static const struct bh_status *check_available(const struct bh_call *c, struct b
         /* Not for this node, or its devices could not be bound, or not in time. */
         bool here =
             cs->where.kind == BH_DRA_NOWHERE || bh_dra_matches_node(bh_dra_of(c), &cs->where, node);
-        enum bh_dra_binding b = here ? bh_dra_binding_of(cs->msg, NULL) : BH_DRA_BINDING_FAILED;
+        enum bh_dra_binding b = !here         ? BH_DRA_BINDING_FAILED
+                                : cs->pending ? BH_DRA_READY
+                                              : bh_dra_binding_of(cs->msg, NULL);
         if (b == BH_DRA_BINDING_FAILED ||
             (b == BH_DRA_NOT_READY && bh_dra_binding_late(bh_dra_of(c), cs->msg, c->now_ns)))
             any = cs->unavailable = true;
@@ -343,7 +361,7 @@ static const struct bh_status *post_filter(struct bh_call *c,
     ret->writes = w;
     for (uint32_t i = 0; i < st->n_claims; i++) {
         const struct bh_dra_claim_state *cs = &st->claims[i];
-        if (!cs->unavailable || cs->special ||
+        if (!cs->unavailable || cs->special || cs->pending ||
             !(cs->msg->status->n_reservedfor == 0 ||
               (cs->msg->status->n_reservedfor == 1 && bh_dra_reserved_for(cs->msg, uid))))
             continue;

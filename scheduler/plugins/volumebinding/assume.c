@@ -70,7 +70,7 @@ static bool choose(struct bh_call *c, struct bh_reservation *r, const struct bh_
         bh_annotate(&r->arena, copy->metadata, BH_SELECTED_NODE, bh_sym_text(c->tab, r->node));
         write = bh_write_of(BH_WRITE_SELECTED_NODE, BH_KIND_PERSISTENTVOLUMECLAIM, &copy->base);
     }
-    bh_reservation_add(r, &write, NULL);
+    bh_reservation_add(r, &write);
     return !same;
 }
 

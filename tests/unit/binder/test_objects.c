@@ -299,6 +299,14 @@ static void test_an_allocation_is_not_made_twice_nor_over_another(void)
     sends("PATCH", CLAIM_PATH "/r/status");
     finish();
 
+    begin_allocation(); /* another member of the group wrote the same: the pod is added */
+    gets_conflict();
+    gets(200, RC("7", "," FINALIZER, RESULT("g0") "," FOR("u-x")));
+    sends("PATCH", CLAIM_PATH "/r/status");
+    CU_ASSERT(body_has("\"resourceVersion\":\"7\"") && body_has("u-x") && body_has("u-p") &&
+              !body_has("allocation"));
+    finish();
+
     begin_allocation();
     gets_conflict();
     gets(200, RC("7", "," FINALIZER, RESULT("g1") "," FOR("u-x")));

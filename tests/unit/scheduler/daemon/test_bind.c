@@ -85,7 +85,7 @@ static struct bh_reservation *list_write(struct bh_call *c, bh_sym node)
         w.namespace_ = bh_arena_strdup(&v->arena, w.namespace_);
         w.name = bh_arena_strdup(&v->arena, w.name);
         w.uid = bh_arena_strdup(&v->arena, w.uid);
-        bh_reservation_add(v, &w, NULL);
+        bh_reservation_add(v, &w);
     }
     return v;
 }
