@@ -32,6 +32,21 @@ static void evict(struct bh_offline *w, const struct bh_victim *v, uint32_t n)
     }
 }
 
+/* Victims that terminate leave time for the attempts of all other active pods, and then the preemptor
+ * is the first of those that wait. Where they are gone at once nothing else may come in between: the
+ * place may be one that no nomination keeps (a claim for one pod). */
+static void retry_preemptor(struct bh_offline *w, struct bh_str uid, const struct bh_victim *v,
+                            uint32_t n)
+{
+    struct bh_pod_state *s = bh_queue_pod(w->queue, uid);
+
+    for (uint32_t i = 0; i < n && s; i++)
+        if (bh_engine_find_pod(w->engine, v[i].uid, NULL))
+            s = NULL;
+    if (s && n)
+        bh_queue_activate(w->queue, s, w->now_ns);
+}
+
 struct lower { /* the first pod that is found */
     int32_t priority;
     struct bh_nominated found;
@@ -113,6 +128,7 @@ void bh_offline_rejected(struct bh_offline *w, const struct bh_pending *p,
         bh_engine_unnominate(w->engine, uid);
     ended(w, &t, began);
     evict(w, v, n_victims);
+    retry_preemptor(w, uid, v, n_victims);
 }
 
 /* Reserve or Permit said no: rejected by that plugin. The texts are copied before all is undone. */

@@ -194,6 +194,34 @@ static void test_preemption(void)
     fixture_fini(&f);
 }
 
+#define USES_CLAIM ", volumes: [{name: v, persistentVolumeClaim: {claimName: solo}}]"
+
+/* No nomination keeps a ReadWriteOncePod claim: the preemptor is tried before pods that wait for it. */
+static void test_preemptor_is_tried_before_pods_that_wait_for_the_same_claim(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, NODE("n1")) == 0 && put(&f, NODE("n2")) == 0);
+    CU_ASSERT(put(&f,
+                  "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv, uid: pv}, spec: "
+                  "{accessModes: [ReadWriteOncePod], claimRef: {namespace: default, name: solo, "
+                  "uid: solo}, csi: {driver: d, volumeHandle: h}}}") == 0);
+    CU_ASSERT(put(&f, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: solo, "
+                      "namespace: default, uid: solo, annotations: "
+                      "{pv.kubernetes.io/bind-completed: 'yes'}}, spec: {accessModes: "
+                      "[ReadWriteOncePod], volumeName: pv}, status: {phase: Bound}}") == 0);
+    CU_ASSERT(put(&f, POD("holder", "1", ", nodeName: n1, priority: 1" USES_CLAIM, "")) == 0);
+    CU_ASSERT(put(&f, POD("same", "1", ", priority: 1" USES_CLAIM, "")) == 0);
+    CU_ASSERT(put(&f, POD("vip", "1", ", priority: 10" USES_CLAIM, "")) == 0);
+    while (bh_offline_attempt(&f.w))
+        ;
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "holder"), "");
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "vip"), "n1");
+    CU_ASSERT_EQUAL(place_of(&f, "same"), BH_Q_UNSCHEDULABLE); /* it was not placed and evicted */
+    fixture_fini(&f);
+}
+
 /* Room that was promised to a pod that goes is others', and they hear of it. */
 static void test_promise(void)
 {
@@ -919,6 +947,8 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"what cannot be read changes nothing", test_refused},
          {"attempts go on until nothing more can change", test_attempts},
          {"victims are gone at once", test_preemption},
+         {"the preemptor is tried before pods that wait for the same claim",
+          test_preemptor_is_tried_before_pods_that_wait_for_the_same_claim},
          {"a promise ends with its pod, and others hear of it", test_promise},
          {"a preemptor takes the promise of pods below it", test_withdrawn},
          {"an assumed pod that goes gives back its room", test_assumed},
