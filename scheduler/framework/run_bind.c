@@ -47,6 +47,21 @@ void bh_run_unreserve(struct bh_cycle *cy, bh_sym node)
     }
 }
 
+/* The last plugin's reasons, and upstream's own. */
+static const struct bh_status *conclude_wait(struct bh_cycle *cy, const struct bh_status *wait)
+{
+    struct bh_arena *a = cy->calls[0].arena;
+    const char **reasons = bh_arena_new_array(a, const char *, wait->n_reasons + 1);
+    struct bh_status *s = bh_arena_new(a, struct bh_status);
+
+    memcpy(reasons, wait->reasons, wait->n_reasons * sizeof *reasons);
+    reasons[wait->n_reasons] = "one or more plugins asked to wait and no plugin rejected pod";
+    *s = *wait;
+    s->reasons = reasons;
+    s->n_reasons++;
+    return s;
+}
+
 const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns)
 {
     const struct bh_framework *fw = cy->fw;
@@ -70,7 +85,7 @@ const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t 
             return bh_status_rejected(s) ? s : bh_run_failed(cy, "Permit", p, s);
         }
     }
-    return wait;
+    return wait ? conclude_wait(cy, wait) : NULL;
 }
 
 const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_t since_ns)

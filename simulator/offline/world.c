@@ -233,8 +233,10 @@ static bool set_condition(void *arg, struct bh_arena *a, struct bh_json *obj)
                                                      : "Unschedulable",
                                r->message, now))
         return false;
-    bh_json_set_i64(a, bh_tree_condition(obj, "PodGroupScheduled"), "observedGeneration",
-                    bh_tree_i64(obj, "metadata.generation", 0));
+    const int64_t generation = bh_tree_i64(obj, "metadata.generation", 0);
+    if (generation)
+        bh_json_set_i64(a, bh_tree_condition(obj, "PodGroupScheduled"), "observedGeneration",
+                        generation);
     return true;
 }
 

@@ -31,12 +31,13 @@
         .stored_as = stored                                                                        \
     }
 #define T(...) T_AS(NULL, __VA_ARGS__)
-/* Workload and PodGroup: v1alpha2 is stored, and shown in the versions that came after it. */
+/* Workload and PodGroup: v1alpha2 is stored, and shown in the versions that came after it. Their
+ * metadata has no generation in v1.36. */
 #define GROUPS(stored, v, of_group, of_workload)                                                   \
     T_AS(stored, "scheduling.k8s.io", v, "PodGroup", "podgroups", "podgroup", "", "", "",          \
-         NS | ST | GEN | BH_SIM_ON_DEMAND, of_group),                                              \
+         NS | ST | BH_SIM_ON_DEMAND, of_group),                                                    \
         T_AS(stored, "scheduling.k8s.io", v, "Workload", "workloads", "workload", "", "", "",      \
-             NS | GEN | BH_SIM_ON_DEMAND, of_workload)
+             NS | BH_SIM_ON_DEMAND, of_workload)
 #define REVIEW(g, v, k, p, s, fl, pbd)                                                             \
     {                                                                                              \
         .group = g, .version = v, .kind = k, .plural = p, .singular = s, .short_names = "",        \

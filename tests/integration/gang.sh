@@ -132,9 +132,10 @@ expect "explain: the group is not complete" 'Result: +Gated: waiting for minCoun
 check "pod t3" worker t3
 eventually "room for two: nobody goes" 20 is Unschedulable column trio 4
 check "really nobody" is 0 bound
+check "its condition is of no generation, as PodGroups have none" is '' kubectl get podgroup trio -o 'jsonpath={.metadata.generation}{.status.conditions[*].observedGeneration}'
 eventually "queue: what of it is scheduled" 20 says 't1 .*trio: 0 of 3 scheduled +-? .*pod group is unschedulable, waiting for minCount pods' queue
 expect "explain names the group" 'Group: +trio, 0 of 3 scheduled' "$BERTH_BIN/berth" explain pod/t1 --runtime-dir "$run"
-expect "the event of one that has room" 'pod group is unschedulable, waiting for minCount pods from a gang to be scheduled' \
+expect "the event of one that has room" 'pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more plugins asked to wait and no plugin rejected pod' \
     kubectl get events --field-selector involvedObject.name=t1
 expect "explain: why the group waits" 'Result: +Unschedulable: .*pod group is unschedulable' explain podgroup/trio
 expect "... who has room" 't1 +has room +n[12]' explain podgroup/trio

@@ -9,7 +9,8 @@
 #define PATCH  BERTH__WORK_KIND__WORK_PATCH_STATUS
 #define DELETE BERTH__WORK_KIND__WORK_DELETE
 #define STATUS BERTH__WORK_KIND__WORK_GROUP_STATUS
-#define WAITS  "waiting for minCount pods from a gang to be scheduled"
+#define ASKED  "one or more plugins asked to wait and no plugin rejected pod"
+#define WAITS  "waiting for minCount pods from a gang to be scheduled, " ASKED
 
 struct gangs {
     struct fixture f;

@@ -9,6 +9,7 @@
 #include "tests/unit/scheduler/engine/fixture.h"
 
 #define MEMBERS 16u
+#define ASKED   "one or more plugins asked to wait and no plugin rejected pod"
 #define TIME    (INT64_C(1893456000) * 1000000000)
 
 struct gang {
@@ -250,7 +251,7 @@ static void test_permit(void)
     FX_INT(bh_status_code(s), BH_WAIT);
     FX_INT(timeout_ns, INT64_C(300) * 1000000000);
     FX_STR(bh_status_message(&g.f.arena, s),
-           "waiting for minCount pods from a gang to be scheduled");
+           "waiting for minCount pods from a gang to be scheduled, " ASKED);
     const struct bh_str first = bh_rec_text(g.try[0].pod.pod, g.try[0].pod.pod->uid);
     struct bh_waiting_pod *waits = bh_engine_waiting(g.f.e, first);
     FX_INT(bh_engine_permit_verdict(g.f.e, waits, TIME, &plugin, &text), BH_PERMIT_WAITS);
@@ -349,7 +350,8 @@ static void test_too_few_fit(void)
     CU_ASSERT(!g.r.waiting);
     FX_STR(g.r.message, "pod group is unschedulable");
     FX_STR(fx_text(&g.f, g.try[1].node), "n1");
-    FX_STR(g.try[1].permit_message, "waiting for minCount pods from a gang to be scheduled");
+    FX_STR(g.try[1].permit_message,
+           "waiting for minCount pods from a gang to be scheduled, " ASKED);
     CU_ASSERT(g.try[2].node == BH_SYM_NONE);
     CU_ASSERT(strstr(g.try[2].decision.message, "0/1 nodes are available: 1 Insufficient cpu.") ==
               g.try[2].decision.message);
@@ -477,7 +479,8 @@ static void test_preemption_of_too_few(void)
     FX_INT(g.r.code, BH_UNSCHEDULABLE);
     CU_ASSERT(!g.r.waiting && g.try[0].preempts);
     FX_STR(g.r.message, "pod group is unschedulable");
-    FX_STR(g.try[0].permit_message, "waiting for minCount pods from a gang to be scheduled");
+    FX_STR(g.try[0].permit_message,
+           "waiting for minCount pods from a gang to be scheduled, " ASKED);
     teardown(&g);
 }
 
