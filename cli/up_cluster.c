@@ -28,13 +28,8 @@ static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
 {
     const char *base = getenv("XDG_RUNTIME_DIR");
 
-    if (wanted) {
-        int rc = bh_runtime_dir(wanted, u->dir, err);
-        BH_CLEANUP(bh_freep) char *full = rc == 0 ? realpath(u->dir, NULL) : NULL;
-        if (full && strlen(full) < sizeof(u->dir)) /* for those who look from elsewhere */
-            memcpy(u->dir, full, strlen(full) + 1);
-        return rc;
-    }
+    if (wanted)
+        return bh_runtime_dir(wanted, u->dir, err);
     if (!base || !*base || access(base, W_OK) != 0)
         base = getenv("TMPDIR");
     if (!base || !*base)

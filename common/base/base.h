@@ -170,7 +170,8 @@ int bh_write_file(const char *path, const void *p, size_t n, unsigned mode);
 int bh_reserve_file(int fd, uint64_t bytes);
 
 /* Runtime directory of this instance (sockets, the snapshot's announcement): --runtime-dir, else
- * $BERTH_RUNTIME_DIR, else /run/berth. Creates it (0750) when missing. 0 or -errno. */
+ * $BERTH_RUNTIME_DIR, else /run/berth. Creates it (0750) when missing. A relative one is completed
+ * with the working directory: the path in out is always absolute. 0 or -errno. */
 int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err);
 /* The same for readers: a missing one is -ENOENT. */
 int bh_runtime_dir_find(const char *from_option, char out[static 108], struct bh_err *err);

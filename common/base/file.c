@@ -119,8 +119,20 @@ int bh_reserve_file(int fd, uint64_t bytes)
 static int name_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err)
 {
     const char *dir = from_option && *from_option ? from_option : getenv("BERTH_RUNTIME_DIR");
+    BH_CLEANUP(bh_freep) char *full = NULL;
+
     if (!dir || !*dir)
         dir = "/run/berth";
+    if (*dir != '/') { /* sockets and other processes need it from the root */
+        BH_CLEANUP(bh_freep) char *cwd = getcwd(NULL, 0);
+        if (!cwd)
+            return bh_err_set(err, -errno, "runtime directory %s: no working directory: %s", dir,
+                              strerror(errno));
+        while (strncmp(dir, "./", 2) == 0)
+            dir += 1 + strspn(dir + 1, "/");
+        dir = full =
+            bh_asprintf("%s/%s", bh_streq(cwd, "/") ? "" : cwd, bh_streq(dir, ".") ? "" : dir);
+    }
     size_t n = strlen(dir);
     while (n > 1 && dir[n - 1] == '/')
         n--;

@@ -104,6 +104,28 @@ static void test_runtime_dir_order(void)
     CU_ASSERT_STRING_EQUAL(out, in_tmp("from-env"));
 }
 
+static void test_relative_runtime_dir_becomes_absolute(void)
+{
+    char out[108], *before = getcwd(NULL, 0);
+    struct bh_err err;
+
+    mkdir(in_tmp("cwd"), 0700);
+    CU_ASSERT_EQUAL_FATAL(chdir(in_tmp("cwd")), 0);
+    CU_ASSERT_EQUAL(bh_runtime_dir("brt/", out, &err), 0);
+    CU_ASSERT_STRING_EQUAL(out, in_tmp("cwd/brt"));
+    CU_ASSERT_EQUAL(bh_runtime_dir_find(".//brt", out, &err), 0);
+    CU_ASSERT_STRING_EQUAL(out, in_tmp("cwd/brt"));
+    CU_ASSERT_EQUAL(bh_runtime_dir_find(".", out, &err), 0);
+    CU_ASSERT_STRING_EQUAL(out, in_tmp("cwd"));
+    setenv("BERTH_RUNTIME_DIR", "from-env", 1);
+    CU_ASSERT_EQUAL(bh_runtime_dir(NULL, out, &err), 0);
+    CU_ASSERT_STRING_EQUAL(out, in_tmp("cwd/from-env"));
+    CU_ASSERT_EQUAL(bh_runtime_dir_find("missing", out, &err), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, in_tmp("cwd/missing")));
+    CU_ASSERT_EQUAL(chdir(before), 0);
+    free(before);
+}
+
 static void test_runtime_dir_failures_name_the_path(void)
 {
     char out[108] = "untouched", longer[200];
@@ -127,4 +149,6 @@ BH_TESTS("common/base/file", {"written text comes back", test_written_text_comes
          {"a failed write leaves the old file and no litter",
           test_a_failed_write_leaves_the_old_file_and_no_litter},
          {"runtime directory: option, environment, default", test_runtime_dir_order},
+         {"a relative runtime directory becomes absolute",
+          test_relative_runtime_dir_becomes_absolute},
          {"runtime directory failures name the path", test_runtime_dir_failures_name_the_path})
