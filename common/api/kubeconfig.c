@@ -291,7 +291,7 @@ static int gather(struct files *fs, const char *path, struct bh_err *err)
         return files_add(fs, path, err);
     if (list && *list)
         rc = files_add_list(fs, list, err);
-    if (rc == -ENOENT && !getenv("KUBERNETES_SERVICE_HOST") && home) {
+    else if (!getenv("KUBERNETES_SERVICE_HOST") && home) {
         char *file BH_CLEANUP(bh_freep) = bh_asprintf("%s/.kube/config", home);
         rc = files_add(fs, file, err);
     }
@@ -301,6 +301,7 @@ static int gather(struct files *fs, const char *path, struct bh_err *err)
 int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_config **ret,
                        struct bh_err *err)
 {
+    const char *list = getenv("KUBECONFIG");
     struct files fs = {.n = 0};
     struct bh_api_config *c = bh_calloc(1, sizeof(*c));
 
@@ -312,7 +313,11 @@ int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_conf
         rc = in_cluster(c, err);
         if (rc == -ENOENT && !getenv("KUBERNETES_SERVICE_HOST"))
             bh_err_set(err, rc,
-                       "no kubeconfig: give --kubeconfig, set KUBECONFIG or create ~/.kube/config");
+                       list && *list
+                           ? "no kubeconfig: KUBECONFIG is \"%s\", and no such file exists"
+                           : "no kubeconfig: give --kubeconfig, set KUBECONFIG or create "
+                             "~/.kube/config%.0s",
+                       list && *list ? list : "");
     }
     for (size_t i = 0; i < fs.n; i++) {
         wipe_tree(fs.f[i].root);

@@ -6,6 +6,7 @@
 #include "tests/unit/harness.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CLUSTER "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster:\n    server: "
@@ -268,6 +269,17 @@ static void test_nothing_found(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "--kubeconfig"));
     CU_ASSERT_EQUAL(bh_kubeconfig_load("/no/such/file", NULL, &c, &err), -ENOENT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/no/such/file"));
+    setenv("KUBECONFIG", "/no/such/list", 1); /* as kubectl: nothing else is tried */
+    setenv("HOME", bh_test_tmpdir(), 1);
+    char *dir = file(".kube", ""), *home = NULL;
+    CU_ASSERT(unlink(dir) == 0 && mkdir(dir, 0700) == 0);
+    home = file(".kube/config", CLUSTER "https://home\n" CONTEXT USER "    token: t\n");
+    CU_ASSERT_EQUAL(bh_kubeconfig_load(NULL, NULL, &c, &err), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "KUBECONFIG is \"/no/such/list\""));
+    CU_ASSERT(unlink(home) == 0 && rmdir(dir) == 0);
+    free(home);
+    free(dir);
+    clean_environment();
     setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1", 1);
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
     if (access("/var/run/secrets/kubernetes.io/serviceaccount/token", R_OK) < 0) {
