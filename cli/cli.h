@@ -58,18 +58,26 @@ int bh_cli_read(const char *path, size_t max, struct bh_buf *out);
 int bh_cli_print(const char *program, struct bh_buf *text);
 
 /* ---- instance.c: which Berth is meant ---------------------------------------------------------- */
-/* --runtime-dir, else $BERTH_RUNTIME_DIR, else that of the newest `berth up` of this user (said on
- * stderr when there are others), else /run/berth. -ENOENT: with a hint. */
+/* One order for all commands: the option, $BERTH_RUNTIME_DIR, $KUBECONFIG, this user's `berth up`,
+ * the usual place.
+ * The runtime directory: $KUBECONFIG counts when it is the file of one of this user's `berth up`; of
+ * several the newest is taken, and the others are listed on stderr; the usual place is /run/berth.
+ * stderr reports when $KUBECONFIG leads to another cluster. -ENOENT: with a hint. */
 int bh_cli_find_dir(const char *program, const char *from_option, char out[static 108],
                     struct bh_err *err);
-/* For commands that change a cluster: the option, else $KUBECONFIG (*ret NULL), else the built-in
- * server of this user's `berth up`, else NULL, as kubectl finds it. -EEXIST: there are several, the
- * text lists them. The caller frees. */
-int bh_cli_find_cluster(const char *program, const char *from_option, char **ret,
-                        struct bh_err *err);
+#define BH_INSTANCE_DEFAULT                                                                        \
+    "(default: $BERTH_RUNTIME_DIR, the instance of $KUBECONFIG, your newest 'berth up', "          \
+    "/run/berth)"
+/* The kubeconfig, for commands that change a cluster; from_option is --kubeconfig, runtime_dir
+ * --runtime-dir or NULL, which replaces $BERTH_RUNTIME_DIR. A single `berth up` counts, several are
+ * -EEXIST and listed; *ret NULL: as kubectl finds it, $KUBECONFIG first. The caller frees. */
+int bh_cli_find_cluster(const char *program, const char *from_option, const char *runtime_dir,
+                        char **ret, struct bh_err *err);
+#define BH_CLUSTER_DEFAULT                                                                         \
+    "(default: the instance of $BERTH_RUNTIME_DIR, $KUBECONFIG, your 'berth up', else as kubectl)"
 /* The `berth up` of this directory is found from now on, until its process or bh_instance_end().
- * 0 or -errno. */
-int bh_instance_announce(const char *dir, struct bh_err *err);
+ * kubeconfig: an absolute path, NULL when the directory has the built-in server's. 0 or -errno. */
+int bh_instance_announce(const char *dir, const char *kubeconfig, struct bh_err *err);
 void bh_instance_end(const char *dir);
 
 /* ---- terminal.c ------------------------------------------------------------------------------ */

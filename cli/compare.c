@@ -100,8 +100,7 @@ int bh_cmd_compare(int argc, char **argv)
     char dir[108];
     const struct bh_opt opts[] = {
         {"output", 'o', BH_OPT_STR, &output, BH_FORMS, "form of the output"},
-        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
-         "instance to ask (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR", "instance to ask " BH_INSTANCE_DEFAULT},
         {0},
     };
     int rc = bh_opt_parse(opts, bh_cli_help(WHO), argc, argv, NULL, &err);

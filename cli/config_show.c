@@ -101,8 +101,7 @@ int bh_config_show(int argc, char **argv)
         {"config", 0, BH_OPT_STR, &s.config, "FILE",
          "what this file would put in force; - = stdin"},
         {"defaults", 0, BH_OPT_BOOL, &s.defaults, NULL, "what is in force without any file"},
-        {"runtime-dir", 0, BH_OPT_STR, &s.runtime, "DIR",
-         "the scheduler to ask (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &s.runtime, "DIR", "instance to ask " BH_INSTANCE_DEFAULT},
         {"output", 'o', BH_OPT_CHOICE, &s.output, "table|yaml|json", "form of the output"},
         {0},
     };

@@ -280,9 +280,7 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
     const struct bh_opt table[] = {
         {"decisions-file", 0, BH_OPT_STR, &a->file, "FILE",
          "the scheduler's file (default decisions.db in the runtime directory, or " STATE_FILE ")"},
-        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
-         "runtime directory of the scheduler (default $BERTH_RUNTIME_DIR, your newest 'berth up', "
-         "/run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR", "instance to read " BH_INSTANCE_DEFAULT},
         {"pod", 0, BH_OPT_STR, &a->pod, "NAMESPACE/NAME", "attempts of this pod"},
         {"namespace", 'n', BH_OPT_STR, &a->ns, "NAME", "attempts of pods of this namespace"},
         {"uid", 0, BH_OPT_STR, &a->uid, "UID", "attempts of the pod with this uid"},

@@ -356,8 +356,7 @@ int bh_cmd_explain(int argc, char **argv)
         {"config", 0, BH_OPT_STR, &a.config, "FILE",
          "KubeSchedulerConfiguration to decide with (default: the one in force)"},
         {"output", 'o', BH_OPT_STR, &a.output, BH_FORMS, "form of the output"},
-        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR",
-         "instance to look at (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR", "instance to read " BH_INSTANCE_DEFAULT},
         {0},
     };
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a.rest, &err);

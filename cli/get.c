@@ -199,8 +199,7 @@ int bh_cmd_get(int argc, char **argv)
 {
     const char *runtime = NULL, *output = "table";
     const struct bh_opt table[] = {
-        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
-         "instance to look at (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR", "instance to read " BH_INSTANCE_DEFAULT},
         {"output", 'o', BH_OPT_CHOICE, &output, "table|json", "form of the output"},
         {0},
     };

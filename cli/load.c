@@ -53,7 +53,7 @@ struct load {
     int64_t parallel;
     int64_t timeout_ns;
     uint64_t pods_start_ns, last_change_ns, first_bound_ns, last_bound_ns;
-    char error[600];
+    char error[600], trouble[300];      /* of creations, of the watch */
     char *dir;                          /* of the kubeconfig */
     double before[COSTS], after[COSTS]; /* -1: not known */
 };
@@ -191,10 +191,11 @@ static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
 
 static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text)
 {
-    (void)arg;
     (void)k;
-    if (text)
-        fprintf(stderr, "\nberth load: watching pods: %s\n", text);
+    struct load *l = arg;
+    if (text && !bh_streq(text, l->trouble)) /* a watch is tried again every second */
+        fprintf(stderr, "\n" WHO ": watching pods: %s\n", text);
+    snprintf(l->trouble, sizeof(l->trouble), "%s", text ? text : "");
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -372,13 +373,25 @@ struct arguments {
     int64_t node_count, pod_count, parallel, timeout_ns;
 };
 
+/* Before anything waits for it: an API server that is not there is a mistake here. */
+static int reach_server(struct load *l, const struct bh_api_config *cfg, struct bh_err *err)
+{
+    const struct bh_api_call call = {.method = "GET", .path = "/version", .timeout_ns = REQUEST_NS};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
+    int code = 0, rc = bh_api_do(&l->session.loop, l->client, &call, &code, &body, err);
+
+    return rc < 0 ? bh_err_prefix(err, rc, "API server %s of kubeconfig \"%s\"", cfg->server,
+                                  cfg->source)
+                  : 0;
+}
+
 static int open_cluster(struct load *l, const struct arguments *a, struct bh_api_config **ret,
                         struct bh_err *err)
 {
     const struct bh_reflector_callbacks cb = {
         .on_event = on_pod, .on_synced = on_synced, .on_trouble = on_trouble, .arg = l};
     BH_CLEANUP(bh_freep) char *kubeconfig = NULL;
-    int rc = bh_cli_find_cluster(WHO, a->kubeconfig, &kubeconfig, err);
+    int rc = bh_cli_find_cluster(WHO, a->kubeconfig, NULL, &kubeconfig, err);
 
     if (rc == 0)
         rc = bh_kubeconfig_load(kubeconfig, NULL, ret, err);
@@ -394,6 +407,7 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
                                                         .max_connections = CONNECTIONS,
                                                         .lean = true},
                                &l->client, err);
+    rc = rc < 0 ? rc : reach_server(l, cfg, err);
     if (rc < 0)
         return rc;
     l->tracked = bh_calloc(BH_MAX(l->set.n_pods, (size_t)1), sizeof(*l->tracked));
@@ -476,7 +490,7 @@ int bh_cmd_load(int argc, char **argv)
                           .timeout_ns = INT64_C(30000000000)};
     const struct bh_opt table[] = {
         {"kubeconfig", 0, BH_OPT_STR, &a.kubeconfig, "FILE",
-         "how to reach the API server (default: $KUBECONFIG, your 'berth up', else as kubectl)"},
+         "how to reach the API server " BH_CLUSTER_DEFAULT},
         {"nodes", 0, BH_OPT_STR, &a.nodes, "FILE", "openb: CSV of nodes"},
         {"pods", 0, BH_OPT_STR, &a.pods, "FILE", "openb: CSV of pods"},
         {"node-count", 0, BH_OPT_INT, &a.node_count, "N", "synthetic: nodes"},

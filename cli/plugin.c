@@ -498,9 +498,7 @@ int bh_cmd_plugins(int argc, char **argv)
     const char *runtime = NULL, *output = "table";
     const struct bh_opt table[] = {
         {"output", 'o', BH_OPT_CHOICE, &output, "table|json", "form of the output"},
-        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
-         "of the scheduler that is meant (default: of the running berth up, $BERTH_RUNTIME_DIR, "
-         "/run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR", "instance to ask " BH_INSTANCE_DEFAULT},
         {0},
     };
     struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};

@@ -277,8 +277,7 @@ int bh_cmd_queue(int argc, char **argv)
         {"output", 'o', BH_OPT_STR, &a.output, BH_FORMS, "form of the output"},
         {"watch", 'w', BH_OPT_BOOL, &a.watch, NULL, "go on and print what changes, once a second"},
         {"no-headers", 0, BH_OPT_BOOL, &a.no_headers, NULL, "tables without their first line"},
-        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR",
-         "instance to ask (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR", "instance to ask " BH_INSTANCE_DEFAULT},
         {0},
     };
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, NULL, &err);

@@ -356,7 +356,7 @@ static int carry_out(const struct arguments *a, const struct bh_json *plan, stru
 {
     struct work w = {.a = a, .total = count(plan, "moves")};
     BH_CLEANUP(bh_freep) char *spec = NULL;
-    int rc = bh_cli_find_cluster(WHO, a->kubeconfig, &spec, err);
+    int rc = bh_cli_find_cluster(WHO, a->kubeconfig, a->runtime, &spec, err);
 
     bh_session_begin(&w.session, TURN_MS, NULL, NULL);
     if (rc == 0)
@@ -442,10 +442,9 @@ int bh_cmd_rebalance(int argc, char **argv)
         {"patience", 0, BH_OPT_INT, &a.patience_s, "SECONDS",
          "with --apply: how long a disruption budget may hold up an eviction"},
         {"kubeconfig", 0, BH_OPT_STR, &a.kubeconfig, "FILE",
-         "with --apply: the cluster (default as 'berth load': your 'berth up', or as kubectl)"},
+         "with --apply: the cluster (default: that of --runtime-dir, else as 'berth load')"},
         {"output", 'o', BH_OPT_STR, &a.output, BH_FORMS, "form of the plan"},
-        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR",
-         "instance to look at (default $BERTH_RUNTIME_DIR, your newest 'berth up', /run/berth)"},
+        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR", "instance to ask " BH_INSTANCE_DEFAULT},
         {0},
     };
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a.rest, &err);

@@ -196,7 +196,7 @@ static int parse(struct replay *r, struct arguments *a, int argc, char **argv, s
 {
     const struct bh_opt table[] = {
         {"server", 0, BH_OPT_STR, &r->session.from_spec, "KUBECONFIG|URL",
-         "the simulator (default: $KUBECONFIG, your 'berth up', else as kubectl)"},
+         "the simulator " BH_CLUSTER_DEFAULT},
         {"context", 0, BH_OPT_STR, &r->session.context, "NAME", "context of the kubeconfig"},
         {"speed", 0, BH_OPT_STR, &a->speed, "X|max",
          "so many times as fast; max: as fast as the scheduler decides"},
@@ -233,7 +233,7 @@ static int run(struct replay *r, const struct arguments *a, struct bh_err *err)
     int rc = 0;
 
     if (!r->session.context) /* which is of the user's own file */
-        rc = bh_cli_find_cluster(WHO, r->session.from_spec, &spec, err);
+        rc = bh_cli_find_cluster(WHO, r->session.from_spec, NULL, &spec, err);
     if (rc == 0)
         rc = bh_cluster_open(&r->session.from, &r->session.loop, spec ? spec : r->session.from_spec,
                              r->session.context, "berth-replay", err);

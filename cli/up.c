@@ -21,7 +21,8 @@
 
 #define MAX_BINDERS 32
 #define REQUEST_NS  UINT64_C(30000000000)
-#define GREETING_NS UINT64_C(5000000000) /* first try to reach an API server of others */
+#define GREETING_NS UINT64_C(5000000000) /* one try to reach the API server */
+#define RETRY_NS    UINT64_C(1000000000)
 
 struct arguments {
     struct bh_up_options up;
@@ -89,8 +90,8 @@ static int load_example(struct bh_up *u, struct bh_err *err)
     return rc;
 }
 
-/* Not an error: Berth waits for its API server as long as it takes. */
-static int look_at_server(struct bh_up *u, struct bh_err *err)
+/* 0: it answers; -EAGAIN: not yet, with the reason in err. */
+static int check_server(struct bh_up *u, struct bh_err *err)
 {
     const struct bh_api_call call = {
         .method = "GET", .path = "/version", .timeout_ns = GREETING_NS};
@@ -99,11 +100,33 @@ static int look_at_server(struct bh_up *u, struct bh_err *err)
     int code = 0, rc = bh_cluster_open(&c, &u->loop, u->kubeconfig, NULL, "berth-up", err);
 
     if (rc == 0 && bh_api_do(&u->loop, c.client, &call, &code, &body, err) < 0)
-        fprintf(stderr, "berth up: the API server does not answer yet: %s\n", err->msg);
+        rc = -EAGAIN;
+    else if (rc == 0 && code >= 500)
+        rc = bh_err_set(err, -EAGAIN, "it answers GET /version with %d", code);
     else if (rc == 0 && code != 200)
-        fprintf(stderr, "berth up: the API server answers GET /version with %d\n", code);
+        fprintf(stderr, "%s: the API server answers GET /version with %d\n", u->who, code);
     bh_cluster_close(&c);
     return rc;
+}
+
+/* Berth waits for the API server of its kubeconfig as long as it takes. */
+static int wait_for_server(struct bh_up *u, struct bh_err *err)
+{
+    uint64_t next = 0;
+    bool reported = false;
+    int rc = -EAGAIN;
+
+    while (rc == -EAGAIN && bh_up_pump(u)) {
+        if (bh_mono_ns() < next)
+            continue;
+        rc = check_server(u, err);
+        next = bh_mono_ns() + RETRY_NS;
+        if (rc == -EAGAIN && !reported)
+            fprintf(stderr, "%s: the API server of %s does not answer yet, waiting for it: %s\n",
+                    u->who, u->kubeconfig, err->msg);
+        reported = true;
+    }
+    return u->stopping ? 0 : rc;
 }
 
 /* What may not be read of the cluster to observe is told before anything runs; without nodes and
@@ -158,9 +181,6 @@ static void greet(struct bh_up *u, const struct arguments *a, bool example)
     struct bh_api_config *cfg = NULL;
     struct bh_err err = {0};
 
-    if (bh_instance_announce(u->dir, &err) < 0)
-        fprintf(stderr, "%s: other commands will not find this one without --runtime-dir: %s\n",
-                a->who, err.msg);
     puts("Berth is up.");
     if (bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, &err) == 0 && u->own_server)
         page = bh_asprintf("%s/ui/%s", cfg->server, a->demo ? "#/tour" : "");
@@ -179,10 +199,9 @@ static void greet(struct bh_up *u, const struct arguments *a, bool example)
              "by");
     printf("  HTTPS        https://127.0.0.1:%u (health, metrics, configuration)\n", u->front_port);
     printf("  kubeconfig   %s\n  logs         %s/*.log\n", u->kubeconfig, u->dir);
-    printf("\nOpen the page, or try in another terminal; berth's commands find this one by "
-           "themselves:\n"
+    printf("\n%s in another terminal; berth's commands find this one by themselves:\n"
            "  %s get nodes\n",
-           berth);
+           page ? "Open the page, or try" : "Try", berth);
     if (example)
         printf("  %s load synthetic --node-count 0 --pod-count 20\n"
                "  %s explain pod/load-000000\n",
@@ -216,7 +235,8 @@ static void begin_again(struct bh_up *u, bool example)
 static int run(struct bh_up *u, const struct arguments *a, struct bh_err *err)
 {
     bool example = u->own_server && !a->no_example;
-    int rc = u->own_server ? 0 : look_at_server(u, err);
+    struct bh_err why = {0};
+    int rc = 0;
 
     for (unsigned i = 0; i < u->n && rc == 0 && !u->stopping; i++)
         rc = bh_up_start_child(u, &u->child[i], err);
@@ -227,6 +247,12 @@ static int run(struct bh_up *u, const struct arguments *a, struct bh_err *err)
     if (u->stopping || rc < 0)
         return u->stopping ? 0 : rc;
     u->started = true;
+    if (bh_instance_announce(u->dir, u->own_server ? NULL : u->kubeconfig, &why) < 0)
+        fprintf(stderr, "%s: other commands will not find this one without --runtime-dir: %s\n",
+                a->who, why.msg);
+    rc = u->own_server ? 0 : wait_for_server(u, err);
+    if (u->stopping || rc < 0)
+        return rc;
     greet(u, a, example);
     while (!u->stopping) {
         uv_run(&u->loop, UV_RUN_DEFAULT);
@@ -395,7 +421,7 @@ static int start(struct arguments a, int argc, char **argv)
     bh_native_start(&a.plugins, NULL);         /* the processes find them by our environment */
     struct bh_up *u = bh_up_open(a.who, NULL); /* a closed terminal stops us, too */
     u->own_server = !a.up.kubeconfig || a.up.observe;
-    if (!u->own_server)
+    if (!u->own_server && !realpath(a.up.kubeconfig, u->kubeconfig)) /* from every folder */
         snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a.up.kubeconfig);
     /* What can be known to be wrong before anything runs. */
     const char *programs[7] = {"berth-watcher", "berth-scheduler", "berth-binder", "berth-front"};

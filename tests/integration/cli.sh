@@ -136,6 +136,48 @@ expect "also for load" 'bound +1$' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/be
 expect "... which ends with what it cost the scheduler" '^\{"cpuSeconds":[0-9.]+,"recording":\{"attempts":1,"dropped":0,"full":1,"fullSeconds":[0-9.]+,"writingSeconds":[0-9.]+\}\}$' \
     bash -c "BERTH_RUNTIME_DIR='$first' '$BERTH_BIN/berth' load synthetic --node-count 0 --pod-count 1 --prefix cost -o json | jq -c .scheduler"
 expect "and explain sees it" 'bound to node' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" explain pod/load-000000
+# one order everywhere: the option, BERTH_RUNTIME_DIR, KUBECONFIG, the newest
+of_kubeconfig() { KUBECONFIG=$1 b "${@:2}"; }
+expect "a KUBECONFIG that is an instance's own file selects that instance" 'node-a1' of_kubeconfig "$first/kubeconfig" get nodes
+check "of the other one, too" no_line_with 'node-a1' of_kubeconfig "$run/kubeconfig" get nodes
+check "and nothing is printed about others" test -z "$(of_kubeconfig "$first/kubeconfig" get nodes 2>&1 >/dev/null)"
+expect "in a list the first file that exists counts" 'node-a1' of_kubeconfig "$work/none:$first/kubeconfig" get nodes
+expect "berth explain follows KUBECONFIG" 'bound to node' of_kubeconfig "$first/kubeconfig" explain pod/load-000000
+expect "berth load follows it" 'bound +1$' of_kubeconfig "$first/kubeconfig" load synthetic --node-count 0 --pod-count 1 --prefix kc
+expect "BERTH_RUNTIME_DIR is stronger, and KUBECONFIG's cluster is named" "with the instance in $first; KUBECONFIG=$run/kubeconfig leads to another cluster" \
+    env BERTH_RUNTIME_DIR="$first" KUBECONFIG="$run/kubeconfig" "$BERTH_BIN/berth" get nodes
+expect "also for what changes a cluster" 'bound +1$' \
+    env BERTH_RUNTIME_DIR="$first" KUBECONFIG="$run/kubeconfig" "$BERTH_BIN/berth" load synthetic --node-count 0 --pod-count 1 --prefix stronger
+expect "a KUBECONFIG of no instance is named" "KUBECONFIG=$work/other leads to another cluster" \
+    bash -c 'echo "kind: Config" >"$1"; KUBECONFIG=$1 "$2/berth" get nodes' _ "$work/other" "$BERTH_BIN"
+# berth run with a relative directory, of the first one's server
+(cd "$work/elsewhere" && exec "$BERTH_BIN/berth" run --runtime-dir brt --kubeconfig first/kubeconfig --secure-port=0 --leader-elect=false >"$work/run.out" 2>&1) &
+also_stop+=" $!"
+eventually "berth run takes a relative directory" 30 b get nodes --runtime-dir "$work/elsewhere/brt"
+expect "and reads that server's nodes" 'node-a1' b get nodes --runtime-dir "$work/elsewhere/brt"
+check "also below a command that stands elsewhere" no_line_with 'is not ipc' cat "$work/run.out"
+
+# ---- berth up --kubeconfig: a server that does not answer yet
+"$BERTH_BIN/berth-simulator" --port 0 --kubeconfig-out "$work/late.conf" >"$work/late.log" 2>&1 &
+late=$!
+wait_for_file "$work/late.conf"
+late_port=$(sed -n 's/.*server:.*:\([0-9]*\).*/\1/p' "$work/late.conf")
+kill "$late" && wait "$late" 2>/dev/null
+[ -s "$work/late.conf" ] || sed "s/x/x/" "$first/kubeconfig" | sed "s/:[0-9]*\$/:$late_port/" >"$work/late.conf"
+(cd "$work" && exec "$BERTH_BIN/berth" up --front-port 0 --kubeconfig late.conf --leader-elect=false --runtime-dir late >"$work/late.out" 2>"$work/late.err") &
+late_up=$!
+also_stop+=" $late_up"
+eventually "an API server that does not answer is reported" 30 grep -q 'late.conf does not answer yet, waiting for it' "$work/late.err"
+check "Berth is not up before it answers" no_line_with '^Berth is up' cat "$work/late.err" "$work/late.out"
+"$BERTH_BIN/berth-simulator" --port "$late_port" --kubeconfig-out "$work/late2.conf" >>"$work/late.log" 2>&1 &
+also_stop+=" $!"
+eventually "it is when the server has answered" 60 grep -q '^Berth is up' "$work/late.out"
+check "no page is announced where there is none" no_line_with 'page' cat "$work/late.out"
+expect "the kubeconfig is named from the root" "export KUBECONFIG=$work/late.conf" cat "$work/late.out"
+expect "KUBECONFIG selects the instance that uses it" 'NAME' of_kubeconfig "$work/late.conf" get nodes
+check "without a note" test -z "$(of_kubeconfig "$work/late.conf" get nodes 2>&1 >/dev/null)"
+kill "$late_up" && wait "$late_up" 2>/dev/null
+
 kill -9 "$up_pid"
 wait "$up_pid" 2>/dev/null
 up_pid=

@@ -274,6 +274,8 @@ try <<'TABLE'
 1 | berth config show --runtime-dir $work/nobody | nobody
 1 | berth replay --status --server $gone | Failed to connect to 127.0.0.1 port 1
 1 | berth replay $work/text --server $gone | Failed to connect to 127.0.0.1 port 1
+1 | KUBECONFIG=$work/none berth load synthetic | KUBECONFIG is ".*/none", and no such file exists
+1 | berth load synthetic --kubeconfig $work/gone.conf --node-count 0 --pod-count 1 | ^berth load: API server http://127.0.0.1:1 of kubeconfig ".*gone.conf": 
 1 | berth load synthetic --kubeconfig $work/gone.conf --node-count 1 --pod-count 1 | 127.0.0.1
 1 | berth import --from $gone --dry-run | the source at http://127.0.0.1:1 cannot be reached
 1 | berth import --from $sim --to $gone | the destination at http://127.0.0.1:1 cannot be reached
