@@ -17,7 +17,7 @@
 
 #define WHO           "berth decisions"
 #define STATE_FILE    "/var/lib/berth/" BH_DECISIONS_FILE
-#define MESSAGE_SHOWN 80
+#define MESSAGE_SHOWN 80 /* bytes, on a terminal */
 
 struct arguments {
     const char *runtime, *file, *pod, *ns, *uid, *node, *result, *output;
@@ -90,7 +90,7 @@ static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
         duration_cell(g, BH_CELL_RIGHT, bh_json_get_i64(row, "duration_ns", 0));
         bh_grid_members(g, 0, row, "trigger profile");
     }
-    if (!wide && strlen(bh_json_get_text(row, told)) > MESSAGE_SHOWN)
+    if (!wide && isatty(STDOUT_FILENO) && strlen(bh_json_get_text(row, told)) > MESSAGE_SHOWN)
         bh_grid_cell(g, 0, "%.*s...", MESSAGE_SHOWN, bh_json_get_text(row, told));
     else
         bh_grid_members(g, 0, row, told);

@@ -1,244 +1,386 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/get.c - `berth get nodes|pods`: the scheduler's view, read from the snapshot in shared memory
+ * cli/get.c - `berth get nodes|pods`: what the scheduler decides from, as kubectl get shows it
  *
- * No API server is asked. What is shown is what decisions are taken from, assumed pods excepted.
+ * No API server is asked (view.h). JSON and YAML have the API's form, with what is known here, and
+ * `requested` beside it.
  */
-#include "cli/cli.h"
-#include "common/base/map.h"
-#include "common/control/ask.h"
-#include "common/snapshot/snapshot.h"
 #include <errno.h>
+#include <stdio.h>
 #include <time.h>
 
-#define WHO         "berth get"
-#define PATIENCE_NS UINT64_C(10000000000)
+#include "cli/cli.h"
+#include "cli/view.h"
+#include "common/k8s/quantity.h"
+#include "common/k8s/selector.h"
+#include "scheduler/explain/explain.h"
+#include "scheduler/explain/grid.h"
 
-struct row {
-    struct bh_node_rec *node; /* or */
-    struct bh_pod_rec *pod;
-    __int128 cpu_milli, memory_bytes; /* requested, by a node's pods */
-    uint64_t pods;
+#define WHO        "berth get"
+#define NEAR_EDITS 2u
+#define WATCH_EVERY                                                                                \
+    {                                                                                              \
+        .tv_sec = 1                                                                                \
+    }
+#define NANO 1000000000
+
+struct arguments {
+    const char *runtime, *ns, *selector_text, *output;
+    bool all_namespaces, no_headers, watch;
+    bool pods;                /* nodes otherwise */
+    struct bh_opt_list names; /* none: all */
+    struct bh_selector *selector;
 };
-struct rows {
-    struct row *v;
-    size_t n;
-    struct bh_map index; /* a node's name, a pod's uid -> row + 1: a rebuild may tell one twice */
-};
-struct view {
-    struct bh_symtab *symtab;
-    struct rows nodes, pods;
-    bool complete;
+struct printer {
+    const struct arguments *a;
+    struct bh_view view;
+    struct bh_arena arena; /* of one round's documents */
+    bool wide, documents;  /* JSON and YAML */
+    uint64_t round;
 };
 
-static void rows_fini(struct rows *l)
+/* ---- which rows ------------------------------------------------------------------------------ */
+
+static const char *name_of(const struct printer *p, const struct bh_view_row *r)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->v[i].node);
-        free(l->v[i].pod);
-    }
-    free(l->v);
-    bh_map_fini(&l->index);
-    *l = (struct rows){0};
+    return bh_view_name(&p->view, r);
 }
 
-static void put(struct rows *l, const char *key, size_t n, struct row row)
+static bool is_wanted(const struct printer *p, const struct bh_view_row *r)
 {
-    uintptr_t at = (uintptr_t)bh_map_get(&l->index, key, n);
+    const struct arguments *a = p->a;
+    const void *rec = r->node ? (const void *)r->node : r->shape;
+    struct bh_slice labels = r->node ? r->node->labels : r->shape->labels;
+    bool named = !a->names.n;
 
-    if (!at) {
-        at = ++l->n;
-        l->v = bh_reallocarray(l->v, l->n, sizeof(*l->v));
-        l->v[at - 1] = (struct row){0};
-        (void)bh_map_put(&l->index, key, n, (void *)at);
-    }
-    free(l->v[at - 1].node);
-    free(l->v[at - 1].pod);
-    l->v[at - 1] = row;
+    for (size_t i = 0; i < a->names.n; i++)
+        named |= bh_streq(a->names.v[i], name_of(p, r));
+    return named &&
+           (r->node || !a->ns || a->all_namespaces ||
+            bh_str_eqc(bh_rec_text(r->pod, r->pod->namespace_), a->ns)) &&
+           (!a->selector ||
+            bh_selector_match_labels(a->selector, bh_rec_at(rec, labels, struct bh_kv), labels.n,
+                                     p->view.symtab));
 }
 
-static void on_event(void *arg, const struct bh_snap_event *ev)
+static const char *status_of(const struct bh_view_row *r)
 {
-    struct view *v = arg;
-
-    if (ev->op == BH_SNAP_BEGIN) {
-        rows_fini(&v->nodes);
-        rows_fini(&v->pods);
-        v->complete = false;
-    } else if (ev->op == BH_SNAP_END) {
-        v->complete = true;
-    } else if (ev->op == BH_SNAP_NODE_PUT && !v->complete) { /* one consistent picture is enough */
-        const char *name = bh_sym_text(v->symtab, ev->node->name);
-        put(&v->nodes, name, strlen(name),
-            (struct row){.node = bh_memdup(ev->node, ev->node->h.size)});
-    } else if (ev->op == BH_SNAP_POD_PUT && !v->complete) {
-        struct bh_str uid = bh_rec_text(ev->pod, ev->pod->uid);
-        put(&v->pods, uid.p, uid.n,
-            (struct row){.pod = bh_memdup(ev->pod, ev->pod->h.size),
-                         .cpu_milli = ev->shape->used.cpu_milli,
-                         .memory_bytes = ev->shape->used.memory_bytes});
-    }
+    if (r->deleted)
+        return "Deleted";
+    if (r->node)
+        return r->node->flags & BH_NODE_UNSCHEDULABLE ? "SchedulingDisabled" : "Schedulable";
+    if (r->pod->flags & BH_POD_TERMINATING)
+        return "Terminating";
+    if (r->pod->node != BH_SYM_NONE)
+        return "Bound";
+    return r->shape->gates.n ? "SchedulingGated" : r->reason && *r->reason ? r->reason : "Pending";
 }
 
-/* A watcher that has just been started lists the API server's objects first. */
-static int read_view(struct view *v, const char *runtime_dir, struct bh_err *err)
-{
-    static const struct timespec pause = {.tv_nsec = 50000000};
-    uint64_t until = bh_mono_ns() + PATIENCE_NS;
-    enum bh_snap_outcome o = BH_SNAP_NOT_READY;
-
-    struct bh_snap_reader *r = bh_snap_reader_new(runtime_dir, v->symtab);
-    for (unsigned i = 0; i < 10000 && !(v->complete && o == BH_SNAP_OK); i++) {
-        o = bh_snap_follow(r, 1u << 20, on_event, v);
-        if (o == BH_SNAP_NOT_READY && bh_mono_ns() < until && !bh_snap_reader_absent(r) &&
-            bh_ask_probe(runtime_dir, "watcher", "berth-watcher", NULL) == 0) {
-            nanosleep(&pause, NULL);
-            continue;
-        }
-        if (o == BH_SNAP_NOT_READY || o == BH_SNAP_VERSION || o == BH_SNAP_CORRUPT)
-            break;
-    }
-    if (!v->complete)
-        bh_err_set(err, -ENOENT, "no snapshot in \"%s\": %s", runtime_dir, bh_snap_reader_error(r));
-    bh_snap_reader_free(r);
-    return v->complete ? 0 : -ENOENT;
-}
-
-static int by_name(const void *a, const void *b, void *symtab)
-{
-    const struct row *x = a, *y = b;
-
-    if (x->node)
-        return strcmp(bh_sym_text(symtab, x->node->name), bh_sym_text(symtab, y->node->name));
-    int c = strcmp(bh_rec_text(x->pod, x->pod->namespace_).p,
-                   bh_rec_text(y->pod, y->pod->namespace_).p);
-    return c ? c : strcmp(bh_rec_text(x->pod, x->pod->name).p, bh_rec_text(y->pod, y->pod->name).p);
-}
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static int percent(__int128 used, int64_t of)
 {
     return of > 0 ? (int)(used * 100 / of) : 0;
 }
 
-static void print_nodes(const struct view *v)
+/* Texts of view.h, "<none>" as kubectl. */
+static void add_text_cell(struct bh_grid *g, char *text)
 {
-    printf("%-32s %-20s %9s %6s %11s %6s %10s\n", "NAME", "STATUS", "CPU", "CPU%", "MEMORY", "MEM%",
-           "PODS");
-    for (size_t i = 0; i < v->nodes.n; i++) {
-        const struct row *n = &v->nodes.v[i];
-        char memory[32], pods[48];
-        snprintf(memory, sizeof(memory), "%lldMi", (long long)(n->memory_bytes >> 20));
-        snprintf(pods, sizeof(pods), "%llu/%lld", (unsigned long long)n->pods,
-                 (long long)n->node->alloc_pods);
-        printf("%-32s %-20s %8lldm %5d%% %11s %5d%% %10s\n", bh_sym_text(v->symtab, n->node->name),
-               n->node->flags & BH_NODE_UNSCHEDULABLE ? "SchedulingDisabled" : "Schedulable",
-               (long long)n->cpu_milli, percent(n->cpu_milli, n->node->alloc_cpu_milli), memory,
-               percent(n->memory_bytes, n->node->alloc_memory_bytes), pods);
+    bh_grid_cell(g, 0, "%s", *text ? text : "<none>");
+    free(text);
+}
+
+static void add_node_row(struct bh_grid *g, const struct printer *p, const struct bh_view_row *r)
+{
+    const struct bh_node_rec *n = r->node;
+
+    bh_grid_cell(g, 0, "%s", name_of(p, r));
+    bh_grid_cell(g, 0, "%s", status_of(r));
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lldm", (long long)r->cpu_milli);
+    bh_grid_cell(g, BH_CELL_RIGHT, "%d%%", percent(r->cpu_milli, n->alloc_cpu_milli));
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lldMi", (long long)(r->memory_bytes >> 20));
+    bh_grid_cell(g, BH_CELL_RIGHT, "%d%%", percent(r->memory_bytes, n->alloc_memory_bytes));
+    bh_grid_cell(g, BH_CELL_RIGHT, "%llu/%lld", (unsigned long long)r->pods,
+                 (long long)n->alloc_pods);
+    if (p->wide) {
+        bh_grid_cell(g, BH_CELL_RIGHT, "%lldm", (long long)n->alloc_cpu_milli);
+        bh_grid_cell(g, BH_CELL_RIGHT, "%lldMi", (long long)(n->alloc_memory_bytes >> 20));
+        add_text_cell(g, bh_view_taints_text(&p->view, n));
+        add_text_cell(g, bh_view_labels_text(&p->view, n, n->labels));
     }
 }
 
-static void print_pods(const struct view *v)
+static void add_pod_row(struct bh_grid *g, const struct printer *p, const struct bh_view_row *r)
 {
-    printf("%-20s %-48s %-32s %9s %11s\n", "NAMESPACE", "NAME", "NODE", "CPU", "MEMORY");
-    for (size_t i = 0; i < v->pods.n; i++) {
-        const struct row *p = &v->pods.v[i];
-        char memory[32];
-        snprintf(memory, sizeof(memory), "%lldMi", (long long)(p->memory_bytes >> 20));
-        printf("%-20s %-48s %-32s %8lldm %11s\n", bh_rec_text(p->pod, p->pod->namespace_).p,
-               bh_rec_text(p->pod, p->pod->name).p, bh_sym_text(v->symtab, p->pod->node),
-               (long long)p->cpu_milli, memory);
+    const struct bh_symtab *tab = p->view.symtab;
+    const struct bh_pod_rec *pod = r->pod;
+    const bool bound = pod->node != BH_SYM_NONE;
+
+    bh_grid_cell(g, 0, "%s", bh_rec_text(pod, pod->namespace_).p);
+    bh_grid_cell(g, 0, "%s", name_of(p, r));
+    bh_grid_cell(g, 0, "%s", status_of(r));
+    bh_grid_cell(g, 0, "%s", bound ? bh_sym_text(tab, pod->node) : "<none>");
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lldm", (long long)r->cpu_milli);
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lldMi", (long long)(r->memory_bytes >> 20));
+    if (p->wide) {
+        const char *nominated = bh_sym_text(tab, pod->nominated_node);
+        struct bh_buf age BH_CLEANUP(bh_buf_fini) = {0};
+        bh_human_duration(&age, (bh_wall_ns() - pod->creation_ns) / NANO);
+        bh_grid_cell(g, 0, "%s", pod->creation_ns ? bh_buf_str(&age) : "<unknown>");
+        bh_grid_cell(g, BH_CELL_RIGHT, "%d", (int)r->shape->priority);
+        bh_grid_cell(g, 0, "%s", bh_sym_text(tab, r->shape->scheduler_name));
+        bh_grid_cell(g, 0, "%s", *nominated ? nominated : "<none>");
+        add_text_cell(g, bh_view_labels_text(&p->view, r->shape, r->shape->labels));
+        bh_grid_cell(g, 0, "%s", r->message && *r->message ? r->message : "-");
     }
 }
 
-static int print_json(const struct view *v, const struct rows *l)
+static void add_heading(struct bh_grid *g, const struct printer *p)
 {
-    struct bh_buf b = {0};
-    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
-
-    struct bh_json *list = bh_json_new(&a, BH_JSON_ARRAY);
-    for (size_t i = 0; i < l->n; i++) {
-        const struct row *r = &l->v[i];
-        struct bh_json *o =
-            r->node ? bh_json_append(&a, list, "name: %s, unschedulable: %i, pods: %lu",
-                                     bh_sym_text(v->symtab, r->node->name),
-                                     (r->node->flags & BH_NODE_UNSCHEDULABLE) != 0, r->pods)
-                    : bh_json_append(&a, list, "namespace: %s, name: %s, node: %s",
-                                     bh_rec_text(r->pod, r->pod->namespace_).p,
-                                     bh_rec_text(r->pod, r->pod->name).p,
-                                     bh_sym_text(v->symtab, r->pod->node));
-        bh_json_add(&a, o, "cpuMilli: %ld, memoryBytes: %ld", (int64_t)r->cpu_milli,
-                    (int64_t)r->memory_bytes);
-    }
-    bh_json_write(&b, list);
-    bh_buf_addc(&b, '\n');
-    return bh_cli_print("berth get", &b);
+    if (p->a->pods)
+        bh_grid_heading(g, 0, "NAMESPACE", "NAME", "STATUS", "NODE", ">CPU", ">MEMORY",
+                        p->wide ? "AGE" : NULL, ">PRIORITY", "SCHEDULER", "NOMINATED", "LABELS",
+                        "MESSAGE", NULL);
+    else
+        bh_grid_heading(g, 0, "NAME", "STATUS", ">CPU", ">CPU%", ">MEMORY", ">MEM%", ">PODS",
+                        p->wide ? ">CPU-ALLOC" : NULL, ">MEMORY-ALLOC", "TAINTS", "LABELS", NULL);
 }
 
-/* 0: nodes, 1: pods, by the names that kubectl knows. */
-static int resource(const struct bh_opt_list *words, struct bh_err *err)
+/* ---- documents ------------------------------------------------------------------------------- */
+
+static void write_document(struct bh_buf *out, const struct arguments *a, const struct bh_json *doc)
+{
+    bool yaml = bh_streq(a->output, "yaml");
+
+    if (yaml && a->watch)
+        bh_buf_adds(out, "---\n");
+    bh_form_write(out, doc, yaml ? BH_FORM_YAML : BH_FORM_JSON);
+}
+
+/* A List, one object that is named alone, or, of a watch, object by object. */
+static void print_documents(struct printer *p, struct bh_view_row *const *rows, size_t n,
+                            struct bh_buf *out)
+{
+    struct bh_json *list =
+        bh_json_make(&p->arena, "apiVersion: v1, kind: List, metadata: {resourceVersion: ''}, "
+                                "items: []");
+    const bool alone = p->a->names.n == 1 && n == 1;
+
+    for (size_t i = 0; i < n; i++) {
+        struct bh_json *o = rows[i]->node ? bh_view_node_json(&p->view, &p->arena, rows[i])
+                                          : bh_view_pod_json(&p->view, &p->arena, rows[i]);
+        if (p->a->watch || alone)
+            write_document(out, p->a, o);
+        else
+            bh_json_push(bh_json_get(list, "items"), o);
+    }
+    if (!p->a->watch && !alone)
+        write_document(out, p->a, list);
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+static void print_table(const struct printer *p, struct bh_view_row *const *rows, size_t n,
+                        struct bh_buf *out)
+{
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
+
+    if (!p->a->no_headers && p->round == 0 && n)
+        add_heading(&g, p);
+    for (size_t i = 0; i < n; i++) {
+        (rows[i]->node ? add_node_row : add_pod_row)(&g, p, rows[i]);
+        bh_grid_row(&g);
+    }
+    bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
+}
+
+static void print_rows(struct printer *p, struct bh_view_row *const *rows, size_t n,
+                       struct bh_buf *out)
+{
+    if (p->documents)
+        print_documents(p, rows, n, out);
+    else if (bh_streq(p->a->output, "name"))
+        for (size_t i = 0; i < n; i++)
+            bh_buf_addf(out, "%s/%s\n", rows[i]->node ? "node" : "pod", name_of(p, rows[i]));
+    else
+        print_table(p, rows, n, out);
+    bh_arena_reset(&p->arena);
+}
+
+/* Every name that was given is there. */
+static int check_names(const struct printer *p, struct bh_view_row *const *rows, size_t n)
+{
+    int status = BH_EXIT_OK;
+
+    for (size_t i = 0; i < p->a->names.n; i++) {
+        bool found = false;
+        for (size_t k = 0; k < n && !found; k++)
+            found = bh_streq(p->a->names.v[i], name_of(p, rows[k]));
+        if (found)
+            continue;
+        status = BH_EXIT_FAIL;
+        fprintf(stderr, WHO ": %s \"%s\" not found%s%s%s\n", p->a->pods ? "pod" : "node",
+                p->a->names.v[i], p->a->pods && p->a->ns ? " in namespace \"" : "",
+                p->a->pods && p->a->ns ? p->a->ns : "", p->a->pods && p->a->ns ? "\"" : "");
+    }
+    return status;
+}
+
+/* The wanted ones among n, in their order; of a watch what differs from the last round. */
+static size_t keep_wanted(struct printer *p, struct bh_view_row **rows, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct bh_view_row *r = rows[i];
+        if (!is_wanted(p, r))
+            continue;
+        if (p->a->watch) {
+            struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
+            bh_json_write(&text, r->node ? bh_view_node_json(&p->view, &p->arena, r)
+                                         : bh_view_pod_json(&p->view, &p->arena, r));
+            uint64_t hash = bh_hash(text.p, text.n,
+                                    r->deleted ? 2
+                                    : r->pod   ? r->pod->flags
+                                               : 0) |
+                            1;
+            bh_arena_reset(&p->arena);
+            if (hash == r->printed)
+                continue;
+            r->printed = hash;
+        }
+        rows[kept++] = r;
+    }
+    return kept;
+}
+
+static int print_round(struct printer *p)
+{
+    size_t n = 0;
+    struct bh_view_row **rows = bh_view_rows(&p->view, p->a->pods, &n);
+    struct bh_buf out = {0};
+    int status = BH_EXIT_OK;
+
+    n = keep_wanted(p, rows, n);
+    if (!n && !p->a->names.n && !p->documents && p->round == 0)
+        fprintf(stderr, "No %s found%s%s.\n", p->a->pods ? "pods" : "nodes",
+                p->a->pods && p->a->ns ? " in namespace " : "",
+                p->a->pods && p->a->ns ? p->a->ns : "");
+    if (n || (p->documents && !p->a->names.n))
+        print_rows(p, rows, n, &out);
+    if (bh_cli_print(WHO, &out) != BH_EXIT_OK)
+        status = BH_EXIT_FAIL;
+    else if (p->round == 0)
+        status = check_names(p, rows, n);
+    p->round += n > 0 || p->round > 0;
+    free(rows);
+    return status;
+}
+
+static int run(struct printer *p, struct bh_err *err)
+{
+    static const struct timespec pause = WATCH_EVERY;
+    BH_CLEANUP(bh_freep) char *trouble = NULL;
+    char dir[108];
+    int rc = bh_cli_find_dir(WHO, p->a->runtime, dir, err);
+
+    if (rc == 0)
+        rc = bh_view_open(&p->view, dir, p->a->pods, &trouble, err);
+    if (trouble)
+        fprintf(stderr, WHO ": pending pods are not shown: %s\n", trouble);
+    if (rc < 0)
+        return rc;
+    int status = print_round(p);
+    while (p->a->watch && status == BH_EXIT_OK && rc == 0) {
+        (void)nanosleep(&pause, NULL);
+        rc = bh_view_follow(&p->view, err);
+        status = rc == 0 ? print_round(p) : status;
+    }
+    return rc < 0 ? rc : status;
+}
+
+/* ---- command --------------------------------------------------------------------------------- */
+
+/* 0: nodes, 1: pods, by the names that kubectl knows; n: of the word's bytes. */
+static int find_resource(const char *word, struct bh_err *err)
 {
     static const char *const names[] = {"nodes node no", "pods pod po"}, *const plural[] = {"nodes",
                                                                                             "pods"};
 
+    for (int i = 0; i < 2; i++)
+        if (bh_word_at(names[i], word) >= 0)
+            return i;
+    for (int i = 0; i < 2; i++)
+        if (bh_edits(word, plural[i]) <= NEAR_EDITS)
+            return bh_err_set(err, -EINVAL, "unknown resource \"%s\" (did you mean %s?)", word,
+                              plural[i]);
+    return bh_err_set(err, -EINVAL, "unknown resource \"%s\", expected nodes or pods", word);
+}
+
+/* TYPE [NAME...] or TYPE/NAME... of one type; the names stay in words, which are argv's. */
+static int read_words(struct arguments *a, struct bh_opt_list *words, struct bh_err *err)
+{
     if (words->n == 0)
         return bh_err_set(err, -EINVAL, "say what to get: nodes or pods");
-    for (int i = 0; i < 2; i++)
-        if (bh_word_at(names[i], words->v[0]) >= 0)
-            return words->n == 1
-                       ? i
-                       : bh_err_set(err, -EINVAL, "unexpected argument \"%s\": all %s are shown",
-                                    words->v[1], plural[i]);
-    for (int i = 0; i < 2; i++)
-        if (bh_edits(words->v[0], plural[i]) <= 2)
-            return bh_err_set(err, -EINVAL, "unknown resource \"%s\" (did you mean %s?)",
-                              words->v[0], plural[i]);
-    return bh_err_set(err, -EINVAL, "unknown resource \"%s\", expected nodes or pods", words->v[0]);
+    const char *first = words->v[0];
+    const bool slashes = strchr(first, '/');
+    for (size_t i = 0; i < (slashes ? words->n : 1); i++) {
+        char word[64];
+        const char *slash = strchr(words->v[i], '/');
+        if (slashes && (!slash || !slash[1]))
+            return bh_err_set(err, -EINVAL, "\"%s\": expected TYPE/NAME, as in \"%s\"", words->v[i],
+                              first);
+        snprintf(word, sizeof(word), "%.*s", slash ? (int)BH_MIN(slash - words->v[i], 63) : 63,
+                 words->v[i]);
+        int what = find_resource(word, err);
+        if (what < 0)
+            return what;
+        if (i && a->pods != (what == 1))
+            return bh_err_set(err, -EINVAL,
+                              "nodes and pods have different columns: one type at a "
+                              "time");
+        a->pods = what == 1;
+        if (slashes)
+            words->v[i] = slash + 1;
+    }
+    a->names = (struct bh_opt_list){words->v + !slashes, words->n - !slashes};
+    if (a->names.n && a->selector_text)
+        return bh_err_set(err, -EINVAL, "name cannot be provided when a selector is specified");
+    return 0;
 }
 
 int bh_cmd_get(int argc, char **argv)
 {
-    const char *runtime = NULL, *output = "table";
+    struct arguments a = {.output = "table"};
     const struct bh_opt table[] = {
-        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR", "instance to read " BH_INSTANCE_DEFAULT},
-        {"output", 'o', BH_OPT_CHOICE, &output, "table|json", "form of the output"},
+        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "only pods of this namespace (default: all)"},
+        {"all-namespaces", 'A', BH_OPT_BOOL, &a.all_namespaces, NULL,
+         "pods of all namespaces, also with --namespace"},
+        {"selector", 'l', BH_OPT_STR, &a.selector_text, "SELECTOR",
+         "only objects whose labels match, as in kubectl: a=b,c!=d,e in (f,g),!h"},
+        {"output", 'o', BH_OPT_CHOICE, &a.output, "table|wide|json|yaml|name",
+         "form of the output"},
+        {"no-headers", 0, BH_OPT_BOOL, &a.no_headers, NULL, "tables without their first line"},
+        {"watch", 'w', BH_OPT_BOOL, &a.watch, NULL, "go on and print what changes, once a second"},
+        {"runtime-dir", 0, BH_OPT_STR, &a.runtime, "DIR", "instance to read " BH_INSTANCE_DEFAULT},
         {0},
     };
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
+    struct printer p = {.a = &a};
     struct bh_err err = {0};
-    struct view v = {0};
-    char dir[108];
-    int status = BH_EXIT_OK, rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, &err);
+    int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, &err);
 
-    int what = rc == 0 ? resource(&rest, &err) : 0;
-    if (rc != 0 || what < 0)
-        return bh_cli_usage(WHO, BH_MIN(rc, what), &err);
-    struct rows *shown = what ? &v.pods : &v.nodes;
-    v.symtab = bh_symtab_new();
-    rc = bh_cli_find_dir(WHO, runtime, dir, &err);
-    if (rc == 0)
-        rc = read_view(&v, dir, &err);
-    for (size_t i = 0; i < v.pods.n; i++) {
-        const struct row *p = &v.pods.v[i];
-        const char *name = bh_sym_text(v.symtab, p->pod->node);
-        uintptr_t at = (uintptr_t)bh_map_get(&v.nodes.index, name, strlen(name));
-        if (!at)
-            continue;
-        v.nodes.v[at - 1].pods++;
-        v.nodes.v[at - 1].cpu_milli += p->cpu_milli;
-        v.nodes.v[at - 1].memory_bytes += p->memory_bytes;
-    }
-    if (shown->n > 1)
-        qsort_r(shown->v, shown->n, sizeof(*shown->v), by_name, v.symtab);
-    if (rc == 0 && bh_streq(output, "json"))
-        status = print_json(&v, shown);
-    else if (rc == 0 && shown == &v.nodes)
-        print_nodes(&v);
-    else if (rc == 0)
-        print_pods(&v);
-    else
-        status = bh_cli_fail(WHO, &err);
-    rows_fini(&v.nodes);
-    rows_fini(&v.pods);
-    bh_symtab_free(v.symtab);
-    return status;
+    rc = rc == 0 ? read_words(&a, &rest, &err) : rc;
+    if (rc == 0 && a.selector_text)
+        rc = bh_selector_parse(a.selector_text, &a.selector, &err);
+    if (rc != 0)
+        return bh_cli_usage(WHO, rc, &err);
+    p.wide = bh_streq(a.output, "wide");
+    p.documents = bh_streq(a.output, "json") || bh_streq(a.output, "yaml");
+    rc = run(&p, &err);
+    if (p.view.symtab)
+        bh_view_close(&p.view);
+    bh_selector_free(a.selector);
+    bh_arena_fini(&p.arena);
+    return rc < 0 ? bh_cli_fail(WHO, &err) : rc;
 }

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/control/ask.h"
 #include "cli/cli.h"
@@ -16,7 +17,7 @@
 #include "scheduler/explain/grid.h"
 
 #define WHO           "berth queue"
-#define MESSAGE_SHOWN 80u /* bytes of a message in the table form */
+#define MESSAGE_SHOWN 80u /* bytes of a message in the table form, on a terminal */
 #define WATCH_EVERY_S 1
 
 struct row {
@@ -138,7 +139,7 @@ static void add_row(struct bh_grid *g, const struct listing *l, const struct row
     bh_text_join(&plugins, bh_json_get_list(r->doc, "plugins"), ",");
     bh_grid_cell(g, 0, "%s", plugins.n ? bh_buf_str(&plugins) : "-");
     const char *m = bh_json_get_str(r->doc, "message");
-    if (m && !wide && strlen(m) > MESSAGE_SHOWN)
+    if (m && !wide && isatty(STDOUT_FILENO) && strlen(m) > MESSAGE_SHOWN)
         bh_grid_cell(g, 0, "%.*s...", (int)MESSAGE_SHOWN - 3, m);
     else
         bh_grid_members(g, 0, r->doc, "message");

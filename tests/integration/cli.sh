@@ -117,10 +117,11 @@ eventually "berth demo opens the tour" 30 test -s "$work/opened"
 expect "at the address that it prints" "^  web page     $(cat "$work/opened") " cat "$work/up.out"
 expect "which is the tour's" 'http://127\.0\.0\.1:[0-9]+/ui/#/tour' cat "$work/opened"
 check "and it has no other cluster" grep -q 'unknown flag: --kubeconfig' <<<"$(b demo --kubeconfig "$KUBECONFIG" 2>&1)"
-check "nor an example" no_line_with 'node-a1' b get nodes --runtime-dir "$run"
+get_all() { b get nodes "$@" 2>&1; }
+expect "nor an example" 'No nodes found' get_all --runtime-dir "$run"
 unset KUBECONFIG
 dirs() { grep -oE "^  ($first|$run) " <<<"$1" | tr -d ' ' | paste -sd' '; } # of ours, in their order
-expect "without being told, a command finds one" 'STATUS' b get nodes
+expect "without being told, a command finds one" 'STATUS|No nodes found' get_all
 said=$(b queue 2>&1 >/dev/null)
 check "and says that there are others, the newest first" test "$(dirs "$said")" = "$run $first"
 said=$(b load synthetic --node-count 0 --pod-count 1 2>&1)
@@ -128,8 +129,48 @@ check "what would change one of them asks which" test "$(dirs "$said")" = "$run 
 check "and says how to choose" grep -q 'BERTH_RUNTIME_DIR=DIR or KUBECONFIG=DIR/kubeconfig says which' <<<"$said"
 check "with a status" status 1 b load synthetic --node-count 0 --pod-count 1
 expect "--runtime-dir wins" 'node-a1' b get nodes --runtime-dir "$first"
-check "nodes as JSON" test "$(b get nodes --runtime-dir "$first" -o json | jq -r 'map(.name) | index("node-a1")')" = 0
-check "pods as JSON" test "$(b get pods --runtime-dir "$first" -o json | jq -r 'map(select(.node == "")) | length')" = 0
+# ---- berth get, with kubectl's manners
+get() { b get "$@" --runtime-dir "$first" 2>&1; }
+api=$(sed -n 's/.*server: *//p' "$first/kubeconfig")
+post() { curl -sf -o /dev/null -H 'Content-Type: application/json' -d "$2" "$api/api/v1/$1"; }
+pod() { # namespace, name, more of its spec
+    post "namespaces/$1/pods" '{"metadata":{"name":"'"$2"'","labels":{"app":"'"$2"'","z":"1","a":"2"}},"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1500m","memory":"1Gi"}}}]'"${3:-}"'}}'
+}
+check "a pod that fits nowhere" pod default stuck ',"nodeSelector":{"no":"such"}'
+check "one that is gated" pod default gated ',"schedulingGates":[{"name":"example.com/wait"}]'
+check "one of another namespace" pod kube-system elsewhere ',"nodeName":"node-b1"'
+eventually "pending pods are listed" 30 bash -c '"$1/berth" get pods --runtime-dir "$2" | grep -E "^default +stuck +Unschedulable +<none> +1500m +1024Mi$"' _ "$BERTH_BIN" "$first"
+expect "gated ones, too" '^default +gated +SchedulingGated' get pods
+expect "and bound ones" '^kube-system +elsewhere +Bound +node-b1' get pods
+check "-n: one namespace" no_line_with 'stuck' get pods -n kube-system
+expect "-A: all of them" 'stuck' get po -n kube-system -A
+expect "an empty namespace is reported" '^No pods found in namespace none\.$' get pods -n none
+check "-l: labels" test "$(get pods -l 'app in (stuck),a!=3' -o name)" = pod/stuck
+check "-l of nodes" test "$(get nodes -l kubernetes.io/hostname=node-b1 -o name)" = node/node-b1
+check "one name" test "$(get nodes node-b1 --no-headers | grep -c .)" = 1
+expect "TYPE/NAME, and several" 'pod/stuck' get pod/gated pod/stuck -o name
+expect "a name that is not there" 'pod "none" not found' bash -c '"$1/berth" get pods stuck none --runtime-dir "$2" 2>&1; true' _ "$BERTH_BIN" "$first"
+check "with a status" status 1 b get pods stuck none --runtime-dir "$first"
+expect "wide: labels sorted by key, and the whole message" 'a=2,app=stuck,z=1 +0/5 nodes are available: .* Preemption is not helpful for scheduling\.$' get pods -o wide
+expect "wide nodes have taints" 'dedicated=gpu:NoSchedule +.*kubernetes.io/hostname=node-c1' get nodes -o wide
+check "--no-headers" no_line_with '^NAME' get nodes --no-headers
+check "JSON is a List of the API's form" test "$(get nodes -o json | jq -r '.kind + .apiVersion + .items[0].kind + .items[0].metadata.labels["kubernetes.io/hostname"] + .items[0].status.allocatable.cpu')" = Listv1Nodenode-a18
+check "pods, with labels and condition" test "$(get pods -l app=stuck -o json | jq -r '.items[0] | .kind + .metadata.labels.app + .status.conditions[0].reason + .requested.cpu')" = PodstuckUnschedulable1500m
+check "an empty List is one" test "$(get pods -n none -o json | jq -c .items)" = '[]'
+check "one object that is named is no List" test "$(get pod stuck -o json | jq -r .kind)" = Pod
+expect "YAML" '^    app: stuck$' get pod/stuck -o yaml
+"$BERTH_BIN/berth" get pods -w --no-headers --runtime-dir "$first" >"$work/watched" 2>&1 &
+watching=$!
+eventually "-w prints what is there" 30 grep -q '^default *stuck *Unschedulable' "$work/watched"
+check "a pod comes" pod default later ',"nodeName":"node-a1"'
+eventually "-w prints the change" 30 grep -q '^default *later *Bound *node-a1' "$work/watched"
+check "a pod goes" curl -sf -o /dev/null -X DELETE "$api/api/v1/namespaces/default/pods/stuck"
+eventually "-w prints that, too" 30 grep -q '^default *stuck *Deleted' "$work/watched"
+check "and nothing twice" test "$(grep -c '^kube-system *elsewhere' "$work/watched")" = 1
+kill "$watching"
+wait "$watching" 2>/dev/null
+# shellcheck disable=SC2016  # bash -c expands it
+expect "a message is not cut in a pipe" 'Preemption is not helpful for scheduling\.$' bash -c '"$1/berth" decisions --runtime-dir "$2" --result Unschedulable --no-headers | cat' _ "$BERTH_BIN" "$first"
 expect "BERTH_RUNTIME_DIR wins" 'node-a1' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" get nodes
 check "and nothing is said then" test -z "$(BERTH_RUNTIME_DIR=$first b get nodes 2>&1 >/dev/null)"
 expect "also for load" 'bound +1$' env BERTH_RUNTIME_DIR="$first" "$BERTH_BIN/berth" load synthetic --node-count 0 --pod-count 1
@@ -139,7 +180,8 @@ expect "and explain sees it" 'bound to node' env BERTH_RUNTIME_DIR="$first" "$BE
 # one order everywhere: the option, BERTH_RUNTIME_DIR, KUBECONFIG, the newest
 of_kubeconfig() { KUBECONFIG=$1 b "${@:2}"; }
 expect "a KUBECONFIG that is an instance's own file selects that instance" 'node-a1' of_kubeconfig "$first/kubeconfig" get nodes
-check "of the other one, too" no_line_with 'node-a1' of_kubeconfig "$run/kubeconfig" get nodes
+all_of_kubeconfig() { of_kubeconfig "$@" 2>&1; }
+expect "of the other one, too" 'No nodes found' all_of_kubeconfig "$run/kubeconfig" get nodes
 check "and nothing is printed about others" test -z "$(of_kubeconfig "$first/kubeconfig" get nodes 2>&1 >/dev/null)"
 expect "in a list the first file that exists counts" 'node-a1' of_kubeconfig "$work/none:$first/kubeconfig" get nodes
 expect "berth explain follows KUBECONFIG" 'bound to node' of_kubeconfig "$first/kubeconfig" explain pod/load-000000
@@ -174,8 +216,8 @@ also_stop+=" $!"
 eventually "it is when the server has answered" 60 grep -q '^Berth is up' "$work/late.out"
 check "no page is announced where there is none" no_line_with 'page' cat "$work/late.out"
 expect "the kubeconfig is named from the root" "export KUBECONFIG=$work/late.conf" cat "$work/late.out"
-expect "KUBECONFIG selects the instance that uses it" 'NAME' of_kubeconfig "$work/late.conf" get nodes
-check "without a note" test -z "$(of_kubeconfig "$work/late.conf" get nodes 2>&1 >/dev/null)"
+expect "KUBECONFIG selects the instance that uses it" 'No nodes found' all_of_kubeconfig "$work/late.conf" get nodes
+check "without a note" no_line_with 'another cluster' all_of_kubeconfig "$work/late.conf" get nodes
 kill "$late_up" && wait "$late_up" 2>/dev/null
 
 kill -9 "$up_pid"

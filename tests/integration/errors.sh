@@ -55,8 +55,12 @@ try <<'TABLE'
 2 | berth queue --output nothing | ^berth queue: invalid value "nothing" for --output
 2 | berth queue -n | ^berth queue: 
 2 | berth get | ^berth get: say what to get: nodes or pods$
-2 | berth get nodes n1 | unexpected argument "n1": all nodes are shown
-2 | berth get nodes -o yaml | invalid value "yaml" for --output
+2 | berth get nodes n1 -l a=b | name cannot be provided when a selector is specified
+2 | berth get nodes -o csv | invalid value "csv" for --output: table, wide, json, yaml or name
+2 | berth get nodes -l 'a in (' | ^berth get: unable to parse requirement
+2 | berth get pod/a node/b | one type at a time
+2 | berth get pod/a b | "b": expected TYPE/NAME, as in "pod/a"
+2 | berth get pod/ | "pod/": expected TYPE/NAME
 2 | berth explain | ^berth explain: 
 2 | berth explain pod/a/b/c | names no pod: pod/NAME, NAME or NAMESPACE/NAME
 2 | berth decisions nothing | unknown verb "nothing": list, show or annotations
