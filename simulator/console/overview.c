@@ -15,13 +15,14 @@
 struct reasons {
     struct bh_arena *a;
     struct bh_map by_text;
+    int64_t nodes; /* of the cluster */
 };
 struct reason {
     const char *text;
-    int64_t pods;
+    int64_t pods, rejections; /* a fix of it removes so many rejections of a pod by a node */
 };
 
-static void count_reason(struct reasons *r, const char *p, size_t n, int64_t pods)
+static void count_reason(struct reasons *r, const char *p, size_t n, int64_t pods, int64_t nodes)
 {
     while (n && (p[n - 1] == '.' || p[n - 1] == ' '))
         n--;
@@ -34,6 +35,7 @@ static void count_reason(struct reasons *r, const char *p, size_t n, int64_t pod
         bh_map_put(&r->by_text, p, n, x);
     }
     x->pods += pods;
+    x->rejections += pods * nodes;
 }
 
 /* The end of the reason that starts at p: before ", 2 node(s) ..." or the next sentence. */
@@ -52,31 +54,37 @@ static const char *reason_end(const char *p)
 static void on_message(void *arg, const char *message, int64_t pods)
 {
     const char *p = strstr(message, " nodes are available: ");
+    const struct reasons *r = arg;
 
     if (!p) {
-        count_reason(arg, message, strlen(message), pods);
+        count_reason(arg, message, strlen(message), pods, BH_MAX(r->nodes, (int64_t)1));
         return;
     }
     p += strlen(" nodes are available: ");
     while (*p) {
         const char *end = reason_end(p), *text = p + strspn(p, "0123456789");
         count_reason(arg, *text == ' ' ? text + 1 : p,
-                     (size_t)(end - (*text == ' ' ? text + 1 : p)), pods);
+                     (size_t)(end - (*text == ' ' ? text + 1 : p)), pods,
+                     *text == ' ' && text - p < 10 ? atoll(p) : 1);
         p = *end == ',' ? end + 2 : "";
     }
 }
 
-static int by_count(const void *pa, const void *pb)
+/* The one to act on first: what stands between the most pods and nodes. */
+static int by_rejections(const void *pa, const void *pb)
 {
     const struct reason *a = *(struct reason *const *)pa, *b = *(struct reason *const *)pb;
 
+    if (a->rejections != b->rejections)
+        return BH_CMP(b->rejections, a->rejections);
     return a->pods != b->pods ? BH_CMP(b->pods, a->pods) : strcmp(a->text, b->text);
 }
 
 static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-    struct reasons r = {.a = a};
+    const struct bh_console_counts *t = bh_console_totals(c);
+    struct reasons r = {.a = a, .nodes = t ? t->nodes.total : 0};
     struct bh_map_entry *e;
     size_t n = 0;
 
@@ -85,9 +93,10 @@ static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
     for (size_t it = 0; (e = bh_map_next(&r.by_text, &it));)
         v[n++] = e->value;
     if (n > 1)
-        qsort(v, n, sizeof(*v), by_count);
+        qsort(v, n, sizeof(*v), by_rejections);
     for (size_t i = 0; i < BH_MIN(n, (size_t)REASONS_MAX); i++)
-        bh_json_append(a, list, "reason: %s, count: %ld", v[i]->text, v[i]->pods);
+        bh_json_append(a, list, "reason: %s, count: %ld, rejections: %ld", v[i]->text, v[i]->pods,
+                       v[i]->rejections);
     bh_map_fini(&r.by_text);
     return list;
 }

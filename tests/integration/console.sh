@@ -39,6 +39,7 @@ eventually "a pod that nothing fits shows why" 20 told '"key":"default/big".*Ins
 k scale deployment hello --replicas=4 >/dev/null
 sums() { grep -A1 '^event: nodes' "$work/stream" | sed -n 's/^data: //p' | jq -se 'flatten | group_by(.row.key) | map(last.row.requested.cpu_milli) | add == 1000' >/dev/null; }
 eventually "nodes are told again when their pods change" 20 sums
+check "the reason that rejects most nodes is the first" has '.pendingReasons[0] == {reason: "Insufficient cpu", count: 1, rejections: 4}' "$(get /berth/v1/overview)"
 check "the overview counts the reason" has '[.pendingReasons[].reason] | index("Insufficient cpu")' "$(get /berth/v1/overview)"
 id=$(grep '^id:' "$work/stream" | tail -1 | cut -d' ' -f2)
 k delete pod big --now >/dev/null
