@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/targets.h"
 #include "scheduler/decisions/decisions.h"
 #include "scheduler/decisions/recorder.h"
 #include "scheduler/explain/explain.h"
@@ -294,6 +295,12 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
         {0},
     };
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a->words, err);
+
+    if (rc == 0 && a->words.n == 1 && strchr(a->words.v[0], '/') && !a->pod)
+        a->pod = a->words.v[--a->words.n]; /* as berth explain takes it */
+    const char *slash = a->pod ? strchr(a->pod, '/') : NULL;
+    if (slash && bh_target_parse(a->pod, (size_t)(slash - a->pod)) == BH_TARGET_POD)
+        a->pod = slash + 1;
     const char *verb = rc == 0 && a->words.n ? a->words.v[0] : "list";
 
     if (rc == 0)
@@ -303,7 +310,8 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
                         BH_DECISIONS_PAGE_MAX);
     if (rc == 0 && !bh_streq(verb, "list") && !bh_streq(verb, "show") &&
         !bh_streq(verb, "annotations"))
-        rc = bh_err_set(err, -EINVAL, "unknown verb \"%s\": list, show or annotations", verb);
+        rc = bh_err_set(err, -EINVAL, "unknown verb \"%s\": list, show or annotations, or pod/NAME",
+                        verb);
     if (rc == 0 && bh_streq(verb, "list") && a->words.n > 1)
         rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", a->words.v[1]);
     return rc;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/targets.h"
 #include "simulator/offline/fixes.h"
 
 #define WHO       "berth explain"
@@ -34,6 +35,8 @@ struct session {
     bool draws;  /* ... and decides by lot among the best */
     struct bh_sched_config *config;
     struct bh_feature_gates gates; /* the scheduler's */
+    enum bh_target target;         /* what was named */
+    const char *front;             /* NAMESPACE of NAMESPACE/NAME, else NULL */
     bool group;                    /* pod.name is a PodGroup's */
     struct bh_observer observer;
     struct bh_whatif *what_if;
@@ -98,7 +101,7 @@ static int ask_about_pod(struct session *s, struct bh_err *err)
     q.what = BERTH__CONTROL_WHAT__CONTROL_POD;
     q.uid = bh_arena_strdup(&s->arena, bh_rec_text(s->pod.rec, s->pod.rec->uid).p);
     int rc = bh_ask(&s->ask, &q, &r, err);
-    if (rc < 0 || !r->n_pod)
+    if (rc < 0 || !r->n_pod || bh_streq(s->pod.state, "Bound")) /* its binding is confirmed here */
         return rc;
     s->facts.queue = bh_queue_pod_json(&s->arena, r->pod[0]);
     if (r->pod[0]->node && bh_streq(s->pod.state, "Pending")) {
@@ -110,34 +113,51 @@ static int ask_about_pod(struct session *s, struct bh_err *err)
 
 /* ---- the pod --------------------------------------------------------------------------------- */
 
-/* pod/NAME, podgroup/NAME, NAME or NAMESPACE/NAME. A namespace called "pod" needs -n. */
-static int split_name(struct bh_arena *arena, const struct arguments *a, struct bh_explain_pod *pod,
-                      bool *ret_group, struct bh_err *err)
+/* TYPE/NAME, TYPE NAME, NAME or NAMESPACE/NAME. A namespace that is called like a type needs -n. */
+static int split_name(struct session *s, struct bh_err *err)
 {
+    const struct arguments *a = s->a;
+    struct bh_explain_pod *pod = &s->pod;
     char *slash, *front = NULL, *copy;
 
-    if (a->rest.n != 1)
+    if (a->rest.n == 2 && !strchr(a->rest.v[0], '/') && !strchr(a->rest.v[1], '/'))
+        copy = bh_arena_printf(&s->arena, "%s/%s", a->rest.v[0], a->rest.v[1]);
+    else if (a->rest.n == 1)
+        copy = bh_arena_strdup(&s->arena, a->rest.v[0]);
+    else
         return bh_err_set(err, -EINVAL,
-                          "say which pod or group: berth explain pod/NAME or podgroup/NAME "
-                          "[-n NAMESPACE]");
-    pod->name = copy = bh_arena_strdup(arena, a->rest.v[0]);
+                          "say what to explain: berth explain pod/NAME [-n NAMESPACE], or another "
+                          "TYPE/NAME of " BH_TARGETS);
+    const char *given = bh_arena_strdup(&s->arena, copy);
+    pod->name = copy;
     slash = strchr(copy, '/');
     if (slash) {
         *slash = '\0';
         front = copy;
         pod->name = slash + 1;
+        s->target = bh_target_parse(front, strlen(front));
     }
-    *ret_group = front && (bh_streq(front, "podgroup") || bh_streq(front, "podgroups"));
-    if (*ret_group ||
-        (front && (bh_streq(front, "pod") || bh_streq(front, "pods") || bh_streq(front, "po"))))
+    if (s->target == BH_TARGET_NONE) {
+        s->target = BH_TARGET_POD;
+        s->front = front;
+    } else {
         front = NULL;
+    }
+    if (a->rest.n == 2 && front)
+        return bh_err_set(err, -EINVAL, "unknown type \"%s\": " BH_TARGETS, front);
     if (front && a->ns && !bh_streq(front, a->ns))
         return bh_err_set(err, -EINVAL, "\"%s\" is in namespace \"%s\", --namespace says \"%s\"",
-                          a->rest.v[0], front, a->ns);
+                          given, front, a->ns);
     pod->ns = front ? front : a->ns ? a->ns : "default";
     if (!*pod->name || strchr(pod->name, '/') || !*pod->ns)
         return bh_err_set(err, -EINVAL, "\"%s\" names no pod: pod/NAME, NAME or NAMESPACE/NAME",
-                          a->rest.v[0]);
+                          given);
+    s->group = s->target == BH_TARGET_GROUP;
+    if (s->target != BH_TARGET_POD && s->target < BH_TARGET_DEPLOYMENT &&
+        (a->node || a->what_if.n || a->no_preemption))
+        return bh_err_set(err, -EINVAL,
+                          "--node, --what-if and --no-preemption are about a pod, not about a %s",
+                          s->group ? "group" : "node");
     return 0;
 }
 
@@ -155,6 +175,9 @@ static int find_pod(struct session *s, struct bh_err *err)
     if (!p->seen) {
         struct bh_buf hint BH_CLEANUP(bh_buf_fini) = {0};
         bh_observer_hint(&s->observer, &hint);
+        if (s->front && !s->observer.pods_in_namespace)
+            bh_buf_addf(&hint, "; \"%s\" was taken for a namespace, types are " BH_TARGETS,
+                        s->front);
         return bh_err_set(err, -ENOENT, "there is no pod \"%s\" in namespace \"%s\" (%s)",
                           s->pod.name, s->pod.ns, bh_buf_str(&hint));
     }
@@ -181,8 +204,9 @@ static void take_off(struct session *s)
     s->pod.node = bh_arena_strdup(&s->arena, bh_sym_text(bh_engine_symtab(e), rec->node));
     bh_engine_del_pod(e, bh_rec_text(rec, rec->uid));
     rec->node = BH_SYM_NONE;
-    note(s, "the pod is on its node already: this is computed anew, as if it were not there yet; "
-            "claims and volumes that it was given stay given");
+    note(s, "the pod is on its node already: this is recomputed as if it were not there yet; "
+            "claims and "
+            "volumes that it was given stay given");
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */
@@ -275,12 +299,16 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
         return rc;
     take_off(s);
     struct bh_json *explanation = decide(s);
-    /* What is shown as chosen is the first by name; the scheduler may draw another one of the
-     * best. */
+    /* What is shown as chosen is a bound pod's own node, or the first by name; the scheduler may draw
+     * another one of the best. */
     long long best = 0;
-    bh_json_each(v, bh_json_get_list(explanation, "ranking"))
-        best += bh_json_get_i64(v, "rank", 0) == 1;
-    if (s->draws && best > 1 && bh_json_get_bool(explanation, "scored", false))
+    bool own = false;
+    bh_json_each(v, bh_json_get_list(explanation, "ranking")) {
+        bool first = bh_json_get_i64(v, "rank", 0) == 1;
+        best += first;
+        own |= first && s->pod.node && bh_streq(bh_json_get_text(v, "node"), s->pod.node);
+    }
+    if (s->draws && best > 1 && !own && bh_json_get_bool(explanation, "scored", false))
         note(s, bh_arena_printf(&s->arena,
                                 "%lld nodes are equally good: the scheduler draws one of them, "
                                 "here it is the first by name",
@@ -299,8 +327,15 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
 
 static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
 {
-    int rc = bh_cli_find_dir(WHO, s->a->runtime, s->dir, err);
+    int rc = 0;
 
+    if (s->target >= BH_TARGET_DEPLOYMENT) {
+        const char *found = NULL;
+        rc = bh_target_find_pod(s->dir, s->target, s->pod.ns, s->pod.name, &s->arena, &s->pod.name,
+                                &found, err);
+        if (rc == 0)
+            note(s, found);
+    }
     if (rc == 0)
         rc = ask_status(s, err);
     if (rc == 0 && s->a->config)
@@ -362,18 +397,18 @@ int bh_cmd_explain(int argc, char **argv)
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a.rest, &err);
     if (rc == 0)
         rc = bh_form_parse(a.output, &a.form, &err);
-    rc = rc != 0 ? rc : split_name(&s.arena, &a, &s.pod, &s.group, &err);
-    if (rc == 0 && s.group && (a.node || a.what_if.n || a.no_preemption))
-        rc = bh_err_set(&err, -EINVAL,
-                        "--node, --what-if and --no-preemption are about a pod, not about a group");
-    if (rc < 0) {
+    rc = rc != 0 ? rc : split_name(&s, &err);
+    if (rc != 0) {
         status = bh_cli_usage(WHO, rc, &err);
-    } else if (rc == 0 && run(&s, &doc, &err) < 0) {
+    } else if (bh_cli_find_dir(WHO, a.runtime, s.dir, &err) < 0 ||
+               (s.target == BH_TARGET_NODE
+                    ? bh_target_print_node(s.dir, s.pod.name, a.form, &out, &err)
+                    : run(&s, &doc, &err)) < 0) {
         status = bh_cli_fail(WHO, &err);
-    } else if (rc == 0) {
+    } else {
         if (s.group)
             bh_explain_print_group(&out, doc, a.form, bh_colour_wanted(STDOUT_FILENO));
-        else
+        else if (doc)
             bh_explain_print(&out, doc, a.form, a.node != NULL, bh_colour_wanted(STDOUT_FILENO));
         status = bh_cli_print(WHO, &out);
     }

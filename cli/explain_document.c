@@ -181,6 +181,23 @@ void bh_explain_print_fixes(struct bh_buf *out, const struct bh_json *fixes, boo
     }
 }
 
+/* Of a pod that is on a node: its own node is the one that was chosen, when it is among the best; otherwise
+ * the result is what would be. */
+static struct bh_json *show_as_bound(struct bh_arena *a, const struct bh_json *doc)
+{
+    struct bh_json *e = bh_json_clone(a, bh_json_get(doc, "explanation"));
+    const char *node = bh_json_get_text(doc, "nodeName");
+    struct bh_json *own = find_node(e, "ranking", node);
+
+    bh_json_add(a, e, "recomputed: true");
+    if (!own || bh_json_get_i64(own, "rank", 0) != 1)
+        return e;
+    bh_json_each(v, bh_json_get_list(e, "ranking"))
+        (void)bh_json_unset(v, "chosen");
+    bh_json_add(a, own, "chosen: true");
+    return bh_json_add(a, e, "nodeName: %s", node);
+}
+
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
                       bool one_node, bool colour)
 {
@@ -214,7 +231,10 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
         bh_grid_line(&g, "Note:", BH_CELL_DIM, "%s", bh_json_cstr(n));
     bh_grid_print(&g, out, 0, colour);
     bh_buf_addc(out, '\n');
-    bh_explain_render(out, bh_json_get(doc, "explanation"), form, colour);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
+    bool bound = bh_streq(bh_json_get_text(doc, "state"), "Bound");
+    bh_explain_render(out, bound ? show_as_bound(&a, doc) : bh_json_get(doc, "explanation"), form,
+                      colour);
     bh_explain_print_fixes(out, bh_json_get(doc, "fixes"), form == BH_FORM_WIDE);
     if (whatif)
         bh_explain_print_difference(out, whatif, form, colour);

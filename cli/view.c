@@ -26,6 +26,8 @@ static void free_row(struct bh_view_row *r)
     free(r->own_shape);
     free(r->reason);
     free(r->message);
+    free(r->owner_kind);
+    free(r->owner);
     free(r);
 }
 
@@ -138,6 +140,17 @@ static void copy_condition(struct bh_view_row *r, const K8s__PodStatus *s)
     }
 }
 
+static void copy_owner(struct bh_view_row *r, const K8s__ObjectMeta *meta)
+{
+    const K8s__OwnerReference *owner = NULL;
+
+    for (size_t i = 0; meta && i < meta->n_ownerreferences && !owner; i++)
+        if (meta->ownerreferences[i]->controller)
+            owner = meta->ownerreferences[i];
+    r->owner_kind = bh_strdup(owner && owner->kind ? owner->kind : "");
+    r->owner = bh_strdup(owner && owner->name ? owner->name : "");
+}
+
 static void put_pending(struct bh_view *v, const Berth__ObjectChange *c)
 {
     struct bh_interner interner = bh_symtab_interner(v->symtab);
@@ -153,6 +166,7 @@ static void put_pending(struct bh_view *v, const Berth__ObjectChange *c)
     r->pod = bh_memdup(pod, pod->h.size);
     r->shape = r->own_shape = bh_memdup(shape, shape->h.size);
     copy_condition(r, ((K8s__Pod *)m)->status);
+    copy_owner(r, ((K8s__Pod *)m)->metadata);
 }
 
 static void on_change(void *arg, const Berth__ObjectChange *c)

@@ -20,6 +20,7 @@ struct bh_view_row {
     const struct bh_shape_rec *shape; /* ... the snapshot's, */
     struct bh_shape_rec *own_shape;   /* or of a pending pod */
     char *reason, *message;           /* its PodScheduled condition, NULL = none */
+    char *owner_kind, *owner;         /* of a pending pod: its controller, "" = none */
     __int128 cpu_milli, memory_bytes; /* requested; of a node by its pods */
     bool deleted;                     /* in the list of the next follow only */
     uint64_t pods;                    /* on a node */

@@ -15,6 +15,7 @@
  *   pod                   {namespace, name, uid, schedulerName: string, priority: int}
  *   result                "Scheduled", "Unschedulable", "Gated" or "Error"
  *   nodeName              Scheduled: the chosen node
+ *   recomputed            for the renderer: the pod is on a node already, this decision only would be
  *   reason, message       otherwise: of the PodScheduled condition, upstream's text
  *   fitMessage            Unschedulable: message without PostFilter's part
  *   postFilterMessage     what PostFilter said, when it said something

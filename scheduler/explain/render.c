@@ -240,7 +240,8 @@ void bh_explain_render(struct bh_buf *out, const struct bh_json *explanation, en
                *node = bh_json_get_text(explanation, "nodeName");
     bh_grid_line(&p.grid, "Pod:", 0, "%s/%s", bh_json_get_text(pod, "namespace"),
                  bh_json_get_text(pod, "name"));
-    bh_grid_line(&p.grid, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, "%s%s%s", result,
+    const char *would = bh_json_get_bool(explanation, "recomputed", false) ? "would now be " : "";
+    bh_grid_line(&p.grid, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, "%s%s%s%s", would, result,
                  *node ? " on " : "", node);
     bh_grid_line(&p.grid, "Message:", 0, "%s", bh_json_get_text(explanation, "message"));
     const struct bh_json *n = bh_json_get(explanation, "nodes");

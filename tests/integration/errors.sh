@@ -63,7 +63,9 @@ try <<'TABLE'
 2 | berth get pod/ | "pod/": expected TYPE/NAME
 2 | berth explain | ^berth explain: 
 2 | berth explain pod/a/b/c | names no pod: pod/NAME, NAME or NAMESPACE/NAME
-2 | berth decisions nothing | unknown verb "nothing": list, show or annotations
+2 | berth explain svc x | unknown type "svc": pod, podgroup, node, deployment
+2 | berth explain node/x --node y | are about a pod, not about a node
+2 | berth decisions nothing | unknown verb "nothing": list, show or annotations, or pod/NAME
 2 | berth decisions list more | unexpected argument "more"
 2 | berth decisions --limit 0 | limit 0: want 1 to
 2 | berth compare --output no | invalid value "no" for --output

@@ -74,6 +74,32 @@ expect "a bound pod: how its node does now" '^[0-9]+$' explained here .nodeNow.r
 expect "all scores add up" '^true$' explained here '[.explanation.ranking[] | .total == ([.plugins[].weighted] | add)] | all'
 check "its room is free for itself" test "$(explained here .explanation.nodes.feasible)" = 4
 
+own_node() { [ "$(b explain here | sed -n 's/^State: *bound to \([^ ]*\) (now rank 1 of.*/\1/p')" = "$(b explain here | sed -n 's/^Result: *would now be Scheduled on //p')" ]; }
+check "of equally good nodes its own is the result" own_node
+check "a bound pod is in no queue" no_line_with '^Queue:' b explain here
+
+# ---- other objects
+k create deployment owner --image=pause --replicas=2 >/dev/null
+k patch deployment owner -p '{"spec":{"paused":true,"template":{"spec":{"nodeSelector":{"no":"such"}}}}}' >/dev/null
+two_pods() { [ "$(k get pods -l app=owner -o name | grep -c .)" -ge 2 ]; }
+eventually "a workload has pods" 20 two_pods
+k patch deployment owner -p '{"spec":{"paused":false}}' >/dev/null
+pending_owned() { b explain deployment/owner | grep -q '^State: *pending'; }
+eventually "deployment/NAME: its first pending pod" 20 pending_owned
+expect "and how many there are" '^Note: +deployment/owner has [0-9]+ pods?, 1 pending; this is pod/owner-' b explain Deployments.apps/owner
+expect "TYPE NAME" '^State: *pending' b explain deploy owner
+expect "also of a ReplicaSet" '^Pod: *default/owner-' b explain "$(k get rs -l app=owner -o name | head -n 1)"
+expect "a type in capitals" '^Pod: *default/here$' b explain POD/here
+expect "a node" '^cpu +[0-9]+m +8000m +[0-9]+%$' b explain node/node-a1
+expect "a node as JSON" '^NodePicture node-a1$' bash -c "'$BERTH_BIN/berth' explain node/node-a1 -o json | jq -r '.kind + \" \" + .node.metadata.name'"
+status_1() { b explain "$@" 2>&1; [ $? -eq 1 ]; }
+expect "a workload without pods" 'no pod of job "none" is in namespace "default"' status_1 job/none
+expect "a type that is none" '"service" was taken for a namespace, types are pod, podgroup, node' status_1 service/here
+expect "what is given to no node" 'there is no node "none"' status_1 node/none
+expect "decisions of a pod" 'default/here ' b decisions pod/here
+expect "POD/NAME there, too" 'default/here ' b decisions POD/here
+k delete deployment owner >/dev/null
+
 # ---- what if
 k get node node-b2 -o json | jq '.metadata.labels.disktype = "ssd"' >"$work/ssd.json"
 expect "what if a label changed" '^After: +Scheduled on node-b2' b explain picky --what-if "$work/ssd.json"
@@ -118,7 +144,7 @@ fails "a kind that does not matter" 1 'document 1.*Deployment: not a kind' b exp
 fails "a broken quantity" 1 'Node "x".*quantit' b explain big -f <(echo '{"kind":"Node","apiVersion":"v1","metadata":{"name":"x"},"status":{"allocatable":{"cpu":"1e400x"}}}')
 fails "a field that is none" 1 'Pod default/big: .*unknown field "spec.nodeSelecter" \(did you mean nodeSelector\?\)' \
     b explain big -f <(k get pod big -o json | jq '.spec.nodeSelecter = {a: "b"}')
-fails "no pod named" 2 'say which pod' b explain
+fails "no pod named" 2 'say what to explain' b explain
 fails "contradicting namespaces" 2 'is in namespace "default"' b explain default/big -n kube-system
 fails "another form" 2 'invalid value "html" for --output' b queue -o html
 fails "nothing runs there" 1 'No such file or directory' b queue --runtime-dir "$work/none"
