@@ -351,12 +351,12 @@ function utilisation(u, names) {
   return panel('Utilisation side by side', { flush: true }, h('table', { class: 'plain' }, h('thead', {}, h('tr', {}, h('th', {}, ''), names.map((name) => h('th', {}, name)))), h('tbody', {}, keys.map((k) => h('tr', {}, h('td', {}, NAMES[k] || k), h('td', {}, cell(a[k])), h('td', {}, cell(b[k])))))));
 }
 
-registerScreen('capacity', { title: 'Capacity', key: 'f', nav: { group: 'Decisions', order: 50, icon: 'capacity' },
+registerScreen('capacity', { title: 'Capacity', key: 'f', nav: { group: 'Decisions', order: 50 },
   mount(el, route) { const c = new Capacity(el, route.query); return () => { c.gone = true; }; } });
-registerScreen('drain', { title: 'Drain', nav: { group: 'Decisions', order: 60, icon: 'transfer' },
+registerScreen('drain', { title: 'Drain', nav: { group: 'Decisions', order: 60 },
   mount(el, route) { const d = new Drain(el, route.query); return () => d.stop(); } });
-registerScreen('rebalance', { title: 'Rebalance', nav: { group: 'Decisions', order: 65, icon: 'transfer' },
+registerScreen('rebalance', { title: 'Rebalance', nav: { group: 'Decisions', order: 65 },
   mount(el, route) { new Rebalance(el, route.query); } });
-registerScreen('configdiff', { title: 'Configuration diff', nav: { group: 'Decisions', order: 70, icon: 'config' },
+registerScreen('configdiff', { title: 'Configuration diff', nav: { group: 'Decisions', order: 70 },
   mount(el) { new ConfigDiff(el); } });
 

@@ -16,7 +16,7 @@ const HEAD = 22, GAP = 14, MIN = 4, MAX = 96, ZONE = 'topology.kubernetes.io/zon
 registerScreen('map', {
   title: 'Cluster map',
   key: 'm',
-  nav: {group: 'Cluster', order: 2, icon: 'map'},
+  nav: {group: 'Cluster', order: 2},
   mount(el, r) {
     const m = new ClusterMap(el, r.query);
     return () => m.leave();

@@ -38,7 +38,7 @@ const differences = (list) => plainTable(
 
 registerScreen('comparison', {
   title: 'Comparison',
-  nav: {group: 'Decisions', order: 5, icon: 'decision'},
+  nav: {group: 'Decisions', order: 5},
   mount(el) {
     const left = h('div', {}), about = h('div', {}), list = h('div', {class: 'scroll'});
     let shown = '';

@@ -26,7 +26,7 @@ export async function putInForce(text, what) {
 registerScreen('config', {
   title: 'Scheduler configuration',
   key: 'c',
-  nav: {group: 'Tools', order: 2, icon: 'config', label: 'Configuration'},
+  nav: {group: 'Tools', order: 2, label: 'Configuration'},
   mount(el) {
     const s = new ConfigScreen(el);
     return () => s.leave();

@@ -15,7 +15,7 @@ let draft = null;  // what was typed last, when the screen is left without apply
 registerScreen('edit', {
   title: 'New object',
   key: 'y',
-  nav: {group: 'Tools', order: 1, icon: 'edit', label: 'YAML editor'},
+  nav: {group: 'Tools', order: 1, label: 'YAML editor'},
   async mount(el, r) {
     el.classList.add('fill');
     const screen = new EditScreen(el);

@@ -286,7 +286,7 @@ function mountPod(place, { params, query }) {
 }
 
 registerScreen('decisions', {
-  title: 'Decisions', key: 'd', nav: { group: 'Decisions', order: 10, icon: 'decision' },
+  title: 'Decisions', key: 'd', nav: { group: 'Decisions', order: 10 },
   mount(el, route) {
     if (route.params[0] === 'pod' && route.params.length >= 3) return mountPod(el, route);
     return route.params.length ? mountDecision(el, route) : mountList(el, route);

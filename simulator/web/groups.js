@@ -259,7 +259,7 @@ function mountGroup(el, ns, name, query) {
 }
 
 registerScreen('groups', {
-  title: 'Pod groups', nav: {group: 'Decisions', order: 35, icon: 'workload'},
+  title: 'Pod groups', nav: {group: 'Decisions', order: 35},
   mount(el, route) {
     let stops = [], gone = false;
     const one = route.params.length === 2;

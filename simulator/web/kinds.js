@@ -278,7 +278,7 @@ export const KINDS = [
     title: 'Nodes',
     key: 'n',
     columns: NODE_COLUMNS,
-    nav: {group: 'Cluster', order: 3, icon: 'node'}
+    nav: {group: 'Cluster', order: 3}
   },
   {
     name: 'pods',
@@ -288,7 +288,7 @@ export const KINDS = [
     title: 'Pods',
     key: 'p',
     columns: POD_COLUMNS,
-    nav: {group: 'Cluster', order: 4, icon: 'pod'}
+    nav: {group: 'Cluster', order: 4}
   },
   {
     name: 'events',
@@ -297,7 +297,7 @@ export const KINDS = [
     namespaced: true,
     title: 'Events',
     key: 'e',
-    nav: {group: 'Cluster', order: 9, icon: 'event'},
+    nav: {group: 'Cluster', order: 9},
     sort: {id: 'last', dir: 'asc'},
     columns: [
       {
@@ -351,7 +351,7 @@ export const KINDS = [
       nameCol, nsCol, readyCol('status.readyReplicas', 'spec.replicas'),
       num('updated', 'Up to date', 'status.updatedReplicas'), imagesCol, selectorCol, ageCol
     ],
-    nav: {group: W, order: 1, icon: 'workload'}
+    nav: {group: W, order: 1}
   },
   {
     name: 'replicasets',
@@ -361,7 +361,7 @@ export const KINDS = [
     title: 'Replica sets',
     scale: true,
     columns: [nameCol, nsCol, readyCol('status.readyReplicas', 'spec.replicas'), imagesCol, selectorCol, ageCol],
-    nav: {group: W, order: 2, icon: 'workload'}
+    nav: {group: W, order: 2}
   },
   {
     name: 'statefulsets',
@@ -371,7 +371,7 @@ export const KINDS = [
     title: 'Stateful sets',
     scale: true,
     columns: [nameCol, nsCol, readyCol('status.readyReplicas', 'spec.replicas'), imagesCol, selectorCol, ageCol],
-    nav: {group: W, order: 3, icon: 'workload'}
+    nav: {group: W, order: 3}
   },
   {
     name: 'daemonsets',
@@ -382,7 +382,7 @@ export const KINDS = [
     columns: [
       nameCol, nsCol, readyCol('status.numberReady', 'status.desiredNumberScheduled'), imagesCol, selectorCol, ageCol
     ],
-    nav: {group: W, order: 4, icon: 'workload'}
+    nav: {group: W, order: 4}
   },
   {
     name: 'jobs',
@@ -394,7 +394,7 @@ export const KINDS = [
       nameCol, nsCol, readyCol('status.succeeded', 'spec.completions'), num('active', 'Active', 'status.active'),
       num('failed', 'Failed', 'status.failed'), imagesCol, ageCol
     ],
-    nav: {group: W, order: 5, icon: 'workload'}
+    nav: {group: W, order: 5}
   },
   {
     name: 'cronjobs',
@@ -407,7 +407,7 @@ export const KINDS = [
       col('suspend', 'Suspended', 'spec.suspend', {width: '100px'}),
       col('last', 'Last run', (r) => fmt.since((r.object.status || {}).lastScheduleTime)), ageCol
     ],
-    nav: {group: W, order: 6, icon: 'workload'}
+    nav: {group: W, order: 6}
   },
   {
     name: 'namespaces',
@@ -416,7 +416,7 @@ export const KINDS = [
     namespaced: false,
     title: 'Namespaces',
     columns: [nameCol, phaseCol, labelsCol, ageCol],
-    nav: {group: W, order: 7, icon: 'workload'}
+    nav: {group: W, order: 7}
   },
   {
     name: 'persistentvolumeclaims',
@@ -435,7 +435,7 @@ export const KINDS = [
       col('modes', 'Access', (r) => (get(r.object, 'spec.accessModes') || []).join(', '), {width: '130px'}),
       col('class', 'Class', 'spec.storageClassName'), ageCol
     ],
-    nav: {group: S, order: 1, icon: 'storage'}
+    nav: {group: S, order: 1}
   },
   {
     name: 'persistentvolumes',
@@ -455,7 +455,7 @@ export const KINDS = [
           col('class', 'Class', 'spec.storageClassName'),
           col('reclaim', 'Reclaim', 'spec.persistentVolumeReclaimPolicy'), ageCol
         ],
-    nav: {group: S, order: 2, icon: 'storage'}
+    nav: {group: S, order: 2}
   },
   {
     name: 'storageclasses',
@@ -467,7 +467,7 @@ export const KINDS = [
       nameCol, col('provisioner', 'Provisioner', 'provisioner', {width: 'minmax(160px,1.5fr)'}),
       col('mode', 'Binding', 'volumeBindingMode', {width: '170px'}), col('reclaim', 'Reclaim', 'reclaimPolicy'), ageCol
     ],
-    nav: {group: S, order: 3, icon: 'storage'}
+    nav: {group: S, order: 3}
   },
   {
     name: 'priorityclasses',
@@ -481,7 +481,7 @@ export const KINDS = [
       col('preemption', 'Preemption', (r) => r.object.preemptionPolicy || 'PreemptLowerPriority', {width: '170px'}),
       ageCol
     ],
-    nav: {group: S, order: 4, icon: 'policy'}
+    nav: {group: S, order: 4}
   },
   {
     name: 'poddisruptionbudgets',
@@ -494,7 +494,7 @@ export const KINDS = [
       col('max', 'Max unavailable', 'spec.maxUnavailable', {width: '120px', align: 'right'}),
       num('allowed', 'Allowed now', 'status.disruptionsAllowed', {width: '110px'}), selectorCol, ageCol
     ],
-    nav: {group: S, order: 5, icon: 'policy'}
+    nav: {group: S, order: 5}
   },
   {
     name: 'resourceclaims',
@@ -513,7 +513,7 @@ export const KINDS = [
               (get(r.object, 'status.allocation.devices.results') || []).map((d) => `${d.pool}/${d.device}`).join(' ')),
       ageCol
     ],
-    nav: {group: S, order: 6, icon: 'device'}
+    nav: {group: S, order: 6}
   },
   {
     name: 'resourceslices',
@@ -528,7 +528,7 @@ export const KINDS = [
           {align: 'right', width: '90px', order: 'desc'}),
       ageCol
     ],
-    nav: {group: S, order: 7, icon: 'device'}
+    nav: {group: S, order: 7}
   },
   {
     name: 'deviceclasses',
@@ -543,7 +543,7 @@ export const KINDS = [
           {width: 'minmax(200px,3fr)'}),
       ageCol
     ],
-    nav: {group: S, order: 8, icon: 'device'}
+    nav: {group: S, order: 8}
   },
 ];
 for (const k of KINDS) {

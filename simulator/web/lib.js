@@ -14,8 +14,8 @@
 //   replace(el, ...children), icon(name), debounce(ms, f), uniqueId(prefix)
 //
 // SCREENS AND ROUTES: #/NAME/SEGMENT/...?key=value
-//   registerScreen(name, {title, key?, nav?: {group, order, icon, label?}, mount(el, route), update?(route), unmount?()})
-//       key: the shortcut after 'g' (g o = overview). nav: absent: not in the navigation. group: one of navGroups.
+//   registerScreen(name, {title, key?, nav?: {group, order, label?}, mount(el, route), update?(route), unmount?()})
+//       key: the shortcut after 'g' (g o = overview). nav: absent: not in the navigation, else ICONS has one of this name. group: one of navGroups.
 //       mount fills `el` (an empty div inside <main>). A new hash of the same screen calls update(route) when there
 //       is one, else unmount and mount. route: {name, params: [decoded segments], query: {key: value}}.
 //       mount may return a function: it is called at unmount. Errors it throws are shown.
@@ -123,30 +123,51 @@ export function debounce(ms, f) {
   return run;
 }
 
-// Strokes on a grid of 16.
+// Strokes on a grid of 16. A screen's icon has the screen's name and is no other's.
 const ICONS = {
   overview: 'M2 2.5h5v6H2zM9 2.5h5v3H9zM9 7.5h5v6H9zM2 10.5h5v3H2z',
   map:
       'M2 2h3.4v3.4H2zM6.3 2h3.4v3.4H6.3zM10.6 2H14v3.4h-3.4zM2 6.3h3.4v3.4H2zM6.3 6.3h3.4v3.4H6.3zM10.6 6.3H14v3.4h-3.4zM2 10.6h3.4V14H2zM6.3 10.6h3.4V14H6.3z',
-  queue: 'M2 4h12M2 8h9M2 12h6',
-  timeline: 'M8 2v6l3.5 2M14 8A6 6 0 1 1 8 2',
-  decision: 'M8 2v4M8 6 4 10M8 6l4 4M4 10v4M12 10v4',
+  nodes: 'M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.1M4.5 11h.1',
+  pods: 'M8 1.8 13.5 5v6L8 14.2 2.5 11V5zM8 8v6M8 8l5.4-3M8 8 2.6 5',
+  events: 'M3 3h10v8H8l-3 3v-3H3z',
+  tour: 'M4 14.5v-13M4 2.5h9l-2.5 3 2.5 3H4',
+  comparison: 'M6 3.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9M10 3.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9',
+  decisions: 'M8 2v4M8 6 4 10M8 6l4 4M4 10v4M12 10v4',
   whatif: 'M5.6 6A2.5 2.5 0 1 1 8.7 8.4C8 8.7 8 9.3 8 10M8 13v.2',
-  capacity: 'M2 5l6-3 6 3v6l-6 3-6-3zM2 5l6 3 6-3M8 8v6',
-  pod: 'M8 1.8 13.5 5v6L8 14.2 2.5 11V5zM8 8v6M8 8l5.4-3M8 8 2.6 5',
-  node: 'M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.1M4.5 11h.1',
-  workload: 'M3 6h7v7H3zM6 3h7v7',
-  storage: 'M2.5 4c0-2.6 11-2.6 11 0v8c0 2.6-11 2.6-11 0zM2.5 4c0 2.6 11 2.6 11 0M2.5 8c0 2.6 11 2.6 11 0',
-  policy: 'M8 1.8 13 4v4c0 3-2 5-5 6.2C5 13 3 11 3 8V4z',
-  device: 'M4 4h8v8H4zM6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5M1.5 6H4M1.5 10H4M12 6h2.5M12 10h2.5',
-  event: 'M3 3h10v8H8l-3 3v-3H3z',
-  scenario: 'M4 2.5l9 5.5-9 5.5z',
+  queue: 'M2 4h12M2 8h9M2 12h6',
+  groups:
+      'M8 2.2a2.1 2.1 0 1 1 0 4.2 2.1 2.1 0 0 1 0-4.2M4 9.4a2.1 2.1 0 1 1 0 4.2 2.1 2.1 0 0 1 0-4.2M12 9.4a2.1 2.1 0 1 1 0 4.2 2.1 2.1 0 0 1 0-4.2',
+  timeline: 'M8 2v6l3.5 2M14 8A6 6 0 1 1 8 2',
+  capacity: 'M2.8 12.5a6 6 0 1 1 10.4 0M8 9.5l3-4M2.8 12.5h2M11.2 12.5h2',
+  drain: 'M8 1.8c2.8 3.4 4.3 5.6 4.3 7.6a4.3 4.3 0 0 1-8.6 0C3.7 7.4 5.2 5.2 8 1.8z',
+  rebalance: 'M8 2v12M5 14h6M2.8 4h10.4M2.8 4 1 9.2h3.6zM13.2 4l-1.8 5.2H15z',
+  weights: 'M5 6h6l2.2 8H2.8zM8 6a2 2 0 1 1 .1 0',
+  configdiff: 'M3 1.8h10v12.4H3zM8 3.8v4M6 5.8h4M6 11h4',
+  scenarios: 'M4 2.5l9 5.5-9 5.5z',
   replay: 'M3 8a5 5 0 1 0 1.6-3.6M3 2v3h3',
   edit: 'M3 13l.7-3L11 2.7 13.3 5 6 12.3zM9.5 4.2l2.3 2.3',
   config: 'M2 4.5h7M12 4.5h2M2 11.5h2M7 11.5h7M9 3v3h2.5V3zM4.2 10v3h2.5v-3z',
   transfer: 'M4.5 13V3M4.5 3 2 5.5M4.5 3 7 5.5M11.5 3v10M11.5 13 9 10.5M11.5 13l2.5-2.5',
   settings:
       'M8 5.5A2.5 2.5 0 1 1 8 10.5 2.5 2.5 0 0 1 8 5.5M8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2M3.4 3.4l1.4 1.4M11.2 11.2l1.4 1.4M3.4 12.6l1.4-1.4M11.2 4.8l1.4-1.4',
+  deployments: 'M3 6h7v7H3zM6 3h7v7',
+  replicasets: 'M8 2l6 3-6 3-6-3zM2 8l6 3 6-3M2 11l6 3 6-3',
+  statefulsets: 'M7 4h7M7 8h7M7 12h7M2 3l1.5-1v4M2 9.5c0-2 3-2 3 0L2 13h3',
+  daemonsets: 'M1.8 9h3.4v4H1.8zM6.3 9h3.4v4H6.3zM10.8 9h3.4v4h-3.4zM3.5 4v2.5M8 4v2.5M12.5 4v2.5',
+  jobs: 'M3 3h10v10H3zM5.5 8l2 2 3.5-4',
+  cronjobs: 'M8 4.2a4.9 4.9 0 1 1 0 9.8 4.9 4.9 0 0 1 0-9.8M8 6.5V9l2 1M1.8 4.4 4.2 2M14.2 4.4 11.8 2',
+  namespaces: 'M2 3.5h4.2L8 5.5h6v8H2z',
+  persistentvolumeclaims: 'M2 4c0-2.4 8-2.4 8 0v8c0 2.4-8 2.4-8 0zM2 4c0 2.4 8 2.4 8 0M13 6.5v4M11 8.5h4',
+  persistentvolumes: 'M2.5 4c0-2.6 11-2.6 11 0v8c0 2.6-11 2.6-11 0zM2.5 4c0 2.6 11 2.6 11 0M2.5 8c0 2.6 11 2.6 11 0',
+  storageclasses: 'M2 2.5h5.5l6.2 6.2-5 5L2 7zM5 5.5h.1',
+  priorityclasses: 'M3 8.5l5-5 5 5M3 13l5-5 5 5',
+  poddisruptionbudgets: 'M8 1.8 13 4v4c0 3-2 5-5 6.2C5 13 3 11 3 8V4z',
+  resourceclaims: 'M10.5 2a3.5 3.5 0 1 1 0 7 3.5 3.5 0 0 1 0-7M8 8l-6 6M4 12l1.8 1.8',
+  resourceslices:
+      'M4 4h8v8H4zM6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5M1.5 6H4M1.5 10H4M12 6h2.5M12 10h2.5',
+  deviceclasses: 'M2.5 2.5h11v11h-11zM6 6h4v4H6z',
+  kind: 'M5 3H3v10h2M11 3h2v10h-2M7 6.5h2v3H7z',
   search: 'M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9M10.4 10.4 14 14',
   sun:
       'M8 5a3 3 0 1 1 0 6 3 3 0 0 1 0-6M8 1v1.6M8 13.4V15M1 8h1.6M13.4 8H15M3 3l1.1 1.1M11.9 11.9 13 13M3 13l1.1-1.1M11.9 4.1 13 3',
@@ -159,12 +180,11 @@ const ICONS = {
   download: 'M8 2v8M8 10 5 7M8 10l3-3M3 13.5h10',
   upload: 'M8 11V3M8 3 5 6M8 3l3 3M3 13.5h10',
   refresh: 'M13 8a5 5 0 1 1-1.6-3.6M13 2v3h-3',
-  custom: 'M5 3H3v10h2M11 3h2v10h-2M7 6.5h2v3H7z',
 };
 export function icon(name) {
   return h(
       'svg:svg', {class: 'icon', viewBox: '0 0 16 16', 'aria-hidden': 'true', focusable: 'false'},
-      h('svg:path', {d: ICONS[name] || ICONS.custom}));
+      h('svg:path', {d: ICONS[name] || ICONS.kind}));
 }
 
 // ---- server ------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ function navItem(s) {
   return h(
       'a',
       {class: 'item', href: to(s.name), dataset: {screen: s.name}, title: s.key ? `${s.title} (g ${s.key})` : s.title},
-      icon(s.nav.icon), h('span', {class: 'label'}, s.nav.label || s.title), count);
+      icon(s.name), h('span', {class: 'label'}, s.nav.label || s.title), count);
 }
 function brand() {
   return h(
@@ -177,9 +177,15 @@ function toggleNav() {
     drawer(!d.drawer);
     return;
   }
-  d.nav = d.nav === 'narrow' ? '' : 'narrow';
-  remember.set('nav', d.nav);
+  remember.set('nav', d.nav === 'narrow' ? 'wide' : 'narrow');
+  applyNav();
 }
+const tablet = matchMedia('(max-width: 860px)');
+function applyNav() {
+  const choice = remember.get('nav') || (tablet.matches ? 'narrow' : 'wide');
+  document.documentElement.dataset.nav = phone.matches ? 'wide' : choice;
+}
+for (const m of [phone, tablet]) m.addEventListener('change', applyNav);
 
 // The server is another one than before, and empty or back at its start: said until somebody has read it.
 function gone(el) {
@@ -462,7 +468,7 @@ function onKey(e) {
 // ---- start -------------------------------------------------------------------------------------------------
 
 async function start() {
-  document.documentElement.dataset.nav = remember.get('nav');
+  applyNav();
   const title = buildTop();
   applyTheme();
   const load = async (f) => {

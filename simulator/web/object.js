@@ -79,7 +79,7 @@ function header(k, o, ns, name) {
   if (k.name === 'pods') {
     const bound = !!(o.spec || {}).nodeName;
     buttons.push(
-        h('a', {class: 'button primary', href: to('decisions', 'pod', ns, name)}, icon('decision'),
+        h('a', {class: 'button primary', href: to('decisions', 'pod', ns, name)}, icon('decisions'),
           bound ? 'Why this node?' : 'Why is it pending?'));
     buttons.push(
         h('a', {class: 'button', href: to('whatif', {pod: `${ns}/${name}`})}, icon('whatif'),

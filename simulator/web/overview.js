@@ -14,7 +14,7 @@ import {importText} from './transfer.js';
 registerScreen('overview', {
   title: 'Overview',
   key: 'o',
-  nav: {group: 'Cluster', order: 1, icon: 'overview'},
+  nav: {group: 'Cluster', order: 1},
   mount(el) {
     const o = new Overview(el);
     return () => o.leave();
@@ -244,7 +244,7 @@ function beginnings() {
             'map', 'Nodes from a template', 'As many as you like, spread over zones, with the size you give them.',
             'Make nodes', nodesDialog),
         choice(
-            'workload', 'An example',
+            'deployments', 'An example',
             'Six nodes in three zones and two Deployments, one of which does not fit: something to ask questions about.',
             'Load the example',
             async () => {

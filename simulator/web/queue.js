@@ -88,7 +88,7 @@ class Queue {
 }
 
 registerScreen('queue', {
-  title: 'Queue', key: 'q', nav: { group: 'Decisions', order: 30, icon: 'queue' },
+  title: 'Queue', key: 'q', nav: { group: 'Decisions', order: 30 },
   mount(el, route) {
     const q = new Queue(el, route.query);
     q.load();

@@ -178,7 +178,7 @@ export async function forAll(list, title, f, nameOf = (x) => x.key) {
 
 registerScreen('kind', {
   title: 'All kinds',
-  nav: {group: 'Storage and policy', order: 20, icon: 'custom', label: 'All kinds'},
+  nav: {group: 'Storage and policy', order: 20, label: 'All kinds'},
   async mount(el, r) {
     if (r.params.length) return mountFound(el, r);
     el.classList.add('fill');

@@ -404,9 +404,9 @@ class Run {
   }
 }
 
-registerScreen('replay', { title: 'Replay', key: 'r', nav: { group: 'Run', order: 20, icon: 'replay' },
+registerScreen('replay', { title: 'Replay', key: 'r', nav: { group: 'Run', order: 20 },
   mount(el) { const r = new Replay(el); r.load(); return () => { r.gone = true; r.stop(); }; } });
-registerScreen('scenarios', { title: 'Scenarios', key: 's', nav: { group: 'Run', order: 10, icon: 'scenario' },
+registerScreen('scenarios', { title: 'Scenarios', key: 's', nav: { group: 'Run', order: 10 },
   mount(el, route) {
     if (route.params.length) { const run = new Run(el, route.params[0]); run.load(); return () => { run.gone = true; clearTimeout(run.timer); }; }
     const list = new Scenarios(el);

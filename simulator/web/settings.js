@@ -7,7 +7,7 @@ import {setTheme, themeChoice, tokenChanged} from './main.js';
 registerScreen('settings', {
   title: 'Settings',
   key: ',',
-  nav: {group: 'Tools', order: 4, icon: 'settings'},
+  nav: {group: 'Tools', order: 4},
   mount(el) {
     const token = h('input', {
       type: 'password',

@@ -305,4 +305,4 @@ function mount(place, { query }) {
 }
 
 
-registerScreen('timeline', { title: 'Timeline', key: 't', nav: { group: 'Decisions', order: 40, icon: 'timeline' }, mount });
+registerScreen('timeline', { title: 'Timeline', key: 't', nav: { group: 'Decisions', order: 40 }, mount });

@@ -257,7 +257,7 @@ class TourScreen {
   }
 }
 
-registerScreen('tour', { title: 'Guided tour', nav: { group: 'Cluster', order: 90, icon: 'help', label: 'Tour' },
+registerScreen('tour', { title: 'Guided tour', nav: { group: 'Cluster', order: 90, label: 'Tour' },
   mount(el) { const s = new TourScreen(el); return () => s.stops.forEach((stop) => stop()); } });
 document.getElementById('main').before(dock);
 for (const kind of ['pods', 'nodes']) subscribe(kind, showLive);

@@ -7,7 +7,7 @@ import {
 } from './lib.js';
 
 registerScreen(
-    'transfer', {title: 'Import and export', key: 'i', nav: {group: 'Tools', order: 3, icon: 'transfer'}, mount});
+    'transfer', {title: 'Import and export', key: 'i', nav: {group: 'Tools', order: 3}, mount});
 
 const result = () => document.getElementById('importresult');
 

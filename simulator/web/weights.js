@@ -156,5 +156,5 @@ class Weights {
   }
 }
 
-registerScreen('weights', { title: 'Weights', nav: { group: 'Decisions', order: 65, icon: 'config' },
+registerScreen('weights', { title: 'Weights', nav: { group: 'Decisions', order: 65 },
   mount(el) { const w = new Weights(el); return () => w.leave(); } });

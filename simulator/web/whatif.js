@@ -533,7 +533,7 @@ function nodeWrite(c) {
 const configWrite = (text) => ({ text: 'Run the scheduler with this configuration', run: () => fetchText('/api/v1/schedulerconfiguration', { method: 'POST', body: text, type: 'application/yaml' }) });
 
 registerScreen('whatif', {
-  title: 'What if', key: 'w', nav: { group: 'Decisions', order: 20, icon: 'whatif' },
+  title: 'What if', key: 'w', nav: { group: 'Decisions', order: 20 },
   mount(el, route) {
     const w = new WhatIf(el, route.query);
     return () => { w.gone = true; };
