@@ -26,6 +26,10 @@ done
 if [ "$1" != build ] && ! command -v kubectl >/dev/null; then
     missing+=(kubernetes-client)
 fi
+# npm fetches axe-core (tools/axe.sh); Debian's conflicts with the one that other packages of nodejs bring.
+if [ "$1" != build ] && ! command -v npm >/dev/null; then
+    missing+=(npm)
+fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 sudo=

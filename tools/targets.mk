@@ -84,6 +84,7 @@ $(BUILD)/checks: FORCE
 	 } > $@
 
 check: deps-test ## install, build and test everything (the README's test command)
+	@bash tools/axe.sh $(BUILD)/axe.min.js
 	@$(MAKE) --no-print-directory -j$$(nproc) all unit-tests fuzz-replay property integration-programs simulation-program
 	@$(MAKE) --no-print-directory $(BUILD)/checks
 	@bash tools/run-checks.sh $(BUILD)/check-logs < $(BUILD)/checks

@@ -590,7 +590,7 @@ function preemption(d) {
 function timings(d) {
   const t = Object.entries(d.timings_ns || {}).filter(([, v]) => v > 0), all = t.reduce((n, [, v]) => n + v, 0);
   if (!t.length) return null;
-  return h('div', { class: 'q-times' }, h('h3', {}, 'Where the time went'), ...t.map(([k, v]) => {
+  return h('div', { class: 'q-times' }, h('h2', {}, 'Where the time went'), ...t.map(([k, v]) => {
     const bar = h('i');
     bar.style.width = `${(100 * v) / all}%`;
     return h('div', { class: 'q-delta' }, h('span', {}, k), h('span', { class: 'q-time-bar' }, bar), h('b', {}, fmt.ns(v)));
@@ -608,8 +608,8 @@ function whyPart(d, source, view) {
     const i = g ? (d.rejectedGroups || []).indexOf(g) : -1;
     [...list.querySelectorAll('.q-group')].forEach((el, k) => { el.open = i >= 0 ? k === i : el.dataset.plugin === plugin; });
   };
-  return h('div', { class: 'q-two' }, h('section', {}, h('h3', {}, 'From all nodes to one'), funnel(d, (p) => view.openGroup(p)), timings(d)),
-    h('section', {}, search, h('h3', {}, 'Why nodes were rejected'), list));
+  return h('div', { class: 'q-two' }, h('section', {}, h('h2', {}, 'From all nodes to one'), funnel(d, (p) => view.openGroup(p)), timings(d)),
+    h('section', {}, search, h('h2', {}, 'Why nodes were rejected'), list));
 }
 
 // Tabs over a decision. tab: the one to show; onTab(name) is told when another is opened.

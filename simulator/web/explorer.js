@@ -195,7 +195,7 @@ function rawPart(d) {
   into(notes, () => ask('GET', `/berth/v1/decisions/${d.id}/annotations`), (got) => {
     const list = Object.entries(got);
     if (!list.length) return empty('No annotations', 'This decision was recorded without the nodes.');
-    return h('dl', { class: 'q-notes' }, ...list.flatMap(([k, v]) => [h('dt', {}, k), h('dd', {}, h('pre', {}, typeof v === 'string' ? v : JSON.stringify(v)))]));
+    return h('dl', { class: 'q-notes' }, ...list.flatMap(([k, v]) => [h('dt', {}, k), h('dd', {}, h('pre', { tabindex: '0' }, typeof v === 'string' ? v : JSON.stringify(v)))]));
   });
   return place;
 }
@@ -234,7 +234,7 @@ function mountDecision(place, { params, query }) {
 }
 
 function missing(place, id) {
-  const failed = place.querySelector('.empty[role=alert] h3');
+  const failed = place.querySelector('.empty[role=alert] h2');
   if (failed && failed.textContent === 'Not here')
     place.replaceChildren(empty(`Decision ${id} is not kept`, 'The store holds the newest decisions; this one was overwritten, or never recorded.', h('p', {}, h('a', { href: '#/decisions' }, 'To the decisions that are kept'))));
 }

@@ -244,7 +244,7 @@ function whyOf(got) {
 }
 
 function idea(x) {
-  const commands = (x.commands || []).join('\n'), text = h('pre', {}, commands);
+  const commands = (x.commands || []).join('\n'), text = h('pre', { tabindex: '0' }, commands);
   const copy = () => { getSelection().selectAllChildren(text); if (document.execCommand('copy')) toast('Copied.', 'ok'); };
   return h(
       'li', {}, h('span', {class: `q-sign ${x.fits ? (/evicting/.test(x.outcome) ? 'warn' : 'ok') : 'faint'}`}, x.fits ? '✓' : '✕'),

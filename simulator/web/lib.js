@@ -338,11 +338,11 @@ export function leave() {
 }
 
 function onHash() {
-  const r = route(), screen = screens.get(r.name), main = document.getElementById('main');
+  const r = route(), screen = screens.get(r.name), main = document.getElementById('main'), moved = Boolean(current);
   if (current && screen === current.screen && screen.update) {
     current.route = r;
     screen.update(r);
-    return routesChanged();
+    return routesChanged(moved);
   }
   leave();
   const el = h('div', {class: 'screen'});
@@ -351,9 +351,9 @@ function onHash() {
   if (!screen) {
     setTitle('Not found');
     el.append(
-        h('div', {class: 'empty'}, h('h3', {}, 'There is no such page'), h('p', {}, location.hash),
+        h('div', {class: 'empty'}, h('h2', {}, 'There is no such page'), h('p', {}, location.hash),
           h('p', {}, linkTo('To the overview', 'overview'))));
-    return routesChanged();
+    return routesChanged(moved);
   }
   setTitle(screen.title);
   current = {route: r, screen, el};
@@ -366,7 +366,7 @@ function onHash() {
       }, (e) => showFailure(el, e));
     else if (current && current.el === el) current.dispose = out;
   } catch (e) { showFailure(el, e); }
-  routesChanged();
+  routesChanged(moved);
 }
 function showFailure(el, e) {
   console.error(e);

@@ -133,7 +133,7 @@ function buildTop() {
     }[state];
     banner(state, info);
   });
-  const title = h('div', {class: 'crumbs'});
+  const crumbs = h('span', {class: 'crumbs'}), title = h('h1', {tabindex: '-1'});
   replace(
       document.getElementById('top'),
       h('button', {
@@ -144,9 +144,9 @@ function buildTop() {
         onclick: toggleNav
       },
         icon('menu')),
-      title,
-      h('button', {type: 'button', class: 'searchbutton', onclick: openPalette, 'aria-label': 'Search everything'},
-        icon('search'), h('span', {class: 'grow'}, 'Search'), h('kbd', {}, 'Ctrl K')),
+      h('div', {class: 'where'}, crumbs, title),
+      h('button', {type: 'button', class: 'searchbutton', onclick: openPalette, 'aria-keyshortcuts': 'Control+K'},
+        icon('search'), h('span', {class: 'label'}, 'Search'), h('kbd', {'aria-hidden': 'true'}, 'Ctrl K')),
       live, h('button', {
         type: 'button',
         class: 'ghost icononly',
@@ -161,7 +161,7 @@ function buildTop() {
         onclick: openHelp
       },
         icon('help')));
-  return title;
+  return {crumbs, title};
 }
 const phone = matchMedia('(max-width: 640px)');  // narrow.css: the navigation is a drawer there
 function drawer(open) {
@@ -469,7 +469,7 @@ function onKey(e) {
 
 async function start() {
   applyNav();
-  const title = buildTop();
+  const top = buildTop();
   applyTheme();
   const load = async (f) => {
     try {
@@ -496,13 +496,15 @@ async function start() {
   startRouter({
     onTitle: (text, crumbs) => {
       document.title = `${text} - Berth`;
-      replace(
-          title, crumbs.map((c) => [c, h('span', {class: 'faint', 'aria-hidden': 'true'}, '/')]),
-          h('h1', {title: text}, text));
+      replace(top.crumbs, crumbs.map((c) => [c, h('span', {class: 'faint', 'aria-hidden': 'true'}, '/')]));
+      replace(top.title, text);
+      top.title.title = text;
     },
-    onRoute: () => {
+    onRoute: (moved) => {
       buildNav();
       drawer(false);
+      // A reader of the page continues at the new screen's heading, unless the screen has chosen a place.
+      if (moved && !document.activeElement.closest('.screen')) top.title.focus({preventScroll: true});
     },
   });
   for (const k of ['pods', 'nodes']) subscribe(k, debounceCounts);

@@ -401,7 +401,7 @@ function annotations(a) {
       all.map(
           ([k, v]) =>
               h('details', {class: 'annotation', open: v.length < 160}, h('summary', {class: 'mono'}, k),
-                h('pre', {}, pretty(v)))));
+                h('pre', {tabindex: '0'}, pretty(v)))));
 }
 function pretty(v) {
   if (/^[[{]/.test(v)) try {

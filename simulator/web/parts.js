@@ -95,7 +95,7 @@ export const cssColour = (name) => getComputedStyle(document.documentElement).ge
 
 export function failure(err, again) {
   const where = [err.field ? `field ${err.field}` : '', err.line ? `line ${err.line}` : ''].filter(Boolean).join(', ');
-  return h('div', { class: 'empty', role: 'alert' }, h('h3', { class: 'bad' }, failureTitle(err)), h('p', {}, err.message || String(err)),
+  return h('div', { class: 'empty', role: 'alert' }, h('h2', { class: 'bad' }, failureTitle(err)), h('p', {}, err.message || String(err)),
     where ? h('p', { class: 'faint' }, where) : null, again ? h('p', {}, h('button', { type: 'button', onclick: again }, 'Try again')) : null);
 }
 
@@ -140,8 +140,8 @@ export class RowList {
     this.n = 0;
     this.at = -1;
     this.drawn = new Map();
-    this.inner = h('div', { class: 'q-rows-inner', role: 'presentation' });
-    this.el = h('div', { class: 'q-rows', tabindex: '0', role: 'listbox', 'aria-label': label }, this.inner);
+    this.inner = h('div', { class: 'q-rows-inner', role: 'rowgroup' });
+    this.el = h('div', { class: 'q-rows', tabindex: '0', role: 'grid', 'aria-label': label }, this.inner);
     if (rows) this.el.style.maxHeight = `${rows * height + 2}px`;
     this.el.addEventListener('scroll', () => this.later(), { passive: true });
     this.el.addEventListener('keydown', (e) => this.key(e));
@@ -151,6 +151,7 @@ export class RowList {
 
   setCount(n) {
     this.n = n;
+    this.el.setAttribute('aria-rowcount', String(n));
     this.inner.style.height = `${n * this.rowHeight}px`;
     if (this.at >= n) this.at = n - 1;
     this.refresh();
@@ -180,8 +181,8 @@ export class RowList {
   }
 
   place(i) {
-    const row = h('div', { class: 'q-row', role: 'option', id: `${this.id()}-${i}`, 'aria-setsize': String(this.n),
-      'aria-posinset': String(i + 1), 'aria-selected': String(i === this.at) }, this.drawRow(i));
+    const row = h('div', { class: 'q-row', role: 'row', id: `${this.id()}-${i}`, 'aria-rowindex': String(i + 1),
+      'aria-selected': String(i === this.at) }, h('div', { class: 'q-cell', role: 'gridcell' }, this.drawRow(i)));
     row.style.top = `${i * this.rowHeight}px`;
     row.style.height = `${this.rowHeight}px`;
     row.dataset.i = i;

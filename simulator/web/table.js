@@ -122,9 +122,8 @@ export class Table {
           },
           onkeydown: (e) => this.onKey(e)
         },
-          h('div', {role: 'rowgroup', style: {position: 'sticky', top: '0', zIndex: '2'}}, this.head), this.body,
-          this.emptyEl);
-    this.el = h('div', {class: 'vt'}, this.tools, this.scroll);
+          h('div', {role: 'rowgroup', style: {position: 'sticky', top: '0', zIndex: '2'}}, this.head), this.body);
+    this.el = h('div', {class: 'vt'}, this.tools, h('div', {class: 'vt-box'}, this.scroll, this.emptyEl));
     this.widths = this.columns.map((c) => {
       const [, least, part] = /(\d+)px(?:,([\d.]+)fr)?/.exec(c.width || 'minmax(90px,1fr)');
       return {least: Number(least), part, need: 0};

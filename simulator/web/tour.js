@@ -209,7 +209,7 @@ const live = h('p', { class: 'tourlive', role: 'status' });
 
 function whatItDoes(s) {
   const text = s.make ? s.make.map(toYaml).join('---\n') : s.change.map((c) => c.as).join('\n');
-  return h('details', {}, h('summary', {}, s.make ? 'What is made, as YAML' : 'What is changed, as with kubectl'), h('pre', {}, text));
+  return h('details', {}, h('summary', {}, s.make ? 'What is made, as YAML' : 'What is changed, as with kubectl'), h('pre', { tabindex: '0' }, text));
 }
 
 function draw() {

@@ -17,6 +17,8 @@ function mount(el) {
                                                 type: 'file',
                                                 class: 'sr',
                                                 id: 'importfile',
+                                                'aria-label': 'File to import',
+                                                tabindex: '-1',
                                                 accept: '.json,.yaml,.yml,.gz,application/json',
                                                 onchange: () => take(file.files)
                                               });

@@ -443,7 +443,7 @@ function moved(others, asked) {
 
 function fixLine(fix, onUse) {
   const [sign, tone] = fix.fits ? ['✓', /evicting/.test(fix.outcome) ? 'warn' : 'ok'] : ['✕', 'faint'], commands = (fix.commands || []).join('\n');
-  const text = h('pre', {}, commands);
+  const text = h('pre', { tabindex: '0' }, commands);
   // navigator.clipboard is not there over plain HTTP.
   const copyIt = () => { getSelection().selectAllChildren(text); if (document.execCommand('copy')) toast('Copied.', 'ok'); };
   return h('li', {}, h('span', { class: `q-sign ${tone}` }, sign), h('div', {}, fix.text, h('small', {}, fix.outcome),

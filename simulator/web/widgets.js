@@ -169,7 +169,7 @@ export const kv = (pairs) =>
           .map(([k, v]) => [h('dt', {}, k), h('dd', {}, v)]));
 export const note = (tone, ...body) => h('div', {class: `note ${tone}`, role: tone === 'bad' ? 'alert' : null}, body);
 export const empty = (title, text, ...more) =>
-    h('div', {class: 'empty'}, h('h3', {}, title), text ? h('p', {}, text) : null,
+    h('div', {class: 'empty'}, h('h2', {}, title), text ? h('p', {}, text) : null,
       more.length ? h('p', {class: 'row', style: {justifyContent: 'center', marginTop: '12px'}}, more) : null);
 export const spinner = (text = 'Loading') =>
     h('div', {class: 'row faint', role: 'status', style: {padding: '12px'}}, h('span', {class: 'spin'}), text);
@@ -195,7 +195,7 @@ export function plainTable(columns, rows, {emptyText = 'None'} = {}) {
   const cls = (c) => (c.align === 'right' ? 'right num' : null);
   return h(
       'table', {class: 'plain'},
-      h('thead', {}, h('tr', {}, columns.map((c) => h('th', {class: cls(c), scope: 'col'}, c.title)))),
+      h('thead', {}, h('tr', {}, columns.map((c) => h(c.title ? 'th' : 'td', {class: cls(c), scope: c.title ? 'col' : null}, c.title)))),
       h('tbody', {}, rows.map((r) => h('tr', {}, columns.map((c) => h('td', {class: cls(c)}, c.cell(r)))))));
 }
 
@@ -276,13 +276,10 @@ export const inkOn = (t) => (dark() ? (t > 0.58 ? '#10181d' : '#e9f0f4') : t > 0
 // segments: [{value, colour, title}]; max: the whole width (default: the sum)
 export function stackedBar(segments, {max, height = 10, label} = {}) {
   const sum = segments.reduce((s, x) => s + Math.max(0, x.value), 0), whole = max || sum || 1;
+  const name = label || segments.map((s) => s.title).filter(Boolean).join(', ');
+  const described = name ? {role: 'img', 'aria-label': name} : {'aria-hidden': 'true'};  // the text beside it says the same
   return h(
-      'div', {
-        class: 'bar',
-        role: 'img',
-        'aria-label': label || segments.map((s) => s.title).filter(Boolean).join(', '),
-        style: {height: `${height}px`}
-      },
+      'div', {class: 'bar', ...described, style: {height: `${height}px`}},
       segments.map((s) => h('i', {
                      title: s.title,
                      style: {width: `${Math.max(0, (s.value / whole) * 100)}%`, background: s.colour, flex: 'none'}

@@ -20,9 +20,11 @@ start_up --port 0 --front-port 0 --runtime-dir "$work/run" --runtime-config sche
 BERTH_URL=$(awk '/API server/ {print $3; exit}' "$work/up.out")
 SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
 BERTH_SERVER_PID=$(pid_of berth-simulator)
-export BERTH_SERVER_PID BERTH_BIN BERTH_URL SCREENSHOTS PYTHONDONTWRITEBYTECODE=1
+AXE=$BERTH_BIN/../axe.min.js
+export AXE BERTH_SERVER_PID BERTH_BIN BERTH_URL SCREENSHOTS PYTHONDONTWRITEBYTECODE=1
 for t in "$tests"/test_*.py; do
     [ $# -eq 0 ] || [[ " $* " == *" $(basename "$t") "* ]] || continue
+    [ -f "$AXE" ] || [ "$(basename "$t")" != test_access.py ] || { skip "the page's accessibility" "axe-core is not fetched: tools/axe.sh $AXE"; continue; }
     (cd "$tests" && timeout $((240 * PATIENCE)) "$python" "$t") >"$work/out" 2>"$work/err"
     rc=$?
     cat "$work/out"
