@@ -3,7 +3,7 @@
 // drain.js - empties nodes as `kubectl drain` does: cordons them, evicts their pods through pods/eviction, waits for budgets
 //
 // It goes on while other screens are looked at, and ends with the tab.
-import {confirmDialog, fetchJSON, fmt, h, nodeLink, plural, Table, tag} from './lib.js';
+import {confirmDialog, fetchJSON, fmt, h, nodeLink, plural, replace, Table, tag} from './lib.js';
 import {podRef} from './parts.js';
 import {row, subscribe} from './store.js';
 
@@ -39,19 +39,26 @@ async function podsOf(node) {
 export async function startDrain(nodes) {
   const found = (await Promise.all(nodes.map(podsOf))).flat(), count = (why) => found.filter((o) => reservation(o) === why).length;
   const tick = (why, text) => {
-    const box = h('input', {type: 'checkbox'});
+    const box = h('input', {type: 'checkbox', onchange: () => announce()});
     return {why, box, n: count(why), el: h('label', {class: 'check'}, box, text(plural(count(why), 'pod')))};
   };
   const ticks = [tick('force', (n) => `Evict ${n} without a controller too: nothing makes them anew`), tick('local', (n) => `Evict ${n} with emptyDir volumes too: what is in these is lost`)].filter((t) => t.n);
+  const allowed = () => new Set(ticks.filter((t) => t.box.checked).map((t) => t.why));
+  const text = h('p', {role: 'status'});
+  const announce = () => {
+    const yes = allowed(), evicted = found.filter((o) => !reservation(o) || yes.has(reservation(o))).length, stay = found.length - evicted;
+    replace(text, `${nodes.length === 1 ? 'The node is' : 'The nodes are'} cordoned, and ${plural(evicted, 'pod')} evicted${stay ? `; ${plural(stay, 'pod')} ${stay === 1 ? 'stays' : 'stay'}` : ''}. Pods of daemon sets stay.`);
+  };
+  announce();
   const sure = await confirmDialog({
     title: `Drain ${nodes.length === 1 ? nodes[0] : plural(nodes.length, 'node')}?`,
-    body: h('div', {class: 'col'}, h('p', {}, `${nodes.length === 1 ? 'The node is' : 'The nodes are'} cordoned, and ${plural(found.length, 'pod')} evicted. Pods of daemon sets stay.`), ticks.map((t) => t.el)),
+    body: h('div', {class: 'col'}, text, ticks.map((t) => t.el)),
     confirm: 'Drain',
     danger: true
   });
   if (!sure) return false;
   if (running) running.stop();
-  running = new Running(nodes, new Set(ticks.filter((t) => t.box.checked).map((t) => t.why)));
+  running = new Running(nodes, allowed());
   running.go(found);
   return true;
 }

@@ -536,6 +536,11 @@ def draining(page: Page):
     page.allowed += ['/eviction']
     page.button('Drain leave', '.q-drain-result')
     page.wait_text('without a controller', 'dialog')
+    announced = "return document.querySelector('dialog [role=status]')?.innerText || ''"
+    check('the question counts what would be evicted as it is', '4 pods evicted; 1 pod stays.' in page.js(announced), page.text('dialog'))
+    page.js("document.querySelector('dialog input[type=checkbox]').click()")
+    check('and with a tick what is evicted then', '5 pods evicted. ' in page.js(announced), page.text('dialog'))
+    page.js("document.querySelector('dialog input[type=checkbox]').click()")
     page.shot('drain-asks')
     page.button('Drain', 'dialog footer')
     state = "return [...document.querySelectorAll('.draining .vt-row:not([hidden])')].map(r => r.innerText.replaceAll('\\n', ' ')).join('\\n')"
