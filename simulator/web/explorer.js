@@ -4,7 +4,7 @@
 //
 // #/decisions[?result=&namespace=&q=]   #/decisions/ID[?tab=]   #/decisions/pod/NAMESPACE/NAME[?tab=]
 
-import { empty, fmt, h, nodeLink, note, plural, registerScreen, replace, segmented, setQuery, setTitle, stackedBar, to } from './lib.js';
+import { empty, fmt, h, nodeLink, note, plural, reasonsOf, registerScreen, replace, segmented, setQuery, setTitle, stackedBar, to } from './lib.js';
 import { RowList, ask, badge, between, count, decisionHref, eventWords, failure, into, podDecisionsHref, podRef, whatifHref } from './parts.js';
 import { Computed, Recorded, answer, fromExplanation } from './answer.js';
 import { decisionReport, reportButton } from './report.js';
@@ -57,7 +57,7 @@ class DecisionList {
     const n = d.nodes || {};
     return h('div', { class: 'q-drow' }, h('span', { class: 'num' }, h('a', { href: decisionHref(d.id) }, fmt.time(d.time))),
       h('span', { class: 'clip' }, podRef(d.pod.namespace, d.pod.name)), h('span', {}, badge(d.result)),
-      h('span', { class: 'clip', title: d.message || '' }, d.nodeName ? nodeLink(d.nodeName) : h('span', { class: 'muted' }, d.message || '')),
+      h('span', { class: 'clip', title: d.message || '' }, d.nodeName ? nodeLink(d.nodeName) : h('span', { class: 'muted' }, reasonsOf(d.message))),
       h('span', { class: 'q-share', title: `${count(n.feasible)} of ${count(n.total)} nodes were possible` }, stackedBar([{ value: n.feasible || 0, colour: 'var(--bar-1)' }], { max: n.total || 1, height: 8 }), h('small', { class: 'num' }, `${count(n.feasible)}/${count(n.total)}`)),
       h('span', { class: 'num' }, h('a', { href: podDecisionsHref(d.pod.namespace, d.pod.name) }, `#${d.attempt}`)),
       h('span', { class: 'clip muted' }, eventWords(d.trigger || '')), h('span', { class: 'num right' }, fmt.ns(d.duration_ns)));

@@ -5,7 +5,7 @@
 // #/groups[?q=TEXT], #/groups/NAMESPACE/NAME[?by=LABEL&resource=NAME]
 import {amount, nodeStatus, podStatus, resourceNames} from './kinds.js';
 import {
-  compareNames, empty, fetchJSON, fmt, h, kv, legend, linkTo, navigate, note, panel, plural, registerScreen, replace, setQuery, setTitle, spinner,
+  compareNames, empty, fetchJSON, fmt, h, kv, legend, linkTo, navigate, note, panel, plural, reasonsOf, registerScreen, replace, setQuery, setTitle, spinner,
   stackedBar, Table, tag, to, toast
 } from './lib.js';
 import {ask, count, failure, podRef} from './parts.js';
@@ -163,7 +163,7 @@ class Group {
         {id: 'status', title: 'Status', width: '124px', text: (p) => podStatus(p)[0], cell: (p) => tag(...podStatus(p))},
         {id: 'node', title: 'Node', width: 'minmax(100px,1fr)', text: (p) => p.node || p.nominated || '', cell: (p) => (p.node ? linkTo(p.node, 'nodes', p.node) : p.nominated ? `promised: ${p.nominated}` : '')},
         {id: 'tried', title: 'Tried now', width: '110px', text: (p) => this.said(p)?.state || ''},
-        {id: 'message', title: 'Message', width: 'minmax(160px,2.4fr)', text: (p) => (p.node ? '' : this.said(p)?.message || p.message || '')},
+        {id: 'message', title: 'Message', width: 'minmax(160px,2.4fr)', text: (p) => (p.node ? '' : this.said(p)?.message || p.message || ''), cell: (p) => (p.node ? '' : reasonsOf(this.said(p)?.message || p.message))},
       ]
     });
     replace(el, this.head, h('div', {class: 'grid two'}, this.whyBox, panel('Placement map', {tools: [this.bySelect, this.resSelect]}, legend(PARTS), this.boxes, this.more)),

@@ -5,7 +5,7 @@
 // KINDS: name (route, plural), kind, api ('/api/v1' or '/apis/GROUP/VERSION'), namespaced, watch (name on the change stream),
 // columns, nav. A kind that is found by discovery gets the same shape from kindOfResource(). Rows of pods and nodes are
 // those of docs/simulator-api.md, of all others {key, name, namespace, created, labels, object}.
-import {fetchJSON, fmt, h, parseQuantity, sequential, tag, to} from './lib.js';
+import {fetchJSON, fmt, h, parseQuantity, reasonsOf, sequential, tag, to} from './lib.js';
 
 const get = (o, path) => path.split('.').reduce((x, k) => (x === null || x === undefined ? undefined : x[k]), o);
 const col = (id, title, path, more = {}) => ({
@@ -156,7 +156,7 @@ const POD_COLUMNS = [
     text: (p) => p.owner || '',
     cell: (p) => ownerLink(p.namespace, p.owner)
   },
-  {id: 'message', title: 'Message', width: 'minmax(120px,2.2fr)', text: (p) => (p.node ? '' : p.message || '')},
+  {id: 'message', title: 'Message', width: 'minmax(120px,2.2fr)', text: (p) => (p.node ? '' : p.message || ''), cell: (p) => (p.node ? '' : reasonsOf(p.message)), byText: true},
   ageCol,
 ];
 const NODE_COLUMNS = [
@@ -327,7 +327,9 @@ export const KINDS = [
         id: 'message',
         title: 'Message',
         width: 'minmax(220px,3fr)',
-        text: (r) => r.object.message || r.object.note || ''
+        text: (r) => r.object.message || r.object.note || '',
+        cell: (r) => reasonsOf(r.object.message || r.object.note),
+        byText: true
       },
       {
         id: 'count',

@@ -30,7 +30,7 @@
 //
 // FORMATS  fmt.cpu(milli) fmt.bytes(n) fmt.count(n) fmt.percent(0..1) fmt.age(rfc3339) fmt.since(rfc3339) fmt.time(rfc3339)
 //          fmt.date(rfc3339) fmt.ns(n) fmt.quantity(name, n): by resource name; parseQuantity('100m') -> 0.1
-//          plural(n, 'pod') -> '1 pod'; compareNames(a, b): node-2 before node-10
+//          reasonsOf(message): what stands behind "0/5 nodes are available:"; plural(n, 'pod') -> '1 pod'; compareNames(a, b): node-2 before node-10
 //
 // TABLE    new Table({...}) (table.js; options stand there): virtual rows, sort, search, keyboard, selection, export.
 // WIDGETS  (widgets.js) dialog({title, body, buttons, wide}), confirmDialog({title, body, confirm, danger}) -> bool,
@@ -456,6 +456,11 @@ export const fmt = {
   },
 };
 export const plural = (n, word, many) => `${fmt.count(n)} ${n === 1 ? word : many || word + 's'}`;
+// The reasons of "0/5 nodes are available: 4 Insufficient cpu, ... preemption: ...": what differs from pod to pod comes first. Any other message as it is.
+export const reasonsOf = (message) => {
+  const m = /^\d+\/\d+ nodes are available: (.+?)\.?( preemption: .*)?$/s.exec(message || '');
+  return m ? m[1] : message || '';
+};
 const collator = new Intl.Collator('en', {numeric: true});
 export const compareNames = (a, b) => collator.compare(a ?? '', b ?? '');
 

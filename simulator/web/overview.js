@@ -169,7 +169,7 @@ class Overview {
                     href: to('pods', {q: `status:Unschedulable message:"${r.reason.replace(/"/g, '')}"`}),
                     title: r.reason
                   },
-                    h('i', {style: {width: `${(r.count / most) * 100}%`}}), h('span', {class: 'clip'}, r.reason),
+                    h('i', {style: {width: `calc((100% - 24px) * ${r.count / most})`}}), h('span', {class: 'clip'}, r.reason),
                     h('b', {class: 'num'}, fmt.count(r.count)))),
           list.length > 12 ? h('div', {class: 'faint', style: {padding: '4px 12px'}},
                                `and ${plural(list.length - 12, 'reason')} more`)

@@ -4,7 +4,7 @@
 //
 // #/queue[?in=PLACE&plugin=NAME&q=TEXT]
 
-import { Table, empty, fmt, h, note, panel, registerScreen, replace, setQuery, spinner, tag } from './lib.js';
+import { Table, empty, fmt, h, note, panel, reasonsOf, registerScreen, replace, setQuery, spinner, tag } from './lib.js';
 import { ask, count, failure, podDecisionsHref, podRef, whatifHref } from './parts.js';
 
 const PLACES = [['active', 'is next to be tried', 'info'], ['backoff', 'waits out its backoff', 'warn'], ['error-backoff', 'failed, waits out its backoff', 'warn'],
@@ -25,7 +25,7 @@ const columns = [
   { id: 'attempts', title: 'Attempts', width: '86px', align: 'right', order: 'desc', text: (p) => p.attempts, sort: (p) => p.attempts, cell: (p) => h('a', { href: podDecisionsHref(p.namespace, p.name) }, p.attempts) },
   { id: 'priority', title: 'Priority', width: '84px', align: 'right', order: 'desc', text: (p) => p.priority, sort: (p) => p.priority },
   { id: 'plugins', title: 'Kept by', width: 'minmax(140px,1.2fr)', text: (p) => (p.plugins || []).join(', ') },
-  { id: 'message', title: 'Message', width: 'minmax(160px,2.4fr)', text: (p) => p.message || '' },
+  { id: 'message', title: 'Message', width: 'minmax(160px,2.4fr)', text: (p) => p.message || '', cell: (p) => reasonsOf(p.message), byText: true },
   { id: 'ask', title: '', width: '84px', text: () => '', cell: (p) => h('a', { href: whatifHref(p.namespace, p.name), tabindex: '-1' }, 'what if?') },
 ];
 

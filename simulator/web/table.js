@@ -134,7 +134,7 @@ export class Table {
     // Only a cell under the pointer needs its whole text as a hint.
     this.body.addEventListener('mouseover', (e) => {
       const el = e.target.closest('.vt-cell'), at = el ? el.parentNode.cells.findIndex((c) => c.el === el) : -1;
-      if (at >= 0 && this.columns[at].title !== '') el.title = el.parentNode.cells[at].text.slice(0, 400);
+      if (at >= 0 && this.columns[at].title !== '') el.title = el.parentNode.cells[at].text.slice(0, 4000);
     });
     this.body.addEventListener('dblclick', (e) => {
       const r = this.rowAt(e);

@@ -4,7 +4,7 @@
 //
 // #/timeline[?at=REVISION]
 
-import { empty, fmt, h, nodeLink, plural, registerScreen, replace, sequential, setQuery, tip, to } from './lib.js';
+import { empty, fmt, h, nodeLink, plural, reasonsOf, registerScreen, replace, sequential, setQuery, tip, to } from './lib.js';
 import { share } from './kinds.js';
 import { RowList, ask, clip, count, cssColour, into, podDecisionsHref, podRef } from './parts.js';
 
@@ -221,7 +221,7 @@ function tile(name, value, sub, href) {
 function asOf(got, e) {
   const pending = got.pods.filter((p) => !p.node && p.phase !== 'Succeeded' && p.phase !== 'Failed');
   const list = new RowList({ height: 26, label: 'pods that were pending', rows: 9,
-    draw: (i) => [podRef(pending[i].namespace, pending[i].name), h('span', { class: 'muted clip grow' }, pending[i].message || pending[i].reason || ''), h('a', { href: podDecisionsHref(pending[i].namespace, pending[i].name) }, 'decisions')] });
+    draw: (i) => [podRef(pending[i].namespace, pending[i].name), h('span', { class: 'muted clip grow', title: pending[i].message || null }, reasonsOf(pending[i].message) || pending[i].reason || ''), h('a', { href: podDecisionsHref(pending[i].namespace, pending[i].name) }, 'decisions')] });
   list.setCount(pending.length);
   return h('section', { class: 'panel' }, h('header', {}, h('h2', {}, `The cluster at ${fmt.time(e.time)}`), h('span', { class: 'faint num' }, `revision ${got.revision}`)),
     h('div', { class: 'body col' }, h('div', { class: 'tiles' }, tile('Nodes', count(got.nodes.length), `${count(got.nodes.filter((n) => n.unschedulable).length)} cordoned`),

@@ -41,4 +41,25 @@ def test_narrow_navigation_has_labels_on_touch(page: Page):
     page.d.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
 
 
-run(test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
+def test_messages_show_their_reasons(page: Page):
+    api('/api/v1/namespaces/default/pods', 'POST', {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'too-big'}, 'spec': {'containers': [{'name': 'c', 'image': 'i', 'resources': {'requests': {'cpu': '900'}}}]}})
+    page.open('#/overview')
+    size(page, 1280, 800)
+    page.wait('its reason', "return [...document.querySelectorAll('.reasons a')].some((a) => a.innerText.includes('Insufficient cpu'))")
+    crossed = page.js("""return [...document.querySelectorAll('.reasons a')].filter((a) => {
+        const bar = a.querySelector('i').getBoundingClientRect(), text = a.querySelector('span').firstChild, r = document.createRange();
+        r.selectNodeContents(text); const t = r.getBoundingClientRect();
+        return bar.top < t.bottom - 2; }).map((a) => a.innerText)""")
+    check('no bar of "Why pods wait" runs through its text', not crossed, crossed)
+    page.shot('overview-reasons')
+    for route, rows in (('#/pods?q=too-big', '.vt-row:not([hidden]) .vt-cell'), ('#/events?q=FailedScheduling', '.vt-row:not([hidden]) .vt-cell'), ('#/queue', '.vt-row:not([hidden]) .vt-cell')):
+        page.go(route)
+        page.wait(f'a reason in {route}', "return [...document.querySelectorAll('#main ' + arguments[0])].some((c) => c.innerText.includes('Insufficient cpu'))", rows)
+        got = page.js("""const c = [...document.querySelectorAll('#main ' + arguments[0])].find((c) => c.innerText.includes('Insufficient cpu'));
+            c.dispatchEvent(new MouseEvent('mouseover', {bubbles: true})); return [c.innerText, c.title]""", rows)
+        check(f'{route}: a message begins with its reasons', 'nodes are available' not in got[0], got)
+        check(f'{route}: the pointer shows all of it', '0/5 nodes are available' in got[1] and 'preemption' in got[1], got)
+    api('/api/v1/namespaces/default/pods/too-big?gracePeriodSeconds=0', 'DELETE')
+
+
+run(test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
