@@ -313,17 +313,18 @@ function segmentTip(e, item, plugins, i) {
     h('div', {}, `raw score ${count(item.raw[i])}`));
 }
 
-function scoreBar(item, plugins, colours, most) {
+function scoreBar(item, plugins, colours, most, shown) {
   const bar = h('span', { class: 'q-bar', onmouseleave: () => tip(0, 0, null) });
   if (!item.weighted) return bar;
-  item.weighted.forEach((w, i) => {
-    if (!(w > 0) || !plugins[i]) return;
+  shown.forEach((i) => {
+    const w = item.weighted[i];
+    if (!(w > 0)) return;
     const seg = h('i', { style: { background: colour(colours.get(plugins[i].name)) }, onmousemove: (e) => segmentTip(e, item, plugins, i) });
     seg.style.width = `${(100 * w) / most}%`;
     bar.append(seg);
   });
   bar.setAttribute('role', 'img');
-  bar.setAttribute('aria-label', plugins.map((p, i) => `${p.name} ${item.weighted[i]}`).join(', '));
+  bar.setAttribute('aria-label', shown.map((i) => `${plugins[i].name} ${item.weighted[i]}`).join(', ') || 'nothing that differs');
   return bar;
 }
 
@@ -337,9 +338,11 @@ class Scores {
     this.note = h('div');
     const find = h('input', { type: 'search', placeholder: 'filter nodes', 'aria-label': 'filter nodes',
       oninput: () => { this.q = find.value.trim(); this.start(); } });
+    this.only = h('input', { type: 'checkbox', onchange: () => this.start() });
     this.by = h('select', { 'aria-label': 'sort by', onchange: () => { this.sort = this.by.value; this.start(); } });
     const form = segmented([['bars', 'Bars'], ['table', 'Table']], 'bars', (v) => { this.table = v === 'table'; this.heading(); this.list.refresh(); }, 'how to show scores');
-    this.el = h('div', { class: 'q-scores' }, h('div', { class: 'q-tools' }, h('label', {}, 'Sort by ', this.by), find, form), this.legend, this.note, this.head, this.list.el);
+    this.box = h('div', { class: 'q-score-box' }, this.head, this.list.el);
+    this.el = h('div', { class: 'q-scores' }, h('div', { class: 'q-tools' }, h('label', {}, 'Sort by ', this.by), find, form, h('label', { class: 'check' }, this.only, 'Only what differs')), this.legend, this.note, this.box);
     this.start();
   }
 
@@ -353,7 +356,9 @@ class Scores {
       this.plugins = first.plugins;
       this.pages.set(0, first.items);
       this.colours = pluginColours(this.plugins.map((p) => p.name));
-      this.most = this.most || Math.max(1, ...first.items.map((n) => n.total || 0), ((this.d.top || [])[0] || {}).total || 0);
+      this.best = this.best || Math.max(1, ...first.items.map((n) => n.total || 0), ((this.d.top || [])[0] || {}).total || 0);
+      await this.choose();
+      if (turn !== this.turn) return;
       this.controls();
       this.note.replaceChildren(...(first.total ? [] : [empty(this.q ? 'No such node among the possible ones' : 'No node was possible', 'So nothing was scored.')]));
       this.heading();
@@ -363,15 +368,28 @@ class Scores {
     }
   }
 
+  // Which plugins are shown, and the points that fill a bar: all of them, or those that do not give every node the same.
+  async choose() {
+    this.shown = this.plugins.map((_, k) => k);
+    this.most = this.best;
+    if (!this.only.checked) return;
+    const scored = (await this.source.every('feasible')).items.filter((n) => n.weighted);
+    this.shown = this.shown.filter((k) => scored.some((n) => n.weighted[k] !== scored[0].weighted[k]));
+    this.most = Math.max(1, ...scored.map((n) => this.shown.reduce((sum, k) => sum + n.weighted[k], 0)));
+  }
+
   controls() {
+    const shown = this.shown.map((k) => this.plugins[k]);
+    this.legend.replaceChildren(...shown.map((p) => h('button', { type: 'button', class: 'q-key', title: `sort by ${p.name}`,
+      onclick: () => { this.by.value = this.sort = p.name; this.start(); } }, h('i', { style: { background: colour(this.colours.get(p.name)) } }), p.name, h('small', {}, `×${p.weight}`))),
+    ...(this.only.checked && !shown.length ? [h('span', { class: 'muted' }, 'Every plugin gives all nodes the same points.')] : []));
     if (this.by.options.length) return;
     this.by.append(...[['total', 'total'], ['name', 'name'], ...this.plugins.map((p) => [p.name, p.name])].map(([v, t]) => h('option', { value: v }, t)));
-    this.legend.replaceChildren(...this.plugins.map((p) => h('button', { type: 'button', class: 'q-key', title: `sort by ${p.name}`,
-      onclick: () => { this.by.value = this.sort = p.name; this.start(); } }, h('i', { style: { background: colour(this.colours.get(p.name)) } }), p.name, h('small', {}, `×${p.weight}`))));
   }
 
   heading() {
-    const cols = this.table ? this.plugins.map((p) => h('span', { class: 'q-score-cell', title: p.name }, p.name)) : [h('span', { class: 'q-bar-title' }, 'weighted points')];
+    const cols = this.table ? this.shown.map((k) => this.plugins[k].name).map((p) => h('span', { class: 'q-score-cell', title: p }, p)) : [h('span', { class: 'q-bar-title' }, 'weighted points')];
+    this.box.style.setProperty('--score-min', this.table ? `${300 + 90 * cols.length}px` : '0');
     this.head.replaceChildren(h('span', { class: 'q-score-name' }, 'Node'), ...cols, h('span', { class: 'q-score-total' }, 'Total'), h('span', { class: 'q-score-gap' }, 'to best'));
   }
 
@@ -393,9 +411,9 @@ class Scores {
     if (!n) return [h('span', { class: 'q-score-name' }, '…')];
     const chosen = n.node === this.d.nodeName;
     const name = h('span', { class: 'q-score-name' }, chosen ? h('b', { title: 'chosen' }, '★ ') : null, nodeLink(n.node));
-    const middle = this.table ? this.plugins.map((p, k) => h('span', { class: 'q-score-cell', title: `raw ${n.raw[k]}, normalised ${n.normalized[k]}, weight ${p.weight}` },
-      count(n.weighted[k]), h('small', {}, ` ${n.normalized[k]}`))) : [scoreBar(n, this.plugins, this.colours, this.most)];
-    const gap = n.total === undefined ? '' : signed(n.total - this.most);
+    const middle = this.table ? this.shown.map((k) => h('span', { class: 'q-score-cell', title: `raw ${n.raw[k]}, normalised ${n.normalized[k]}, weight ${this.plugins[k].weight}` },
+      count(n.weighted[k]), h('small', {}, ` ${n.normalized[k]}`))) : [scoreBar(n, this.plugins, this.colours, this.most, this.shown)];
+    const gap = n.total === undefined ? '' : signed(n.total - this.best);
     return [name, ...(n.weighted ? middle : [h('span', { class: 'q-bar-title' }, 'the only possible node: not scored')]),
       h('span', { class: 'q-score-total' }, n.total === undefined ? '' : count(n.total)), h('span', { class: 'q-score-gap' }, gap)];
   }

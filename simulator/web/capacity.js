@@ -228,7 +228,7 @@ class Rebalance {
     this.result = h('div', { class: 'q-drain-side' });
     this.live = h('div', {}, drainView());
     const number = (name, label) => h('label', { class: 'field' }, label, h('input', { name, type: 'number', min: 0, step: 1, placeholder: 'no limit' }));
-    this.form = h('form', { class: 'row wrap', onsubmit: (e) => { e.preventDefault(); this.ask(); } }, this.pod ? h('span', {}, 'Room for ', podRef(...this.pod.split('/'))) : [number('maxNodes', 'Nodes at most'), h('label', { class: 'field' }, 'Only nodes with labels', h('input', { name: 'selector', placeholder: 'pool=batch' }))], number('maxMoves', 'Moves at most'), h('button', { type: 'submit' }, 'Plan'));
+    this.form = h('form', { class: 'row wrap ends', onsubmit: (e) => { e.preventDefault(); this.ask(); } }, this.pod ? h('span', {}, 'Room for ', podRef(...this.pod.split('/'))) : [number('maxNodes', 'Nodes at most'), h('label', { class: 'field' }, 'Only nodes with labels', h('input', { name: 'selector', placeholder: 'pool=batch' }))], number('maxMoves', 'Moves at most'), h('button', { type: 'submit' }, 'Plan'));
     replace(place, h('div', { class: 'q-drain-side' }, panel('Which pods to move', {}, this.form), this.live, this.result));
     this.ask();
   }

@@ -27,6 +27,7 @@ class ClusterMap {
   constructor(el, query) {
     this.res = query.resource || 'cpu';
     this.by = query.by ?? ZONE;
+    this.range = [0, 1];  // the shares that have the first and the last colour
     this.zoom = 1;
     this.nodes = [];
     this.cells = [];
@@ -69,13 +70,22 @@ class ClusterMap {
         h('select', {'aria-label': 'Order of the cells', onchange: () => this.layout()},
           h('option', {value: 'name'}, 'by name'), h('option', {value: 'full'}, 'fullest first'),
           h('option', {value: 'free'}, 'emptiest first'));
+    this.stretch = h('input', {
+      type: 'checkbox',
+      checked: Boolean(query.stretch),
+      onchange: () => {
+        setQuery({stretch: this.stretch.checked ? 1 : null});
+        this.totals();
+        this.canvas.redraw();
+      }
+    });
     this.search = h('input', {
       type: 'search',
       class: 'vt-search',
       placeholder: 'Highlight: name, label=value',
       'aria-label': 'Highlight nodes',
       oninput: () => this.highlight(),
-      style: {width: '200px'}
+      style: {width: '160px'}
     });
     this.text = h('span', {class: 'num muted clip'});
     this.legend = h('div', {class: 'maplegend'});
@@ -83,7 +93,8 @@ class ClusterMap {
         h('button', {type: 'button', class: 'icononly', title, 'aria-label': title, onclick: f}, label);
     const tools = h(
         'div', {class: 'row wrap'}, h('label', {class: 'row'}, h('span', {class: 'muted'}, 'Colour'), this.resSelect),
-        h('label', {class: 'row'}, h('span', {class: 'muted'}, 'Group'), this.bySelect), this.orderSelect, this.search,
+        h('label', {class: 'row'}, h('span', {class: 'muted'}, 'Group'), this.bySelect), this.orderSelect,
+        h('label', {class: 'check', title: 'The scale goes from the emptiest node to the fullest one'}, this.stretch, 'Stretch colours'), this.search,
         h('span', {class: 'row', style: {gap: '4px'}}, b('-', 'Smaller (-)', () => this.setZoom(this.zoom / 1.4)),
           b(icon('plus'), 'Larger (+)', () => this.setZoom(this.zoom * 1.4)),
           h('button', {type: 'button', title: 'All nodes in sight (0)', onclick: () => this.setZoom(1)}, 'Fit')),
@@ -136,10 +147,10 @@ class ClusterMap {
   }
   drawLegend() {
     replace(
-        this.legend, h('span', {class: 'faint'}, '0%'),
+        this.legend, h('span', {class: 'faint'}, fmt.percent(this.range[0])),
         h('span', {class: 'scale'},
           Array.from({length: 24}, (_, i) => h('i', {style: {background: sequential(i / 23)}}))),
-        h('span', {class: 'faint'}, '100% requested'),
+        h('span', {class: 'faint'}, `${fmt.percent(this.range[1])} requested`),
         h('span', {class: 'faint row'}, h('i', {class: 'mark off'}), 'cordoned'),
         h('span', {class: 'faint row'}, h('i', {class: 'mark down'}), 'not ready'));
   }
@@ -273,7 +284,7 @@ class ClusterMap {
     return y + row + 8;
   }
   totals() {
-    let a = 0, u = 0, down = 0;
+    let a = 0, u = 0, down = 0, low = 1, high = 0;
     for (const g of this.groups) {
       let ga = 0, gu = 0;
       for (const n0 of g.list) {
@@ -281,15 +292,29 @@ class ClusterMap {
         ga += amount(n.allocatable || {}, this.res);
         gu += amount(n.requested || {}, this.res);
         if (!n.ready) down++;
+        const x = share(n, this.res);
+        if (x === null) continue;
+        low = Math.min(low, x);
+        high = Math.max(high, Math.min(1, x));
       }
       g.share = ga ? gu / ga : null;
       a += ga;
       u += gu;
     }
+    const range = this.stretch.checked && low < high ? [low, high] : [0, 1];
+    if (range.join() !== this.range.join()) {
+      this.range = range;
+      this.drawLegend();
+    }
     const q = (x) => fmt.quantity(this.res, x);
     this.text.textContent = `${plural(this.cells.length, 'node')}${
         this.by ? ` in ${plural(this.groups.length, 'group')}` : ''}, ${this.res}: ${q(u)} of ${q(a)} requested${
         a ? ` (${fmt.percent(u / a)})` : ''}${down ? `, ${fmt.count(down)} not ready` : ''}`;
+  }
+  // Where a share is on the scale, from 0 to 1.
+  tone(x) {
+    const [low, high] = this.range;
+    return Math.max(0, Math.min(1, (x - low) / (high - low)));
   }
   highlight() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -341,11 +366,11 @@ class ClusterMap {
           ctx.lineWidth = 1;
           ctx.strokeRect(c.x + 0.5, y + 0.5, side - 1, side - 1);
         } else {
-          ctx.fillStyle = c.node.ready ? palette[Math.round(Math.min(1, x) * 64)] : bad;
+          ctx.fillStyle = c.node.ready ? palette[Math.round(this.tone(x) * 64)] : bad;
           ctx.fillRect(c.x, y, side, side);
         }
         if (!c.node.ready || c.node.unschedulable)
-          this.markCell(ctx, c, y, side, c.node.ready ? inkOn(x || 0) : surface);
+          this.markCell(ctx, c, y, side, c.node.ready ? inkOn(this.tone(x || 0)) : surface);
         if (s >= 44) this.label(ctx, c, y, side, x);
       }
     }
@@ -384,7 +409,7 @@ class ClusterMap {
   }
   label(ctx, c, y, side, x) {
     ctx.fillStyle = x === null ? getComputedStyle(this.scroll).color
-        : c.node.ready         ? inkOn(x)
+        : c.node.ready         ? inkOn(this.tone(x))
                                : getComputedStyle(this.panel).backgroundColor;
     ctx.font = '11px system-ui, sans-serif';
     ctx.save();

@@ -110,8 +110,8 @@ const taintText = (t) => `${t.key}${t.value ? `=${t.value}` : ''}:${t.effect}`;
 
 const POD_COLUMNS = [
   nameCol,
-  nsCol,
   {id: 'status', title: 'Status', width: '116px', text: (p) => podStatus(p)[0], cell: (p) => tag(...podStatus(p)), byText: true},
+  nsCol,
   {
     id: 'node',
     title: 'Node',

@@ -142,7 +142,7 @@ export class RowList {
     this.drawn = new Map();
     this.inner = h('div', { class: 'q-rows-inner', role: 'rowgroup' });
     this.el = h('div', { class: 'q-rows', tabindex: '0', role: 'grid', 'aria-label': label }, this.inner);
-    if (rows) this.el.style.maxHeight = `${rows * height + 2}px`;
+    if (rows) Object.assign(this.el.style, { maxHeight: `${rows * height + 2}px`, scrollbarGutter: 'auto' }); // it ends where its card does
     this.el.addEventListener('scroll', () => this.later(), { passive: true });
     this.el.addEventListener('keydown', (e) => this.key(e));
     this.el.addEventListener('click', (e) => this.click(e));

@@ -204,7 +204,7 @@ export class Table {
       share.push(w);
     });
     const name = this.widths[open], rest = room - share.reduce((s, w) => s + (w === name ? 0 : w.lo), 0);
-    if (name.part) name.lo = Math.min(name.need, rest < name.least ? Math.max(name.least, 240) : rest);
+    if (name.part) name.lo = Math.min(name.need, rest < name.least ? Math.max(name.least, Math.min(240, view - 170)) : rest);  // a phone shows the next column, too
     let low = 0, high = 5000;  // what the longest may have
     const size = (w, most) => Math.min(w.need, Math.max(w.lo, most));
     while (high - low > 1) {

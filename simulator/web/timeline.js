@@ -14,7 +14,7 @@ const LANE = 24, AXIS = 22, LIMIT = 5000;
 
 // ---- the lanes -----------------------------------------------------------------------------------
 
-class Lanes {
+export class Lanes {
   constructor(onCursor) {
     this.onCursor = onCursor;
     this.items = [];
@@ -76,7 +76,8 @@ class Lanes {
       g.fillStyle = cssColour('--line');
       g.fillRect(x, 0, 1, LANES.length * LANE);
       g.fillStyle = cssColour('--text-3');
-      g.fillText(fmt.time(t), x + 3, LANES.length * LANE + 15);
+      const text = fmt.time(t), long = g.measureText(text).width;
+      g.fillText(text, x + 3 + long <= w ? x + 3 : x - 3 - long, LANES.length * LANE + 15);
     }
   }
 

@@ -49,7 +49,7 @@ class WhatIf {
     this.result = h('div');
     this.right.append(this.ideasBox, this.result);
     this.askSoon = debounce(50, () => this.askNow());
-    replace(place, h('div', { class: 'q-ask-and-see' }, h('div', {}, this.podPanel(), this.nodePanel(), this.configPanel(), this.buttons()), this.right));
+    replace(place, h('div', { class: 'q-ask-and-see' }, h('div', { class: 'q-asked' }, this.podPanel(), this.nodePanel(), this.configPanel(), this.buttons()), this.right));
     this.choose(query.pod || '');
   }
 

@@ -62,4 +62,107 @@ def test_messages_show_their_reasons(page: Page):
     api('/api/v1/namespaces/default/pods/too-big?gracePeriodSeconds=0', 'DELETE')
 
 
-run(test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
+def pods(*made):
+    for name, cpu in made:
+        api('/api/v1/namespaces/default/pods', 'POST', {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': name}, 'spec': {'containers': [{'name': 'c', 'image': 'i', 'resources': {'requests': {'cpu': cpu}}}]}})
+
+
+# What ends beyond the box that scrolls it, or beyond the window.
+BEYOND = """const box = document.querySelector(arguments[0]).getBoundingClientRect();
+return [...document.querySelectorAll(arguments[1])].filter((e) => e.offsetParent && (e.getBoundingClientRect().right > box.right + 1 || e.scrollWidth > e.clientWidth + 1)).map((e) => e.className + ': ' + e.innerText)"""
+
+
+def test_phone_shows_scores_status_and_answers(page: Page):
+    pods(('looked-at-on-a-small-screen-5d8f7c9b6d-x2x4z', '1'), ('nowhere-on-a-small-screen', '900'))
+    page.open('#/overview')
+    size(page, 390, 844, touch=True)
+    page.go('#/decisions/pod/default/looked-at-on-a-small-screen-5d8f7c9b6d-x2x4z?tab=scores')
+    page.wait('the scores', "return document.querySelectorAll('.q-score-rows .q-bar i').length > 3")
+    page.js(FRAMES)
+    beyond = page.js(BEYOND, '.q-score-box', '.q-score-head > *, .q-score-rows .q-bar, .q-score-rows .q-score-total, .q-score-rows .q-score-gap')
+    check('the scores and their header end in their box on a phone', not beyond, beyond)
+    page.shot('phone-scores')
+    page.button('Table')
+    page.js("document.querySelector('.q-score-box').scrollLeft = 200")
+    page.wait('header and rows scroll together', """const x = (css) => [...document.querySelectorAll(css)].map((e) => Math.round(e.getBoundingClientRect().left));
+        return document.querySelector('.q-score-box').scrollLeft > 0 && Math.abs(x('.q-score-head > .q-score-cell')[1] - x('.q-score-rows .q-row:first-child .q-score-cell')[1]) <= 2""")
+    page.go('#/pods')
+    page.wait('the row', "return !!document.querySelector('#main .vt-row:not([hidden]) .tag')")
+    cut = page.js("return [...document.querySelectorAll('#main .vt-row:not([hidden]) .tag')].filter((e) => e.getBoundingClientRect().right > innerWidth - 10).map((e) => e.innerText)")
+    check('the status of a pod is in sight on a phone', not cut, cut)
+    page.go('#/whatif?pod=default/nowhere-on-a-small-screen')
+    page.wait_text('What would make it fit?')
+    y = page.js("const y = (t) => [...document.querySelectorAll('#main .panel')].find((e) => e.innerText.startsWith(t)).getBoundingClientRect().top; return [y('The pod'), y('What would make it fit?'), y('The nodes')]")
+    check('on a phone the answer comes after the pod, before the other inputs', y == sorted(y) and y[1] < 844, y)
+    for route in ('pods', 'transfer', 'rebalance', 'capacity'):
+        page.go(f'#/{route}')
+        page.wait('it is loaded', "return !document.querySelector('#main .spin') && !!document.querySelector('#main button')")
+        off = page.js("""return [...document.querySelectorAll('#main button, #main a.button')].filter((b) => b.offsetParent && b.innerText.trim() && b.offsetHeight < 32).map((b) => {
+            const w = document.createTreeWalker(b, NodeFilter.SHOW_TEXT); let t = w.nextNode(); while (t && !t.data.trim()) t = w.nextNode();
+            const r = document.createRange(); r.selectNodeContents(t); const i = r.getBoundingClientRect(), o = b.getBoundingClientRect();
+            return [b.innerText, (i.top + i.bottom - o.top - o.bottom) / 2]; }).filter((x) => Math.abs(x[1]) > 1)""")
+        check(f'the text of buttons is in their middle: {route}', not off, off)
+    size(page, 1280, 800)
+    page.d.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+
+
+def test_what_belongs_together_is_aligned(page: Page):
+    page.open('#/overview')
+    size(page, 1280, 800)
+    page.wait('the bars', "return document.querySelectorAll('.resourceline .bar').length > 3")
+    box = "const r = (css) => [...document.querySelectorAll(css)].filter((e) => e.offsetParent).map((e) => { const b = e.getBoundingClientRect(); return {left: Math.round(b.left), right: Math.round(b.right), top: Math.round(b.top), bottom: Math.round(b.bottom)}; });"
+    lefts = page.js(box + "return r('.resourceline .bar').map((b) => b.left)")
+    check('all bars of the overview begin in one line', len(set(lefts)) == 1, lefts)
+    page.go('#/rebalance')
+    page.wait_text('Moves at most')
+    bottoms = page.js(box + "return r('#main form input, #main form button').map((b) => b.bottom)")
+    check('Plan stands beside its fields', len(set(bottoms)) == 1, bottoms)
+    page.go('#/configdiff')
+    page.wait_text('B: the other one')
+    tops = page.js(box + "return r('#main .editor').map((b) => b.top)")
+    check('A and B begin at one height', len(tops) == 2 and len(set(tops)) == 1, tops)
+    page.go('#/timeline')
+    page.wait('the tiles', "return document.querySelectorAll('.q-then .tile').length === 5")
+    tiles = page.js(box + "return [r('.q-then .tile'), r('.q-then .tiles')[0], r('.q-then .q-row')]")
+    rows = {}
+    for t in tiles[0]:
+        rows.setdefault(t['top'], []).append(t['right'])
+    check('each row of tiles ends with the card', all(max(x) == tiles[1]['right'] for x in rows.values()), rows)
+    check('so do the rows below', all(x['right'] == tiles[1]['right'] for x in tiles[2]), tiles)
+    ends = page.js("""const {Lanes} = await import('./timeline.js'); const drawn = [], c = document.createElement('canvas').getContext('2d');
+        c.fillText = (t, x) => drawn.push([t, x, x + c.measureText(t).width]);
+        for (let w = 300; w < 700; w += 7) Lanes.prototype.grid.call({from: 0, to: 61000, x: (t) => t / 61000 * w}, c, w), drawn.forEach((d) => d.push(w));
+        return drawn.filter((d) => d[2] > d[3] || d[1] < 0)""".replace('const {Lanes} = await', 'return (async () => { const {Lanes} = await') + '; })()')
+    check('every tick of the timeline has its whole time', not ends, ends)
+
+
+def test_only_what_differs(page: Page):
+    page.open('#/decisions/pod/default/looked-at-on-a-small-screen-5d8f7c9b6d-x2x4z?tab=scores')
+    page.wait('the scores', "return document.querySelectorAll('.q-score-rows .q-bar i').length > 3")
+    all_keys = page.js("return document.querySelectorAll('.q-key').length")
+    page.js("[...document.querySelectorAll('.q-tools label')].find((l) => l.innerText.includes('Only what differs')).click()")
+    keys = page.wait('fewer plugins', "const k = [...document.querySelectorAll('.q-key')].map((e) => e.innerText); return k.length < arguments[0] && k", all_keys)
+    check('plugins that give all nodes the same are left out', 'TaintToleration' not in ' '.join(keys) and any('NodeResourcesFit' in k for k in keys), keys)
+    width = page.js("return Math.max(...[...document.querySelectorAll('.q-score-rows .q-bar')].map((b) => [...b.children].reduce((n, i) => n + i.offsetWidth, 0) / b.offsetWidth))")
+    check('and the rest fills the bars', width > .97, width)
+    page.shot('scores-that-differ')
+    for name in ('looked-at-on-a-small-screen-5d8f7c9b6d-x2x4z', 'nowhere-on-a-small-screen'):
+        api(f'/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0', 'DELETE')
+
+
+def test_map_stretches_its_colours(page: Page):
+    pods(('on-the-map', '1'))
+    page.open('#/map')
+    page.wait_text('nodes in')
+    page.wait('a node with something', "return fetch('/api/v1/namespaces/default/pods/on-the-map').then((r) => r.json()).then((p) => !!p.spec.nodeName)")
+    page.wait_text('100% requested', '.maplegend')
+    page.js("[...document.querySelectorAll('#main label')].find((l) => l.innerText.includes('Stretch colours')).click()")
+    page.wait('the scale ends at the fullest node', "const t = document.querySelector('.maplegend').innerText; return t.includes('requested') && !t.includes('100%')")
+    dark = page.js("""const c = document.querySelector('.mapview canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0;
+        for (let i = 0; i < d.length; i += 4) if (d[i] + d[i + 1] + d[i + 2] < 250) n++; return n / d.length * 4""")
+    check('the fullest node has the last colour', dark > .001 and 'stretch=1' in page.js('return location.hash'), dark)
+    page.shot('map-stretched')
+    api('/api/v1/namespaces/default/pods/on-the-map?gracePeriodSeconds=0', 'DELETE')
+
+
+run(test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
