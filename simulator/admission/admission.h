@@ -23,8 +23,9 @@ bh_adm_default_fn bh_adm_default_pod, bh_adm_default_node, bh_adm_default_namesp
     bh_adm_default_job, bh_adm_default_cronjob, bh_adm_default_pv, bh_adm_default_pvc,
     bh_adm_default_storageclass, bh_adm_default_csidriver, bh_adm_default_priorityclass,
     bh_adm_default_pdb, bh_adm_default_secret, bh_adm_default_claim, bh_adm_default_claimtemplate,
-    bh_adm_default_hpa, bh_adm_default_limitrange, bh_adm_default_crd, bh_adm_default_quota,
-    bh_adm_default_clusterrole, bh_adm_default_podgroup, bh_adm_default_workload;
+    bh_adm_default_hpa, bh_adm_default_event, bh_adm_default_limitrange, bh_adm_default_crd,
+    bh_adm_default_quota, bh_adm_default_clusterrole, bh_adm_default_podgroup,
+    bh_adm_default_workload;
 bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_node, bh_adm_validate_service,
     bh_adm_validate_deployment, bh_adm_validate_replicaset, bh_adm_validate_replicationcontroller,
     bh_adm_validate_statefulset, bh_adm_validate_daemonset, bh_adm_validate_job,

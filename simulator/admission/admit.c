@@ -53,6 +53,7 @@ static const struct kind kinds[] = {
     KIND("storage.k8s.io", "CSIDriver", bh_adm_default_csidriver, NULL),
     KIND("resource.k8s.io", "ResourceClaim", bh_adm_default_claim, NULL),
     KIND("resource.k8s.io", "ResourceClaimTemplate", bh_adm_default_claimtemplate, NULL),
+    KIND("", "Event", bh_adm_default_event, NULL),
     KIND("autoscaling", "HorizontalPodAutoscaler", bh_adm_default_hpa, NULL),
     KIND("rbac.authorization.k8s.io", "ClusterRole", bh_adm_default_clusterrole, NULL),
     KIND(BH_SIM_CRD_GROUP, "CustomResourceDefinition", bh_adm_default_crd, bh_adm_validate_crd),

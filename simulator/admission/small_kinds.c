@@ -229,6 +229,17 @@ int bh_adm_default_hpa(struct bh_sim_write *w)
     return 0;
 }
 
+/* ---- Event ----------------------------------------------------------------------------------- */
+
+/* These members are not pointers upstream: its JSON has them always. kubectl sorts by them. */
+int bh_adm_default_event(struct bh_sim_write *w)
+{
+    bh_tree_dflt(w->arena, w->obj,
+                 "source: {}, firstTimestamp: null, lastTimestamp: null, eventTime: null, "
+                 "reportingComponent: '', reportingInstance: ''");
+    return 0;
+}
+
 /* An aggregated role shows what it is made of. */
 int bh_adm_default_clusterrole(struct bh_sim_write *w)
 {

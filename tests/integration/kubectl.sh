@@ -334,6 +334,21 @@ tutorial() {
     check "describe pod" 0 'Node: +n1' k describe pod -n t -l app=web
     check "describe ns" 0 'Name: +t' k describe ns t
     check "get events" 0 '' k get events -n t
+    cat >"$tmp/event.yaml" <<'EOF'
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {name: sorted, namespace: kube-public}
+type: Normal
+reason: Tried
+action: Try
+eventTime: "2026-01-01T00:00:00.000000Z"
+reportingController: tests
+reportingInstance: tests-1
+regarding: {kind: Pod, name: p, namespace: kube-public}
+EOF
+    check "an event without lastTimestamp" 0 'created' k create -f "$tmp/event.yaml"
+    check "get events --sort-by=.lastTimestamp without any" 0 'Tried' \
+        k get events -n kube-public --sort-by=.lastTimestamp
     if [ "$minor" -ge 26 ]; then
         check "events --for" 0 '' k events -n t --for deploy/web
     else

@@ -64,6 +64,25 @@ static void test_node_taints(void)
     fixture_fini(&f);
 }
 
+/* kubectl get events --sort-by=.lastTimestamp prints nothing when no event has the member. */
+static void test_event_without_times_has_null_times(void)
+{
+    struct fixture f;
+    struct bh_sim_obj *o;
+
+    fixture_init(&f, NULL, false);
+    o = make(&f, "Event", "default",
+             "metadata: {name: e}\ninvolvedObject: {kind: Pod, name: p, namespace: default}\n"
+             "eventTime: \"2026-01-01T00:00:00.000000Z\"\nreportingComponent: s\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+    EQ(field(&f, o, "firstTimestamp"), "null");
+    EQ(field(&f, o, "lastTimestamp"), "null");
+    EQ(field(&f, o, "eventTime"), "2026-01-01T00:00:00.000000Z");
+    EQ(field(&f, o, "source"), "{}");
+    EQ(field(&f, o, "reportingComponent"), "s");
+    fixture_fini(&f);
+}
+
 static void test_deployment(void)
 {
     struct fixture f;
@@ -422,6 +441,7 @@ static void test_hostile(void)
 
 BH_TESTS("simulator/admission/kinds", {"a node's allocatable is its capacity", test_node},
          {"a node's taints follow from its state", test_node_taints},
+         {"an event without times has null times", test_event_without_times_has_null_times},
          {"a deployment is given upstream's defaults", test_deployment},
          {"a deployment's mistakes are named", test_deployment_refused},
          {"stateful, daemon and old replication sets", test_sets},
