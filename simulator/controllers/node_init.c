@@ -78,17 +78,21 @@ static void addresses(struct bh_sim_controllers *c, struct bh_arena *a, struct b
     bh_json_append(a, list, "type: Hostname, address: %s", bh_tree_str(node, "metadata.name"));
 }
 
-static void node_info(struct bh_arena *a, struct bh_json *status)
+/* What the node's labels state, a kubelet on that node would report. */
+static void node_info(struct bh_arena *a, struct bh_json *node, struct bh_json *status)
 {
-    static const char *const info[][2] = {
-        {"architecture", "amd64"},
+    const struct bh_json *labels = bh_json_path(node, "metadata.labels");
+    const char *arch = bh_json_get_str(labels, "kubernetes.io/arch");
+    const char *os = bh_json_get_str(labels, "kubernetes.io/os");
+    const char *const info[][2] = {
+        {"architecture", arch ? arch : "amd64"},
         {"bootID", ""},
         {"containerRuntimeVersion", "berth://" BH_VERSION},
         {"kernelVersion", "none"},
         {"kubeProxyVersion", ""},
         {"kubeletVersion", KUBELET_VERSION},
         {"machineID", ""},
-        {"operatingSystem", "linux"},
+        {"operatingSystem", os ? os : "linux"},
         {"osImage", "Berth simulator"},
         {"systemUUID", ""},
     };
@@ -105,7 +109,7 @@ void bh_ctl_node_healthy(struct bh_sim_controllers *c, struct bh_arena *a, struc
     capacity(a, status);
     conditions(a, node, bh_ctl_now(c, a));
     addresses(c, a, node);
-    node_info(a, status);
+    node_info(a, node, status);
 }
 
 static bool same_value(const struct bh_json *a, const struct bh_json *b)

@@ -12,9 +12,12 @@ static void test_node_comes_up(void)
     struct bh_sim_obj *o;
 
     world_init(&w, NULL);
-    make(&w.f, "Node", "", "metadata: {name: n1}\nstatus: {capacity: {cpu: 4}}");
+    make(&w.f, "Node", "",
+         "metadata: {name: n1, labels: {kubernetes.io/arch: arm64}}\nstatus: {capacity: {cpu: 4}}");
     UNTIL(&w, NULL != strstr(get(&w.f, "nodes", "", "n1")->json, "KubeletReady"));
     o = get(&w.f, "nodes", "", "n1");
+    EQ(field(&w.f, o, "status.nodeInfo.architecture"), "arm64");
+    EQ(field(&w.f, o, "status.nodeInfo.operatingSystem"), "linux");
     EQ(field(&w.f, o, "spec.taints"), "");
     EQ(field(&w.f, o, "status.capacity"), "{\"cpu\":\"4\",\"memory\":\"1Ti\",\"pods\":\"110\"}");
     EQ(field(&w.f, o, "status.allocatable.cpu"), "4");
