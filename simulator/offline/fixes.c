@@ -70,7 +70,7 @@ static void take_back(struct bh_fixes *f, const struct undo *u)
     }
 }
 
-static struct bh_json *decide(struct bh_fixes *f, const struct bh_json *pod)
+struct bh_json *bh_fixes_decide(struct bh_fixes *f, const struct bh_json *pod)
 {
     struct bh_offline_object x;
     struct bh_err err;
@@ -104,7 +104,7 @@ static struct bh_json *attempt(struct bh_fixes *f, struct bh_fix *x,
         bh_json_each(obj, l ? x->assumed : x->create)
             if (n < BH_FIX_OBJECTS)
                 (void)put(f, obj, &undo[n++]);
-    struct bh_json *e = f->decide ? f->decide(f, x) : decide(f, x->tree);
+    struct bh_json *e = f->decide ? f->decide(f, x) : bh_fixes_decide(f, x->tree);
     x->after = e;
     if (e && and)
         and(f, x);

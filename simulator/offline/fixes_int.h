@@ -4,6 +4,7 @@
  *
  * fixes.c            trying, pairs, the document
  * fixes_think.c      which changes are worth trying, from the reasons of an explanation
+ * fixes_labels.c     labels that the pod requires and no suitable node has
  * fixes_missing.c    objects that the pod names and that are not there
  * fixes_commands.c   a change as commands for a shell
  * fixes_group.c      the same changes for all members of a group
@@ -46,7 +47,10 @@ struct bh_json *bh_fixes_patched(struct bh_fixes *f, const char *kind, const str
 
 struct bh_fix *bh_fixes_add(struct bh_fixes *f, const char *kind, const char *text);
 void bh_fixes_think(struct bh_fixes *f);
+void bh_fixes_labels(struct bh_fixes *f);
 void bh_fixes_missing(struct bh_fixes *f);
+/* How the pod comes out now, without the others of its group; NULL: it cannot be asked. */
+struct bh_json *bh_fixes_decide(struct bh_fixes *f, const struct bh_json *pod);
 void bh_fixes_commands(struct bh_fixes *f, const struct bh_fix *x, struct bh_json *to);
 /* The engine's node as a manifest, as far as decisions depend on it; NULL: there is none. */
 struct bh_json *bh_fixes_node(struct bh_fixes *f, const char *name);

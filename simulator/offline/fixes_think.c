@@ -488,13 +488,6 @@ static void nodes(struct bh_fixes *f)
         f, "node", bh_arena_printf(f->a, "one more node like %s, without taints", largest));
     x->create = bh_json_new(f->a, BH_JSON_ARRAY);
     bh_json_push(x->create, bh_fixes_new_node(f, largest, "one-more-node"));
-    const struct bh_json *selector = bh_json_path(f->pod, "spec.nodeSelector");
-    if (!bh_json_first(selector) || !has_reason(f->why, "affinity/selector"))
-        return;
-    x = bh_fixes_add(f, "node",
-                     bh_arena_printf(f->a, "label %s as the node selector wants", largest));
-    x->node_name = largest;
-    x->node = bh_json_make(f->a, "metadata: {labels: %p}", bh_json_clone(f->a, selector));
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -525,6 +518,8 @@ void bh_fixes_think(struct bh_fixes *f)
         return;
     }
     bh_fixes_missing(f);
+    if (has_reason(f->why, "affinity/selector"))
+        bh_fixes_labels(f);
     placement(f);
     if (has_reason(f->why, "taint"))
         taints(f);

@@ -411,6 +411,108 @@ static void test_fixes_name_new_nodes(void)
     fixture_fini(&f);
 }
 
+/* The fix whose text starts so; NULL: there is none. */
+static const struct bh_json *find_fix(struct fixture *f, const char *text, const char *fix)
+{
+    struct bh_offline_object x;
+    const struct bh_json *ret = NULL;
+    struct bh_json *pod;
+
+    CU_ASSERT_FATAL(bh_yaml_parse(&f->a, text, strlen(text), 0, &pod, &f->err) == 0);
+    CU_ASSERT_FATAL(bh_offline_read(f->w.engine, &f->a, &bh_kinds[BH_KIND_POD], pod, &x, &f->err) ==
+                    0);
+    const struct bh_pending p = {.pod = x.pod, .shape = bh_engine_shape(f->w.engine, x.shape)};
+    struct bh_json *before = bh_offline_explain(&f->w, &p, &f->a);
+    struct bh_json *fixes = bh_offline_fixes(&f->w, &f->a, pod, before);
+    bh_json_each(x_fix, bh_json_get_list(fixes, "fixes"))
+        if (!ret && strncmp(bh_json_get_text(x_fix, "text"), fix, strlen(fix)) == 0)
+            ret = x_fix;
+    bh_engine_shape_unref(f->w.engine, p.shape);
+    return ret;
+}
+
+#define FIX_NODE(name, labels, cpu, spec)                                                          \
+    "{apiVersion: v1, kind: Node, metadata: {name: " name ", labels: {" labels "}}, spec: {" spec  \
+    "}, status: {allocatable: {cpu: \"" cpu "\", memory: 8Gi, pods: \"10\"}}}"
+
+/* The largest node is tainted, the smallest is full: the one that rejects the pod for its labels alone
+ * gets them. */
+static void test_label_fix_takes_node_that_rejects_for_labels_alone(void)
+{
+    struct bh_offline_options o = plain;
+    const struct bh_json *fix;
+    struct fixture f;
+
+    o.no_queue = true;
+    fixture_init(&f, &o);
+    CU_ASSERT_EQUAL(
+        put(&f, FIX_NODE("large", "zone: a", "64", "taints: [{key: gpu, effect: NoSchedule}]")), 0);
+    CU_ASSERT_EQUAL(put(&f, FIX_NODE("small", "zone: b", "1", "")), 0);
+    CU_ASSERT_EQUAL(put(&f, FIX_NODE("good", "disktype: hdd", "4", "")), 0);
+    fix = find_fix(&f, POD("p", "3", ", nodeSelector: {disktype: nvme0}", "phase: Pending"),
+                   "label ");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(fix, "text"),
+                           "label good disktype=nvme0, as the pod requires");
+    CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+    fix =
+        find_fix(&f,
+                 POD("p", "3",
+                     ", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+                     "{nodeSelectorTerms: [{matchExpressions: [{key: tier, operator: In, values: "
+                     "[gold, silver]}, {key: disktype, operator: DoesNotExist}]}]}}}",
+                     "phase: Pending"),
+                 "label ");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(fix, "text"),
+                           "label good tier=gold disktype-, as the pod requires");
+    CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+    /* A label that states where a machine is does not become another by advice. */
+    fix =
+        find_fix(&f, POD("p", "3", ", nodeSelector: {kubernetes.io/arch: arm64}", "phase: Pending"),
+                 "label ");
+    CU_ASSERT_PTR_NULL(fix);
+    fixture_fini(&f);
+}
+
+static void test_near_label_of_nodes_is_offered_in_place_of_the_required_one(void)
+{
+    struct bh_offline_options o = plain;
+    const struct bh_json *fix;
+    struct fixture f;
+
+    o.no_queue = true;
+    fixture_init(&f, &o);
+    CU_ASSERT_EQUAL(put(&f, FIX_NODE("n1", "disktype: ssd", "4", "")), 0);
+    CU_ASSERT_EQUAL(put(&f, FIX_NODE("n2", "disktype: ssd", "4", "")), 0);
+    CU_ASSERT_EQUAL(put(&f, FIX_NODE("n3", "disktype: tape", "4", "")), 0);
+    fix = find_fix(&f, POD("p", "3", ", nodeSelector: {disktype: sdd}", "phase: Pending"),
+                   "node selector ");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(fix, "text"),
+                           "node selector disktype=ssd instead of disktype=sdd (2 nodes have it)");
+    CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+    fix = find_fix(&f, POD("p", "3", ", nodeSelector: {diskType: ssd}", "phase: Pending"),
+                   "node selector ");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(fix, "text"),
+                           "node selector disktype=ssd instead of diskType=ssd (2 nodes have it)");
+    CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+    fix = find_fix(&f,
+                   POD("p", "3",
+                       ", affinity: {nodeAffinity: "
+                       "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+                       "[{matchExpressions: [{key: disktype, operator: In, values: [sdd]}]}]}}}",
+                       "phase: Pending"),
+                   "node affinity ");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+    fix = find_fix(&f, POD("p", "3", ", nodeSelector: {disktype: floppy}", "phase: Pending"),
+                   "node selector ");
+    CU_ASSERT_PTR_NULL(fix);
+    fixture_fini(&f);
+}
+
 /* A pod of app on n; made by a controller of that kind, "" = by none. */
 static void put_app(struct fixture *f, const char *name, const char *app, const char *owner,
                     const char *spec)
@@ -955,6 +1057,10 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"an owner's hooks are asked instead of the engine", test_hooks},
          {"what would make a pod fit is tried, and taken back", test_fixes_leave_no_trace},
          {"a node that would make a pod fit has a name of its own", test_fixes_name_new_nodes},
+         {"a node gets the labels that alone keep the pod from it",
+          test_label_fix_takes_node_that_rejects_for_labels_alone},
+         {"a similar label of nodes is offered",
+          test_near_label_of_nodes_is_offered_in_place_of_the_required_one},
          {"rebalancing leaves what drain would leave, and says why", test_rebalance_keeps},
          {"room is made by moving pods that can be moved", test_make_room},
          {"a gang goes together, or stays", test_gang},
