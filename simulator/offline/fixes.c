@@ -104,10 +104,12 @@ static struct bh_json *attempt(struct bh_fixes *f, struct bh_fix *x,
         bh_json_each(obj, l ? x->assumed : x->create)
             if (n < BH_FIX_OBJECTS)
                 (void)put(f, obj, &undo[n++]);
+    struct bh_fix_siblings *siblings = bh_fixes_change_siblings(f, x);
     struct bh_json *e = f->decide ? f->decide(f, x) : bh_fixes_decide(f, x->tree);
     x->after = e;
     if (e && and)
         and(f, x);
+    bh_fixes_restore_siblings(siblings);
     while (n)
         take_back(f, &undo[--n]);
     f->node_was = NULL;

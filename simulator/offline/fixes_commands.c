@@ -47,6 +47,19 @@ static const char *owner(struct bh_fixes *f, const char **ret_kind)
     return "";
 }
 
+static bool has_template(const char *kind)
+{
+    return bh_word_at("Deployment ReplicaSet StatefulSet DaemonSet ReplicationController", kind) >=
+           0;
+}
+
+bool bh_fixes_patches_owner(struct bh_fixes *f)
+{
+    const char *kind;
+
+    return *owner(f, &kind) && has_template(kind);
+}
+
 /* What may be changed on a pod that is there: more tolerations, fewer gates. */
 static bool in_place(const struct bh_fix *x)
 {
@@ -83,12 +96,11 @@ static void of_pod(struct bh_fixes *f, const struct bh_fix *x, struct bh_json *t
     struct bh_json *patch = bh_json_clone(f->a, x->pod);
 
     bh_json_drop(bh_json_get(patch, "spec"), "priority"); /* follows from the class */
-    if (bh_word_at("Deployment ReplicaSet StatefulSet DaemonSet ReplicationController", kind) >=
-        0) {
+    if (has_template(kind)) {
         bh_json_set_str(f->a, to, "note",
                         bh_arena_printf(f->a,
                                         "most of a pod's spec is immutable: the patch goes to the "
-                                        "template of its owner, %s %s",
+                                        "template of its owner, %s %s, and changes all of its pods",
                                         kind, of));
         drop_added(bh_json_path(patch, "spec.tolerations"));
         say(f, to,

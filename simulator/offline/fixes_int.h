@@ -5,6 +5,7 @@
  * fixes.c            trying, pairs, the document
  * fixes_think.c      which changes are worth trying, from the reasons of an explanation
  * fixes_labels.c     labels that the pod requires and no suitable node has
+ * fixes_siblings.c   the other pods of the owner whose template a change patches
  * fixes_missing.c    objects that the pod names and that are not there
  * fixes_commands.c   a change as commands for a shell
  * fixes_group.c      the same changes for all members of a group
@@ -51,6 +52,11 @@ void bh_fixes_labels(struct bh_fixes *f);
 void bh_fixes_missing(struct bh_fixes *f);
 /* How the pod comes out now, without the others of its group; NULL: it cannot be asked. */
 struct bh_json *bh_fixes_decide(struct bh_fixes *f, const struct bh_json *pod);
+/* The commands of a change of the pod patch its owner's template. */
+bool bh_fixes_patches_owner(struct bh_fixes *f);
+/* The owner's pods on nodes get the template of x->tree, until restored. NULL: there are none. */
+struct bh_fix_siblings *bh_fixes_change_siblings(struct bh_fixes *f, const struct bh_fix *x);
+void bh_fixes_restore_siblings(struct bh_fix_siblings *s); /* frees it; NULL allowed */
 void bh_fixes_commands(struct bh_fixes *f, const struct bh_fix *x, struct bh_json *to);
 /* The engine's node as a manifest, as far as decisions depend on it; NULL: there is none. */
 struct bh_json *bh_fixes_node(struct bh_fixes *f, const char *name);

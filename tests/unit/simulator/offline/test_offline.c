@@ -513,6 +513,39 @@ static void test_near_label_of_nodes_is_offered_in_place_of_the_required_one(voi
     fixture_fini(&f);
 }
 
+#define SIBLING(name, more)                                                                        \
+    "{apiVersion: v1, kind: Pod, metadata: {name: " name ", namespace: default, uid: " name        \
+    ", labels: {app: web}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, "  \
+    "uid: w, controller: true}]}, spec: {schedulerName: default-scheduler, affinity: "             \
+    "{podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: "         \
+    "{matchLabels: {app: web}}, topologyKey: kubernetes.io/hostname}]}}, containers: [{name: c, "  \
+    "resources: {requests: {cpu: \"1\"}}}]" more "}}"
+
+/* The sibling that is in the way gets the higher priority as well. */
+static void test_priority_fix_does_not_evict_siblings_of_the_same_template(void)
+{
+    struct bh_offline_options o = plain;
+    const struct bh_json *fix;
+    bh_shape_id shape;
+    struct fixture f;
+
+    o.no_queue = true;
+    fixture_init(&f, &o);
+    CU_ASSERT_EQUAL(put(&f, FIX_NODE("n1", "kubernetes.io/hostname: n1", "4", "")), 0);
+    CU_ASSERT_EQUAL(put(&f, SIBLING("a", ", nodeName: n1")), 0);
+    fix = find_fix(&f, SIBLING("b", ""), "a higher priority");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_FALSE(bh_json_get_bool(fix, "fits", true));
+    fix = find_fix(&f, SIBLING("b", ""), "no required pod anti-affinity");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+    /* The sibling is as it was. */
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bh_engine_find_pod(f.w.engine, bh_str_c("a"), &shape));
+    CU_ASSERT_EQUAL(bh_engine_shape_rec(f.w.engine, shape)->priority, 0);
+    CU_ASSERT_EQUAL(bh_engine_shape_rec(f.w.engine, shape)->anti_affinity.n, 1);
+    fixture_fini(&f);
+}
+
 /* A pod of app on n; made by a controller of that kind, "" = by none. */
 static void put_app(struct fixture *f, const char *name, const char *app, const char *owner,
                     const char *spec)
@@ -1059,6 +1092,8 @@ BH_TESTS("simulator/offline", {"objects become what the engine and the queue wan
          {"a node that would make a pod fit has a name of its own", test_fixes_name_new_nodes},
          {"a node gets the labels that alone keep the pod from it",
           test_label_fix_takes_node_that_rejects_for_labels_alone},
+         {"a higher priority evicts no siblings",
+          test_priority_fix_does_not_evict_siblings_of_the_same_template},
          {"a similar label of nodes is offered",
           test_near_label_of_nodes_is_offered_in_place_of_the_required_one},
          {"rebalancing leaves what drain would leave, and says why", test_rebalance_keeps},
