@@ -30,7 +30,7 @@ struct bh_offline_members {
 };
 /* The same for all members of a group: a change of the pod is one of each of them, and what is looked
  * for is room for the whole group. Besides: how many more nodes like one that is there. The members
- * get patches as the first one without room does; `pod` and commands are about that one. try: how
+ * get patches as the first one without room does; `pod` is about that one, commands about all. try: how
  * the group comes out now; NULL: nothing can be asked. */
 struct bh_json *bh_offline_group_fixes(struct bh_offline *w, struct bh_arena *a,
                                        const struct bh_offline_members *m,

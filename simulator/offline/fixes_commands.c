@@ -88,10 +88,22 @@ static void drop_added(struct bh_json *tolerations)
     }
 }
 
+/* The same command for each member of a group, or for the pod alone. */
+static void add_pod_command(struct bh_fixes *f, struct bh_json *to, const char *before,
+                            const char *after)
+{
+    const char *name = bh_json_get_text(bh_json_get(f->pod, "metadata"), "name");
+
+    say(f, to,
+        f->names
+            ? bh_arena_printf(f->a, "for pod in %s; do %s $pod %s; done", f->names, before, after)
+            : bh_arena_printf(f->a, "%s %s %s", before, name, after));
+}
+
 static void of_pod(struct bh_fixes *f, const struct bh_fix *x, struct bh_json *to)
 {
     const struct bh_json *meta = bh_json_get(f->pod, "metadata");
-    const char *name = bh_json_get_text(meta, "name"), *ns = bh_json_get_text(meta, "namespace");
+    const char *ns = bh_json_get_text(meta, "namespace");
     const char *kind, *of = owner(f, &kind);
     struct bh_json *patch = bh_json_clone(f->a, x->pod);
 
@@ -113,17 +125,19 @@ static void of_pod(struct bh_fixes *f, const struct bh_fix *x, struct bh_json *t
                                         "delete it and create it again with this change",
                                         kind, of));
     } else if (in_place(x)) {
-        say(f, to,
-            bh_arena_printf(f->a, "kubectl patch pod %s -n %s -p %s", name, ns, quoted(f, patch)));
+        add_pod_command(f, to, "kubectl patch pod",
+                        bh_arena_printf(f->a, "-n %s -p %s", ns, quoted(f, patch)));
     } else {
         bh_json_set_str(f->a, to, "note",
-                        "most of a pod's spec is immutable, and this one has no owner: it is "
-                        "deleted and created again");
-        say(f, to,
-            bh_arena_printf(f->a,
-                            "kubectl get pod %s -n %s -o json | kubectl patch --local -f - -p %s "
-                            "-o json | kubectl replace --force -f -",
-                            name, ns, quoted(f, patch)));
+                        f->names ? "most of a pod's spec is immutable, and these have no owner: "
+                                   "they are deleted and created again"
+                                 : "most of a pod's spec is immutable, and this one has no owner: "
+                                   "it is deleted and created again");
+        add_pod_command(f, to, "kubectl get pod",
+                        bh_arena_printf(f->a,
+                                        "-n %s -o json | kubectl patch --local -f - -p %s -o json "
+                                        "| kubectl replace --force -f -",
+                                        ns, quoted(f, patch)));
     }
 }
 

@@ -353,6 +353,15 @@ static const char *topology_key(struct bh_fixes *f)
     return c && c->n_topology ? bh_arena_strdup(f->a, c->topology[0]->key) : NULL;
 }
 
+static const char *member_names(struct bh_arena *a, const struct bh_offline_members *m)
+{
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+
+    for (uint32_t i = 0; i < m->n; i++)
+        bh_buf_addf(&b, "%s%s", i ? " " : "", bh_rec_text(m->v[i].pod, m->v[i].pod->name).p);
+    return bh_arena_strdup(a, bh_buf_str(&b));
+}
+
 /* ---- all of it --------------------------------------------------------------------------------- */
 
 struct bh_json *bh_offline_group_fixes(struct bh_offline *w, struct bh_arena *a,
@@ -377,6 +386,7 @@ struct bh_json *bh_offline_group_fixes(struct bh_offline *w, struct bh_arena *a,
                                         .n_placements = r->n_placements};
     const struct bh_placement_try *places = places_of(a, r);
     f.pod = pod;
+    f.names = member_names(a, m);
     memcpy(g.try, try, m->n * sizeof *try);
     f.why = lacking(&f, &now);
     bh_fixes_think(&f);

@@ -33,6 +33,8 @@ struct bh_fixes {
     struct bh_arena *a;
     const struct bh_json *pod, *why;
     struct bh_node_rec *node_was; /* of the change in force */
+    const char *names;            /* of the pods that a change is made to: a group's members, blanks
+                                   * between them; NULL: pod alone */
     struct bh_fix v[BH_FIX_MAX];
     unsigned n;
     /* With a group: how all of it comes out with x in force, instead of the pod alone: an explanation

@@ -104,7 +104,7 @@ k delete deployment owner >/dev/null
 k get node node-b2 -o json | jq '.metadata.labels.disktype = "ssd"' >"$work/ssd.json"
 expect "what if a label changed" '^After: +Scheduled on node-b2' b explain picky --what-if "$work/ssd.json"
 k get pod big -o json | jq '.spec.nodeSelector = {disktype: "ssd"} | .spec.containers[0].resources.requests.cpu = "1"' >"$work/small-ssd.json"
-expect "what if: what would help is what helps the changed pod" '^null no node selector$' bash -c \
+expect "what if: what would help is what helps the changed pod" '^null label node-b2 disktype=ssd, as the pod requires$' bash -c \
     "'$BERTH_BIN/berth' explain big -f '$work/small-ssd.json' -o json | jq -r '[.fixes, (.whatIf.fixes.fixes[] | select(.fits) | .text)] | \"\(.[0]) \(.[1])\"'"
 check "... and nothing when it fits with the other changes" test "$(b explain big -f "$work/small-ssd.json" -f "$work/ssd.json" -o json | jq '.whatIf.fixes')" = null
 expect "what if: one node differs" '^node-b2 .*NodeAffinity: .*feasible' b explain picky -f "$work/ssd.json"

@@ -143,6 +143,10 @@ expect "... who has not" 't3 +no room +- +0/2 nodes are available: 2 Insufficien
 expect "... what would help" 'For all of the group \(t3 stands for each member' explain podgroup/trio
 expect "... a node more; no eviction of other members" ';one more node like n1, without taints$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '[.fixes.fixes[] | select(.fits) | .text] | join(\";\")'"
 expect "... as a document" '^t3 no room$' bash -c "'$BERTH_BIN/berth' explain --runtime-dir '$run' podgroup/trio -o json | jq -r '.pods[2] | .name + \" \" + .state'"
+commands() { # GROUP TEXT: of the group's fix
+    explain "podgroup/$1" -o json | jq -r "first(.fixes.fixes[] | select(.text | test(\"$2\"))) | .commands[]"
+}
+expect "... the commands of a change are for every member" '^for pod in t1 t2 t3; do kubectl get pod \$pod -n default' commands trio half
 asked() { curl -fsS -H 'Content-Type: application/json' --data "$1" "$server/berth/v1/podgroup"; }
 expect "the page asks for the same" '^Unschedulable t3 2$' bash -c "curl -fsS --data '{\"name\":\"trio\",\"fixes\":true}' '$server/berth/v1/podgroup' | jq -r '.result + \" \" + .fixesFor + \" \" + ([.fixes.fixes[] | select(.fits)] | length | tostring)'"
 check "... and hears of a group that is not there" fails 'error: 404' asked '{"name":"nobody"}'
@@ -202,3 +206,13 @@ shared_nodes() { kubectl get pods s1 s2 s3 -o 'jsonpath={.items[*].spec.nodeName
 eventually "all three go to the device" 40 is 'n7 n7 n7' shared_nodes
 consumers() { kubectl get resourceclaim shared -o json | jq -r '[.status.reservedFor[].name] | sort | join(" ")'; }
 check "the claim is reserved for all of them" is 's1 s2 s3' consumers
+
+# ---- the commands of a change, as they are printed, let all of the group go ----
+check "a node for one more" node n8
+check "a gang of three where two have room" create wide $OLD '{schedulingPolicy: {gang: {minCount: 3}}}'
+for p in w1 w2 w3; do check "pod $p" worker $p wide; done
+eventually "it waits" 20 is Unschedulable column wide 4
+obeyed() { bash -ec "$(commands wide half)"; }
+check "the commands are accepted" obeyed
+wide_nodes() { kubectl get pods w1 w2 w3 -o 'jsonpath={.items[*].spec.nodeName}' | wc -w; }
+eventually "all three go" 40 is 3 wide_nodes
