@@ -15,7 +15,8 @@
 
 #include <stdio.h>
 
-#define TURN_PODS 256 /* status writes of one turn of the loop */
+#define DEFAULT_GRACE_S 30
+#define TURN_PODS       256 /* status writes of one turn of the loop */
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
@@ -147,17 +148,34 @@ static int64_t grace_s(const struct bh_sim_obj *pod)
     return at ? strtoll(at + sizeof(key) - 1, NULL, 10) : 0;
 }
 
-/* A pod that is being deleted goes after its hooks, within its grace period. */
+/* Admission gives every pod the default, and most programs end at once on SIGTERM. */
+static bool asks_for_grace(struct bh_arena *a, const struct bh_sim_obj *pod)
+{
+    static const char key[] = "\"terminationGracePeriodSeconds\":";
+    const char *at = strstr(pod->json, key);
+    bool once = at && !strstr(at + 1, key); /* probes may have one, too */
+
+    if (!at || (once && strtoll(at + sizeof(key) - 1, NULL, 10) == DEFAULT_GRACE_S))
+        return false;
+    return bh_tree_i64(bh_sim_obj_tree(a, pod), "spec.terminationGracePeriodSeconds",
+                       DEFAULT_GRACE_S) != DEFAULT_GRACE_S;
+}
+
+/* A pod that is being deleted goes after its hooks, within its grace period; one without hooks whose
+ * spec asks for a grace period of its own takes all of it. */
 static void end(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    const int64_t grace_ns = BH_MIN(grace_s(pod), (int64_t)INT32_MAX) * 1000000000;
     int64_t ns = 0;
 
     bh_ctl_dequeue(c, BH_CTL_POD_LIFE, pod->ns, pod->name);
     if (bh_streq(pod->phase, "Running") &&
         (strstr(pod->json, "\"preStop\"") || strstr(pod->json, "trap "))) {
         ns = bh_ctl_pre_stop_ns(&a, bh_sim_obj_tree(&a, pod));
-        ns = BH_MIN(ns, BH_MIN(grace_s(pod), (int64_t)INT32_MAX) * 1000000000);
+        ns = BH_MIN(ns, grace_ns);
+    } else if (bh_streq(pod->phase, "Running") && asks_for_grace(&a, pod)) {
+        ns = grace_ns;
     }
     if (ns)
         bh_ctl_again(c, BH_CTL_POD_LIFE, pod, ns + c->opt.kubelet_delay_ns);

@@ -428,6 +428,32 @@ static void test_pre_stop(void)
     world_fini(&w);
 }
 
+static void test_pod_with_grace_period_of_its_own_terminates_as_long(void)
+{
+    static const char probe[] =
+        "containers: [{name: c, image: i, livenessProbe: {terminationGracePeriodSeconds: 60, "
+        "exec: {command: [\"true\"]}}}]";
+    struct world w;
+
+    world_manual(&w, (struct bh_sim_options){0});
+    make(&w.f, "Node", "", NODE("n1"));
+    pod_with(&w, "slow", "terminationGracePeriodSeconds: 60, containers: [{name: c, image: i}]");
+    pod_with(&w, "usual", "containers: [{name: c, image: i}]");
+    pod_with(&w, "probed", probe);
+    pass(&w, 1);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "slow", NULL, NULL);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "usual", NULL, NULL);
+    bh_sim_delete(w.f.s, type_of("pods"), "default", "probed", NULL, NULL);
+    pass(&w, 1);
+    EQ(phase(&w, "usual"), "gone");
+    EQ(phase(&w, "probed"), "gone");
+    pass(&w, 58);
+    EQ(phase(&w, "slow"), "Running");
+    pass(&w, 2);
+    EQ(phase(&w, "slow"), "gone");
+    world_fini(&w);
+}
+
 /* A pod may be bound before its node is there; it runs when the node comes. */
 static void test_pod_waits_for_node(void)
 {
@@ -542,6 +568,7 @@ BH_TESTS("simulator/controllers/kubelet", {"a node without status comes up", tes
          {"init containers come one after the other", test_inits},
          {"a pod ends at its active deadline", test_active_deadline},
          {"a preStop hook holds a pod, a force delete does not", test_pre_stop},
+         {"a grace period of its own", test_pod_with_grace_period_of_its_own_terminates_as_long},
          {"a pod bound to no node waits for it", test_pod_waits_for_node},
          {"a deleted pod is gone after its grace", test_pod_goes},
          {"a finalizer keeps a stopped pod quietly", test_pod_with_finalizer},
