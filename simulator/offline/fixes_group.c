@@ -229,6 +229,17 @@ static uint32_t fewest(struct bh_fixes *f, const struct bh_json *nodes, uint32_t
     return high;
 }
 
+/* One more node like that is among the changes of a single pod. */
+static bool has_one_more(const struct bh_fixes *f, const char *like)
+{
+    const char *text = bh_arena_printf(f->a, "one more node like %s, without taints", like);
+
+    for (unsigned i = 0; i < f->n; i++)
+        if (bh_streq(f->v[i].text, text))
+            return true;
+    return false;
+}
+
 static void more_nodes(struct bh_fixes *f, const char *like, const char *key, const char *domain)
 {
     const struct group *g = f->arg;
@@ -239,7 +250,7 @@ static void more_nodes(struct bh_fixes *f, const char *like, const char *key, co
         bh_json_push(nodes,
                      bh_fixes_new_node(f, like, bh_arena_printf(f->a, "one-more-node-%u", i + 1)));
     const uint32_t n = fewest(f, nodes, most);
-    if (!n || (n == 1 && bh_streq(like, bh_fixes_largest(f)))) /* that one is tried anyway */
+    if (!n || (n == 1 && has_one_more(f, like)))
         return;
     struct bh_fix *x =
         bh_fixes_add(f, "node",

@@ -148,12 +148,28 @@ struct look { /* at every node */
     int64_t most, most_free;
     bh_sym largest, cordoned;
     double size;
+    const struct bh_shape_rec *pod; /* that smallest has to hold; NULL: none */
+    bh_sym smallest;
+    double smallest_size;
     struct taint {
         struct bh_taint t;
         unsigned n;
     } taint[16];
     unsigned n_taints;
 };
+
+/* An empty node of that size would do. */
+static bool is_large_enough(const struct bh_node_rec *n, const struct bh_shape_rec *pod)
+{
+    const struct bh_res *r = bh_rec_at(pod, pod->fit.scalars, struct bh_res);
+
+    for (uint32_t i = 0; i < pod->fit.scalars.n; i++)
+        if (r[i].value > bh_node_rec_scalar(n, r[i].name, NULL))
+            return false;
+    return pod->fit.cpu_milli <= n->alloc_cpu_milli &&
+           pod->fit.memory_bytes <= n->alloc_memory_bytes &&
+           pod->fit.ephemeral_bytes <= n->alloc_ephemeral_bytes && n->alloc_pods > 0;
+}
 
 static void look_at(void *arg, bh_sym node)
 {
@@ -172,6 +188,11 @@ static void look_at(void *arg, bh_sym node)
     if (l->largest == BH_SYM_NONE || size > l->size) {
         l->size = size;
         l->largest = node;
+    }
+    if (l->pod && is_large_enough(n, l->pod) &&
+        (l->smallest == BH_SYM_NONE || size < l->smallest_size)) {
+        l->smallest_size = size;
+        l->smallest = node;
     }
     if (n->flags & BH_NODE_UNSCHEDULABLE)
         l->cordoned = node;
@@ -467,7 +488,13 @@ static void first_node(struct bh_fixes *f)
 static void nodes(struct bh_fixes *f)
 {
     const struct bh_symtab *tab = bh_engine_symtab(f->w->engine);
-    struct look l = look(f, NULL);
+    struct bh_offline_object x;
+    struct look l = {.f = f};
+    struct bh_err err;
+
+    if (bh_offline_read(f->w->engine, f->a, &bh_kinds[BH_KIND_POD], f->pod, &x, &err) == 0)
+        l.pod = x.shape;
+    bh_engine_each_node(f->w->engine, look_at, &l);
 
     if (l.cordoned != BH_SYM_NONE) {
         const char *name = bh_sym_text(tab, l.cordoned);
@@ -475,19 +502,20 @@ static void nodes(struct bh_fixes *f)
         bh_json_each(t, bh_json_path(bh_fixes_node(f, name), "spec.taints"))
             if (!bh_streq(bh_json_get_text(t, "key"), "node.kubernetes.io/unschedulable"))
                 bh_json_push(left, bh_json_clone(f->a, t));
-        struct bh_fix *x = bh_fixes_add(f, "node", bh_arena_printf(f->a, "uncordon %s", name));
-        x->node_name = name;
-        x->node = bh_json_make(f->a, "spec: {unschedulable: false, taints: %p}", left);
+        struct bh_fix *uncordon =
+            bh_fixes_add(f, "node", bh_arena_printf(f->a, "uncordon %s", name));
+        uncordon->node_name = name;
+        uncordon->node = bh_json_make(f->a, "spec: {unschedulable: false, taints: %p}", left);
     }
     if (l.largest == BH_SYM_NONE) {
         first_node(f);
         return;
     }
-    const char *largest = bh_sym_text(tab, l.largest);
-    struct bh_fix *x = bh_fixes_add(
-        f, "node", bh_arena_printf(f->a, "one more node like %s, without taints", largest));
-    x->create = bh_json_new(f->a, BH_JSON_ARRAY);
-    bh_json_push(x->create, bh_fixes_new_node(f, largest, "one-more-node"));
+    const char *like = bh_sym_text(tab, l.smallest != BH_SYM_NONE ? l.smallest : l.largest);
+    struct bh_fix *one = bh_fixes_add(
+        f, "node", bh_arena_printf(f->a, "one more node like %s, without taints", like));
+    one->create = bh_json_new(f->a, BH_JSON_ARRAY);
+    bh_json_push(one->create, bh_fixes_new_node(f, like, "one-more-node"));
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

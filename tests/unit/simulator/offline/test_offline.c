@@ -467,6 +467,11 @@ static void test_label_fix_takes_node_that_rejects_for_labels_alone(void)
     CU_ASSERT_STRING_EQUAL(bh_json_get_text(fix, "text"),
                            "label good tier=gold disktype-, as the pod requires");
     CU_ASSERT_TRUE(bh_json_get_bool(fix, "fits", false));
+    fix = find_fix(&f, POD("p", "3", ", nodeSelector: {disktype: nvme0}", "phase: Pending"),
+                   "one more node");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fix); /* the smallest that is large enough */
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(fix, "text"),
+                           "one more node like good, without taints");
     /* A label that states where a machine is does not become another by advice. */
     fix =
         find_fix(&f, POD("p", "3", ", nodeSelector: {kubernetes.io/arch: arm64}", "phase: Pending"),
