@@ -187,6 +187,16 @@ static void fill_permit(const struct bh_pod_state *s, struct bh_queue_view *v, B
     m->has_permit_ns = m->permit_ns != 0;
 }
 
+/* An observer decides nothing: where the pod stands is what the other scheduler reported of it. */
+static enum bh_queue_place reported_place(const struct bh_control *c, const struct bh_queued_pod *p,
+                                          enum bh_queue_place place)
+{
+    return c->d->o.observe && place == BH_Q_ACTIVE && p->last_reason &&
+                   bh_streq(p->last_reason, "Unschedulable")
+               ? BH_Q_UNSCHEDULABLE
+               : place;
+}
+
 static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_pod *p,
                                   size_t text_max)
 {
@@ -203,7 +213,7 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
     m->uid = bh_arena_strdup(&c->arena, bh_rec_text(rec, rec->uid).p);
     m->profile = sym_of(c, shape->scheduler_name);
     m->has_place = m->has_priority = m->has_attempts = m->has_added_ns = true;
-    m->place = (Berth__QueuePlace)v.place;
+    m->place = (Berth__QueuePlace)reported_place(c, p, v.place);
     m->priority = shape->priority;
     m->attempts = p->attempts;
     m->added_ns = p->timestamp_ns;
@@ -228,7 +238,7 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
     } else if (s) {
         m->reason = gated;
         m->message = text_of(&c->arena, bh_status_message(&c->arena, s), text_max);
-    } else if (p->attempts) {
+    } else if (p->attempts || c->d->o.observe) {
         m->reason = text_of(&c->arena, p->last_reason, 64);
         m->message = text_of(&c->arena, p->last_message, text_max);
     }
@@ -242,7 +252,7 @@ static bool on_pod(void *arg, const struct bh_queued_pod *p, enum bh_queue_place
     struct page *g = arg;
     const struct bh_pod_rec *rec = p->pending.pod;
 
-    if ((g->q->places && !(g->q->places >> place & 1)) ||
+    if ((g->q->places && !(g->q->places >> reported_place(g->c, p, place) & 1)) ||
         (g->q->namespace_ && !bh_str_eqc(bh_rec_text(rec, rec->namespace_), g->q->namespace_)))
         return true;
     if (g->r->n_pod == g->q->limit)

@@ -82,7 +82,8 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
     if (!told)
         return;
     bh_queue_told(s, bh_sched_condition_hash(told->reason, told->message), p->pod->nominated_node);
-    if (s->queued && !s->queued->last_message) /* what was found out here is newer */
+    /* What this scheduler found out itself is newer; an observer finds out nothing. */
+    if (s->queued && (d->o.observe || !s->queued->last_message))
         bh_queue_say(s, told->reason, told->message);
 }
 

@@ -158,6 +158,26 @@ static bool takes_namespace(const struct bh_take *t, const char *ns)
     return (!t->namespaces.n || in_list(&t->namespaces, ns)) && !in_list(&t->exclude, ns);
 }
 
+/* Why pods wait and since when, what nodes run: for people, not for the scheduler. Without the
+ * heartbeats of nodes, which would be a change each. */
+static void add_reports(struct bh_arena *a, const struct bh_json *from, struct bh_json *to)
+{
+    static const char *const versions[] = {"kubeletVersion", "containerRuntimeVersion",
+                                           "kernelVersion",  "osImage",
+                                           "architecture",   "operatingSystem"};
+    const struct bh_json *info = bh_json_get(from, "nodeInfo");
+    struct bh_json *conditions = bh_json_clone(a, bh_json_get_list(from, "conditions"));
+
+    bh_json_each(c, conditions)
+        bh_json_drop(c, "lastHeartbeatTime lastProbeTime");
+    if (conditions)
+        bh_json_set(a, to, "conditions", conditions);
+    for (size_t i = 0; i < BH_ARRAY_LEN(versions); i++)
+        if (bh_json_get(info, versions[i]))
+            bh_json_set(a, bh_json_obj_at(a, to, "nodeInfo"), versions[i],
+                        bh_json_clone(a, bh_json_get(info, versions[i])));
+}
+
 static void add_state(struct bh_arena *a, const struct bh_json *from, struct bh_json *to)
 {
     static const char *const marks[] = {"deletionTimestamp", "deletionGracePeriodSeconds"};
@@ -170,6 +190,8 @@ static void add_state(struct bh_arena *a, const struct bh_json *from, struct bh_
                         bh_json_clone(a, bh_json_get(meta, marks[i])));
     if (status && !bh_json_get(to, "status"))
         bh_json_set(a, to, "status", bh_json_clone(a, status));
+    else if (status)
+        add_reports(a, status, bh_json_get(to, "status"));
 }
 
 static const char *refuses(const struct bh_take *t, const struct bh_clean_kind *k,

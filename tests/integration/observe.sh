@@ -37,7 +37,7 @@ pods() { # name count spec
 }
 asks='containers: [{name: c, image: pause, env: [{name: PASSWORD, value: not-for-others}], resources: {requests: {cpu: 300m, memory: 64Mi}}}]'
 for i in 1 2 3 4; do
-    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: n%s, labels: {kubernetes.io/hostname: n%s}}\nstatus: {allocatable: {cpu: "%s", memory: 8Gi, pods: "110"}, capacity: {cpu: "%s", memory: 8Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}]}\n' $i $i $((8 + i)) $((8 + i))
+    printf -- '---\napiVersion: v1\nkind: Node\nmetadata: {name: n%s, labels: {kubernetes.io/hostname: n%s}}\nstatus: {allocatable: {cpu: "%s", memory: 8Gi, pods: "110"}, capacity: {cpu: "%s", memory: 8Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}], nodeInfo: {kubeletVersion: v1.36.2, machineID: not-for-others}}\n' $i $i $((8 + i)) $((8 + i))
 done >"$work/nodes.yaml"
 check "the other cluster has nodes" k apply -f "$work/nodes.yaml"
 
@@ -68,6 +68,14 @@ expect "the scheduler says what it is here" 'looks on only' berth explain pod/al
 check "a pod that waits for a node" pods waits 1 "nodeSelector: {kubernetes.io/hostname: none}, $asks"
 waits() { berth queue -n default -o json | jq -e '.items[0].name == "waits-1"'; }
 eventually "waits here, too" 20 waits
+refused_there() { berth queue -n default -o json | jq -e '.items[0] | .queue == "unschedulable" and (.message | test("^0/4 nodes are available: "))'; }
+eventually "the queue has it as the other scheduler reported it" 20 refused_there
+why_in_copy() { [ "$(ko get pod waits-1 -o json | jq -r '.status.conditions[] | select(.type == "PodScheduled") | "\(.message) \(.lastTransitionTime)"')" = "$(k get pod waits-1 -o json | jq -r '.status.conditions[] | select(.type == "PodScheduled") | "\(.message) \(.lastTransitionTime)"')" ]; }
+eventually "the copy has the condition's message and time" 20 why_in_copy
+overview_reasons() { curl -s "$(sed -n 's/.*API server *\([^ ]*\) .*/\1/p' "$work/up.out")/berth/v1/overview" | jq -e '[.pendingReasons[].reason] | length > 0'; }
+eventually "the overview counts why pods wait" 20 overview_reasons
+expect "nodes have their versions" '^v1.36.2$' ko get node n1 -o 'jsonpath={.status.nodeInfo.kubeletVersion}'
+check "and no ids" no_line_with not-for-others ko get nodes -o yaml
 bind() { # pod node
     printf '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"%s"},"target":{"apiVersion":"v1","kind":"Node","name":"%s"}}' "$1" "$2" |
         k create --raw "/api/v1/namespaces/default/pods/$1/binding" -f - >/dev/null
