@@ -39,7 +39,7 @@ static char *find_file(const struct arguments *a)
     if (a->file)
         return bh_strdup(a->file);
     if (bh_cli_find_dir(WHO, a->runtime, dir, NULL) == 0) {
-        path = bh_asprintf("%s/" BH_DECISIONS_FILE, dir);
+        path = bh_asprintf("%s/" BH_DECISIONS_RUNTIME, dir);
         if (access(path, F_OK) == 0 || a->runtime)
             return path;
         free(path);
@@ -280,7 +280,8 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
 {
     const struct bh_opt table[] = {
         {"decisions-file", 0, BH_OPT_STR, &a->file, "FILE",
-         "the scheduler's file (default decisions.db in the runtime directory, or " STATE_FILE ")"},
+         "the scheduler's file (default " BH_DECISIONS_RUNTIME
+         " in the runtime directory, or " STATE_FILE ")"},
         {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR", "instance to read " BH_INSTANCE_DEFAULT},
         {"pod", 0, BH_OPT_STR, &a->pod, "NAMESPACE/NAME", "attempts of this pod"},
         {"namespace", 'n', BH_OPT_STR, &a->ns, "NAME", "attempts of pods of this namespace"},

@@ -8,9 +8,9 @@
  * Runs in:    the loop that bh_up_open made.
  */
 #include "cli/up.h"
+#include "common/base/trusted_file.h"
 #include "scheduler/decisions/recorder.h"
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -132,10 +132,10 @@ static uint16_t hold_port(uint16_t port, int *held)
 static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
 {
     const char *args[16] = {"--runtime-dir", u->dir, "--metrics-address", "127.0.0.1:0"};
-    char file[sizeof(u->dir) + sizeof(BH_DECISIONS_FILE) + 1];
+    char file[sizeof(u->dir) + sizeof(BH_DECISIONS_RUNTIME) + 1];
     unsigned n = 4;
 
-    snprintf(file, sizeof(file), "%s/" BH_DECISIONS_FILE, u->dir);
+    snprintf(file, sizeof(file), "%s/" BH_DECISIONS_RUNTIME, u->dir);
     if (!bh_streq(a->record, "off")) {
         args[n++] = "--record-decisions";
         args[n++] = a->record;
@@ -299,8 +299,6 @@ int bh_up_start_child(struct bh_up *u, struct bh_up_child *c, struct bh_err *err
 
 void bh_up_stop(struct bh_up *u)
 {
-    struct dirent *e;
-
     u->stopping = true;
     for (unsigned i = 0; i < u->n; i++)
         if (strncmp(u->child[i].name, "binder-", 7) == 0)
@@ -311,14 +309,8 @@ void bh_up_stop(struct bh_up *u)
         (void)unlink(u->kubeconfig);
         (void)unlink(u->config);
     }
-    DIR *d = u->made_dir ? opendir(u->dir) : NULL;
-    while (d && (e = readdir(d)))
-        if (e->d_name[0] != '.')
-            (void)unlinkat(dirfd(d), e->d_name, 0);
-    if (d) {
-        closedir(d);
-        (void)rmdir(u->dir);
-    }
+    if (u->made_dir)
+        bh_remove_tree(u->dir);
     for (unsigned i = 0; i < BH_ARRAY_LEN(u->held); i++)
         if (u->held[i] > 0)
             close(u->held[i]);

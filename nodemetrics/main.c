@@ -13,6 +13,7 @@
 #include "common/base/loop.h"
 #include "common/base/notify.h"
 #include "common/base/opt.h"
+#include "common/base/trusted_file.h"
 #include "nodemetrics/nodemetrics.h"
 
 static const struct bh_opt_usage usage = {
@@ -169,7 +170,12 @@ static int find_output(struct program *p, const struct target *t, struct bh_err 
         int rc = bh_runtime_dir(t->runtime, dir, err);
         if (rc < 0)
             return rc;
-        snprintf(p->output, sizeof p->output, "%s/node-metrics", dir);
+        struct bh_trusted_dir d;
+        rc = bh_trusted_dir_open(&d, dir, BH_METRICS_DIR, err);
+        if (rc < 0)
+            return rc;
+        snprintf(p->output, sizeof p->output, "%s/node-metrics", d.path);
+        bh_trusted_dir_close(&d);
     } else if (strlen(name) >= sizeof p->output)
         return bh_err_set(err, -ENAMETOOLONG, "--output: %s", strerror(ENAMETOOLONG));
     else
@@ -203,8 +209,9 @@ int main(int argc, char **argv)
          "do not look at the source's certificate"},
         {"interval", 0, BH_OPT_DURATION_NS, &interval_ns, "DURATION", "between two questions"},
         {"output", 0, BH_OPT_STR, &t.output, "FILE",
-         "where to write, - for standard output (default $BERTH_NODE_METRICS, or node-metrics in "
-         "the runtime directory)"},
+         "where to write, - for standard output (default $BERTH_NODE_METRICS, or "
+         "metrics/node-metrics "
+         "in the runtime directory)"},
         {"runtime-dir", 0, BH_OPT_STR, &t.runtime, "DIR",
          "of this instance (default $BERTH_RUNTIME_DIR or /run/berth)"},
         {"once", 0, BH_OPT_BOOL, &once, NULL, "ask once, and end"},

@@ -82,9 +82,9 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
     if (rc == 0) {
         /* A unit's own folder outlives a reboot, the runtime directory does not. */
         const char *state = getenv("STATE_DIRECTORY");
-        file = *o->decisions_file
-                   ? bh_strdup(o->decisions_file)
-                   : bh_asprintf("%s/%s", state && *state == '/' ? state : dir, BH_DECISIONS_FILE);
+        file = *o->decisions_file       ? bh_strdup(o->decisions_file)
+               : state && *state == '/' ? bh_asprintf("%s/" BH_DECISIONS_FILE, state)
+                                        : bh_asprintf("%s/" BH_DECISIONS_RUNTIME, dir);
         bh_log_info("Starting Kubernetes Scheduler", bh_kv_s("version", BH_KUBERNETES_VERSION),
                     bh_kv_s("berth", BH_VERSION));
         tell_configuration(cfg);

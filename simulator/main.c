@@ -263,7 +263,7 @@ static int start(struct daemon *d, struct bh_err *err)
     /* Where the scheduler of that runtime directory keeps them, if it does. */
     if (!a->sim.decisions_file && a->sim.runtime_dir)
         a->sim.decisions_file = d->decisions =
-            bh_asprintf("%s/" BH_DECISIONS_FILE, a->sim.runtime_dir);
+            bh_asprintf("%s/" BH_DECISIONS_RUNTIME, a->sim.runtime_dir);
     a->sim.no_controllers |= a->sim.observe != NULL; /* the observed cluster has its own */
     a->sim.port = (uint16_t)a->port;
     a->sim.tls_cert_pem = d->tls.cert_pem;

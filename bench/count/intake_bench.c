@@ -9,6 +9,7 @@
  * scheduler's reader follows. One process, one thread, no sockets. The objects look like those of a
  * real cluster. Without arguments every kind is run once. Instructions: see bench/count.sh.
  */
+#include "common/base/trusted_file.h"
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "common/snapshot/snapshot.h"
@@ -165,7 +166,7 @@ static void measure(const struct kind *k, unsigned n)
            b.text.n, (double)took / n / 1e3, (double)(bh_allocations - allocated) / n);
     bh_snap_reader_free(b.r);
     bh_snap_writer_free(b.w);
-    (void)rmdir(b.dir);
+    bh_remove_tree(b.dir);
     bh_symtab_free(b.tab);
     bh_arena_fini(&b.a);
     bh_buf_fini(&b.text);

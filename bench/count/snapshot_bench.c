@@ -9,6 +9,7 @@
  */
 #include <unistd.h>
 
+#include "common/base/trusted_file.h"
 #include "common/snapshot/snapshot.h"
 
 #define CHANGES 50000u /* per follow measure; less than half a ring */
@@ -148,7 +149,7 @@ static void open_snapshot(struct bench *b, uint64_t nodes)
 static void close_snapshot(struct bench *b)
 {
     bh_snap_writer_free(b->w);
-    (void)rmdir(b->dir);
+    bh_remove_tree(b->dir);
     free(b->node_name);
 }
 

@@ -3,6 +3,7 @@
  * bench/scale/scale.c - `berth bench scale`: the command, and the two processes of each size
  */
 #include "bench/scale/scale.h"
+#include "common/base/trusted_file.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
@@ -138,7 +139,7 @@ static int run_all(struct run *r)
     bh_progress_end(&r->progress);
     if (bh_scale_stopped)
         fprintf(stderr, "%s: stopped\n", WHO);
-    rmdir(dir);
+    bh_remove_tree(dir);
     return rc;
 }
 

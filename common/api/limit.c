@@ -39,9 +39,9 @@ static int open_shared(const char *file)
         fd = open(file, flags | O_CREAT, 0660);
     if (fd < 0)
         return -errno;
-    int rc = fstat(fd, &st) < 0                         ? -errno
-             : !S_ISREG(st.st_mode) || st.st_nlink != 1 ? -EINVAL
-                                                        : bh_reserve_file(fd, sizeof(uint64_t));
+    int rc = fstat(fd, &st) < 0     ? -errno
+             : !S_ISREG(st.st_mode) ? -EINVAL
+                                    : bh_reserve_file(fd, sizeof(uint64_t));
     if (rc == 0)
         return fd;
     close(fd);
@@ -64,7 +64,7 @@ int bh_api_limit_init(struct bh_api_limit *l, double qps, int burst, const char 
                     bh_kv_s("file", file), bh_kv_s("err", strerror(ENOSPC)));
     else if (fd < 0)
         return bh_err_set(err, fd, "could not share the request limit in \"%s\": %s", file,
-                          fd == -EINVAL ? "not a regular file with one link" : strerror(-fd));
+                          fd == -EINVAL ? "not a regular file" : strerror(-fd));
     else
         l->fd = fd;
     return 0;

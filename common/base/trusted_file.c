@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,12 +37,7 @@ static int check_file(int fd, const char *path, uid_t owner, struct bh_err *err)
         return bh_err_set(err, -EPERM,
                           "\"%s\" belongs to user %u, and it must belong to user %u: remove it",
                           path, (unsigned)st.st_uid, (unsigned)owner);
-    if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return refuse_mode(path, st.st_mode, err);
-    if (st.st_nlink != 1)
-        return bh_err_set(err, -EPERM, "\"%s\" has %lu links, and it must have one: remove it",
-                          path, (unsigned long)st.st_nlink);
-    return 0;
+    return st.st_mode & (S_IWGRP | S_IWOTH) ? refuse_mode(path, st.st_mode, err) : 0;
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */
@@ -112,6 +109,18 @@ int bh_trusted_dir_find(const char *runtime_dir, const char *service, uid_t *ret
     BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/%s", runtime_dir, service);
 
     return open_dir(path, O_PATH, ret_owner, err);
+}
+
+static int remove_one(const char *path, const struct stat *st BH_UNUSED, int type BH_UNUSED,
+                      struct FTW *at BH_UNUSED)
+{
+    (void)remove(path);
+    return 0;
+}
+
+void bh_remove_tree(const char *dir)
+{
+    (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

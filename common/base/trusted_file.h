@@ -9,9 +9,10 @@
  * A directory is accepted if it belongs to the expected user and neither group nor others may write
  * it. It is made with mode 0711: others may open names that they know and may read, but not the
  * directory itself, so they cannot lock it.
- * A file is accepted if it is a regular file with one link, belongs to the expected user, and
- * neither group nor others may write it. Only that user and root can change or truncate it: it may
- * be mapped.
+ * A file is accepted if it is a regular file, belongs to the expected user, and neither group nor
+ * others may write it. Only that user and root can change or truncate it: it may be mapped. The number
+ * of its links is not checked: a further link gives no right to write, and where the kernel lets other
+ * users make one (fs.protected_hardlinks), they could have the file refused.
  *
  * Owns:    nothing; descriptors and texts belong to the caller. Every descriptor is O_CLOEXEC.
  * Errors:  negative errno with a text that names the path, the owner or mode found, and the needed.
@@ -42,6 +43,9 @@ void bh_trusted_dir_close(struct bh_trusted_dir *d);
 /* The same of another process, for readers: an O_PATH descriptor. The caller judges the owner. */
 int bh_trusted_dir_find(const char *runtime_dir, const char *service, uid_t *ret_owner,
                         struct bh_err *err);
+
+/* Removes a directory of our own with all that is below it; links are not followed. Best effort. */
+void bh_remove_tree(const char *dir);
 
 /* Opens an existing file. access: O_RDONLY or O_RDWR. A descriptor; -ENOENT, -EPERM, -errno. */
 int bh_trusted_open(const struct bh_trusted_dir *d, const char *name, int access, uid_t owner,

@@ -69,7 +69,7 @@ static int write_one(const char *dir, const char *sha256, const char *end, const
                      struct bh_err *err)
 {
     BH_CLEANUP(bh_freep) char *path = path_of(dir, sha256, end);
-    int rc = mkdir(dir, 0770) < 0 && errno != EEXIST ? -errno : bh_write_file(path, p, n, 0640);
+    int rc = mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : bh_write_file(path, p, n, 0640);
 
     return rc < 0 ? bh_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
 }

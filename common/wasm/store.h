@@ -4,7 +4,8 @@
  *
  * berth-watcher has a network and puts them there, berth-scheduler has none and takes them out; both
  * look at the digest, so a file that is there is the one that was wanted, or is refused. A folder in
- * the runtime directory: HEX.wasm; HEX.error says why there is none.
+ * the watcher's own directory (common/base/trusted_file.h): HEX.wasm; HEX.error says why there is
+ * none.
  *
  * Owns:    nothing.
  * Errors:  negative errno, with a text that names digest found and wanted.
@@ -13,9 +14,9 @@
 #ifndef BH_WASM_STORE_H
 #define BH_WASM_STORE_H
 
-#include "common/base/base.h"
+#include "common/base/trusted_file.h"
 
-#define BH_WASM_STORE "guests" /* in the runtime directory */
+#define BH_WASM_STORE BH_WATCHER_DIR "/guests" /* in the runtime directory */
 
 void bh_wasm_digest(const void *p, size_t n, char out[static 65]);
 /* "sha256:" and 64 hexadecimal digits, as lower case digits in out. -EINVAL: it is something else. */

@@ -15,7 +15,7 @@
 
 #include "trimaran.h"
 
-#define METRICS_FILE "/run/berth/node-metrics"
+#define METRICS_FILE "/run/berth/metrics/node-metrics"
 #define COMMON       "metricProvider watcherAddress metricsFile maxAgeSeconds "
 
 const struct berth_host *trimaran_host;

@@ -15,12 +15,16 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "trimaran.h"
 
@@ -134,16 +138,48 @@ static const char *add_node(struct reading *r, char *line)
     return NULL;
 }
 
+/* Does the directory of the file belong to that user, and may no other write it? */
+static bool is_in_directory_of(const char *file, uid_t owner)
+{
+    const char *slash = strrchr(file, '/');
+    struct stat st;
+    char dir[4096];
+
+    snprintf(dir, sizeof dir, "%.*s", slash > file ? (int)(slash - file) : 1, slash ? file : ".");
+    return stat(dir, &st) == 0 && st.st_uid == owner && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* What another user could have written decides nothing. NULL, or what is wrong with the file. */
+static const char *check_owner(const char *file, int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return "it is not a regular file";
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return "others than its owner may write it";
+    if (st.st_uid != 0 && st.st_uid != geteuid() && !is_in_directory_of(file, st.st_uid))
+        return "it belongs neither to root, nor to the scheduler's user, nor to the owner of its "
+               "directory";
+    return NULL;
+}
+
 /* NULL, or what is wrong with it: then nothing of it counts. */
 static const char *read_file(const struct instance *in, struct reading *r)
 {
-    FILE *f = fopen(in->file, "re");
+    int fd = open(in->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const char *wrong = fd < 0 ? NULL : check_owner(in->file, fd);
+    FILE *f = fd < 0 || wrong ? NULL : fdopen(fd, "r");
     char *line = NULL;
     size_t cap = 0;
-    const char *wrong = NULL;
 
-    if (!f)
-        return errno == ENOENT ? "it is not there (berth-metrics writes it)" : "it cannot be read";
+    if (!f) {
+        if (fd >= 0)
+            close(fd);
+        return wrong             ? wrong
+               : errno == ENOENT ? "it is not there (berth-metrics writes it)"
+                                 : "it cannot be read";
+    }
     if (getline(&line, &cap, f) < 0 || strcmp(line, HEAD) != 0)
         wrong = "it does not begin with berth-node-metrics 1";
     else if (getline(&line, &cap, f) < 0 || sscanf(line, "window %*d %" SCNd64, &r->end) != 1)

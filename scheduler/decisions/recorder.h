@@ -19,12 +19,14 @@
 #ifndef BH_RECORDER_H
 #define BH_RECORDER_H
 
+#include "common/base/trusted_file.h"
 #include "scheduler/decisions/record.h"
 
 #define BH_RECORDER_QUEUE_MAX  ((size_t)32 << 20)
 #define BH_DECISIONS_MAX_BYTES (INT64_C(256) << 20) /* the default */
 #define BH_DECISIONS_MIN_BYTES (INT64_C(1) << 20)
-#define BH_DECISIONS_FILE      "decisions.db"
+#define BH_DECISIONS_FILE      "decisions.db"                         /* in a state directory */
+#define BH_DECISIONS_RUNTIME   BH_SCHEDULER_DIR "/" BH_DECISIONS_FILE /* in a runtime directory */
 
 /* Lines of an option table (opt.h), the same for every program that starts a scheduler. */
 #define BH_RECORD_OPTIONS(mode, file, max_bytes, max_age_ns)                                       \
@@ -41,7 +43,8 @@
          BH_OPT_STR,                                                                               \
          &(file),                                                                                  \
          "FILE",                                                                                   \
-         "that file (default decisions.db in $STATE_DIRECTORY or the runtime directory)"},         \
+         "that file (default decisions.db in $STATE_DIRECTORY, or scheduler/decisions.db in the "  \
+         "runtime directory)"},                                                                    \
         {"decisions-max-bytes", 0,   BH_OPT_INT,                                                   \
          &(max_bytes),          "N", "the oldest attempts go when the file reaches this size"},    \
     {                                                                                              \

@@ -8,6 +8,7 @@
  * claims to have passed.
  */
 #include "common/snapshot/writer_int.h"
+#include "common/base/trusted_file.h"
 
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ static void close_writer(void)
 {
     char *dir = bh_strdup(writer->runtime_dir);
     bh_snap_writer_free(writer);
-    rmdir(dir);
+    bh_remove_tree(dir);
     free(dir);
     free(pristine);
 }

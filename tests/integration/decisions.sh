@@ -79,7 +79,7 @@ kill -9 "$(pid_of berth-scheduler)"
 pod after 100m >/dev/null
 eventually "a new scheduler goes on with the file" 30 outcome_is after Bound
 check "ids rise" test "$(last after .id)" -gt "$before"
-rm -f "$run/decisions.db" "$run/decisions.db-wal" "$run/decisions.db-shm"
+rm -f "$run/scheduler/decisions.db" "$run/scheduler/decisions.db-wal" "$run/scheduler/decisions.db-shm"
 # A moment long the answer may be that the file is being changed, and big's next attempt may be in a new one.
 nothing_before() { [ "$(get decisions | jq "[.items[] | select(.id <= $1)] | length")" = 0 ]; }
 eventually "without a file nothing of before is told" 15 nothing_before "$before"
@@ -90,7 +90,7 @@ check "the simulator reads the new one" test "$(get pods/default/anew/decisions 
 check "ids have gone on rising" test "$(last anew .id)" -gt "$before"
 eventually "annotations go on" 15 annotated anew bind-result
 "$BERTH_BIN/berth-scheduler" --runtime-dir "$work" --metrics-address 0 --record-decisions full \
-    --decisions-file "$run/decisions.db" >"$work/second.log" 2>&1 &
+    --decisions-file "$run/scheduler/decisions.db" >"$work/second.log" 2>&1 &
 also_stop=$!
 says() { grep -q "$1" "$work/second.log"; }
 eventually "a second scheduler on the file is told so" 15 says 'another scheduler writes to this file'

@@ -121,7 +121,7 @@ plugins() { "$BERTH_BIN/berth" plugins --runtime-dir "$run" "$@"; }
 says() { k get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}' | grep -F "$2"; }
 eventually "one traps" 30 says t1 'wasm: filter error: panic!'
 eventually "one that was downloaded decides" 30 says s1 '1 filter'
-check "it lies in the store" cmp "$wish" "$run/guests/$sum.wasm"
+check "it lies in the store" cmp "$wish" "$run/watcher/guests/$sum.wasm"
 recorded() { k get events -o json | jq -r '.items[] | select(.reason == "Wished") | "\(.type) \(.involvedObject.kind) \(.involvedObject.name) \(.reportingComponent): \(.message)"'; }
 wished() { recorded | grep -q '^Warning Pod e1 tells: a "note".100%$'; }
 eventually "an Event that a guest records is written by a binder" 30 wished

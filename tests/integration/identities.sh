@@ -76,8 +76,8 @@ eventually "and the scheduler's configuration" 20 configz
 
 # ---- who owns what
 owner() { [ "$(stat -c '%u:%g %a' "$run/$2")" = "${uid[$1]}:$group $3" ] || { stat -c '%n %u:%g %a' "$run/$2"; return 1; }; }
-for f in watcher:watcher.sock:660 watcher:watcher.http:660 watcher:lease:640 watcher:api.limit:660 binder:events.limit:660 scheduler:scheduler.sock:660 \
-    scheduler:control.sock:660 scheduler:scheduler.http:660 scheduler:scheduler.inflight:600; do
+for f in watcher:watcher.sock:660 watcher:watcher.http:660 watcher:watcher/lease:600 watcher:api.limit:660 binder:events.limit:660 scheduler:scheduler.sock:660 \
+    scheduler:control.sock:660 scheduler:scheduler.http:660 scheduler:scheduler/scheduler.inflight:600 scheduler:scheduler:711 watcher:watcher:711; do
     IFS=: read -r who name mode <<<"$f"
     # both the watcher and the binders have the requests' limit; the first of them made it
     if [ "$name" = api.limit ] && [ "$(stat -c %u "$run/$name")" = "${uid[binder]}" ]; then who=binder; fi
@@ -88,7 +88,7 @@ cannot() {
     if out=$("$@" 2>&1); then echo "it could: $*: $out"; return 1; fi
 }
 peer() { python3 "$here/lib/peer.py" "${uid[$1]}" $group "${@:2}"; } # who what path
-for f in scheduler:watcher.sock scheduler:lease binder:scheduler.sock binder:control.sock front:scheduler.sock watcher:scheduler.http; do
+for f in scheduler:watcher.sock binder:scheduler.sock binder:control.sock front:scheduler.sock watcher:scheduler.http; do
     expect "${f%:*} cannot replace ${f#*:}" '^not replaced$' peer "${f%:*}" replace "$run/${f#*:}"
 done
 for f in scheduler:watcher scheduler:binder scheduler:front binder:watcher front:binder watcher:front; do
@@ -142,3 +142,70 @@ start_named scheduler
 pods third 5 >"$work/more.yaml"
 check "pods again" k apply -f "$work/more.yaml"
 eventually "are bound by the scheduler itself" 60 bound third 5
+
+# ---- what another user does to the names of a runtime directory
+alive() { local p; for p in $everybody; do kill -0 "${pid[$p]}" || { echo "$p has ended"; tail -n 5 "$work/$p.log"; return 1; }; done; }
+tamper() { python3 "$here/lib/tamper.py" "${uid[$1]}" $group "$run" "${@:2}"; } # who name...
+# The limits are the group's, and made for that. Nothing else of another user's can be changed.
+only_limits() { local out; out=$(tamper "$1") && ! grep . <<<"$out" | grep -vE '^(truncated|overwrote|linked) (api|events)\.limit$'; }
+for u in watcher scheduler binder front operator; do
+    check "$u changes nothing of another user's but the limits" only_limits "$u"
+done
+check "which end no process" alive
+pods fourth 5 >"$work/more.yaml"
+check "pods while all was tampered with" k apply -f "$work/more.yaml"
+eventually "are bound" 60 bound fourth 5
+
+# Free names, while their owners are down: those of an earlier version in the directory of all, and all of those in the
+# services' own. What can be made there is in the first alone, and nothing of it counts.
+names="lease scheduler.inflight plugin.mark plugin.crashes plugins.json snapshot node-metrics decisions.db"
+for f in lease snapshot guests; do names+=" watcher/$f"; done
+for f in scheduler.inflight scheduler.inflight.new plugin.mark plugin.crashes decisions.db; do names+=" scheduler/$f"; done
+for p in scheduler watcher; do
+    kill "${pid[$p]}"
+    wait "${pid[$p]}" 2>/dev/null
+done
+made=$(for u in front binder operator; do
+    # shellcheck disable=SC2086 # they are several
+    tamper $u $names
+done | grep '^made')
+check "free names can be made in the directory of all" grep -qx 'made scheduler.inflight' <<<"$made"
+none_made_in() { ! grep "made $1/" <<<"$made"; }
+check "and none in the watcher's" none_made_in watcher
+check "nor in the scheduler's" none_made_in scheduler
+for p in watcher scheduler; do start_named $p; done
+pods fifth 5 >"$work/more.yaml"
+check "pods" k apply -f "$work/more.yaml"
+eventually "are bound among forged names" 60 bound fifth 5
+check "no process has ended" alive
+not_waiting() { ! grep -E 'damaged|is not believed' "$work/scheduler.log" "$work/watcher.log"; }
+check "and none believed or waited for them" not_waiting
+
+# A directory that another user made first
+other=$work/other
+install -d -m 1770 -o 0 -g $group "$other"
+as front mkdir -m 755 "$other/scheduler" "$other/watcher"
+refused_as() { # who flags...
+    local who=$1 out
+    shift
+    ! out=$(as "$who" timeout 60 "$BERTH_BIN/berth-$who" --runtime-dir "$other" "$@" 2>&1) || return 1
+    grep -F "$other/$who\\\" belongs to user ${uid[front]}, and it must belong to user ${uid[$who]}: remove it" <<<"$out" || { echo "$out"; return 1; }
+}
+check "is refused by the scheduler, with owner found and needed" refused_as scheduler --users "$users" --metrics-address 0
+check "and by the watcher" refused_as watcher --kubeconfig "$work/watcher.yaml" --users "$users" --metrics-address 0
+
+# A snapshot of another user: whole, with a lease, of the same cluster
+forged=$work/forged
+install -d -m 1770 -o 0 -g $group "$forged"
+sed 's/t-admin/t-admin/' "$work/admin.yaml" >"$work/forger.yaml"
+chown "${uid[front]}" "$work/forger.yaml"
+as front "$BERTH_BIN/berth-watcher" --runtime-dir "$forged" --kubeconfig "$work/forger.yaml" --leader-elect=false --metrics-address 0 \
+    --users "scheduler=${uid[scheduler]}" >"$work/forger.log" 2>&1 &
+also_stop="$! $also_stop"
+eventually "another user announces a snapshot" 20 test -L "$forged/watcher/snapshot"
+as scheduler "$BERTH_BIN/berth-scheduler" --runtime-dir "$forged" --users "$users" --metrics-address 0 -v 2 >"$work/deceived.log" 2>&1 &
+also_stop="$! $also_stop"
+not_believed() { grep -F "user ${uid[front]} announced it, and is not berth-watcher's user" "$work/deceived.log"; }
+eventually "and the scheduler does not believe it" 20 not_believed
+attached() { ! grep 'Snapshot attached' "$work/deceived.log"; }
+check "nor attach it" attached

@@ -47,6 +47,8 @@ static void begin(struct env *e)
     raw_start(&e->server, &e->loop, handle, e);
     snprintf(e->dir, sizeof e->dir, "%s/guestsXXXXXX", bh_test_tmpdir());
     CU_ASSERT_FATAL(mkdtemp(e->dir) != NULL);
+    snprintf(e->store, sizeof e->store, "%s/" BH_WATCHER_DIR, e->dir); /* the watcher made it */
+    CU_ASSERT_EQUAL_FATAL(mkdir(e->store, 0700), 0);
     snprintf(e->store, sizeof e->store, "%s/" BH_WASM_STORE, e->dir);
     snprintf(e->config, sizeof e->config, "%s/config.yaml", e->dir);
     bh_wasm_digest(BODY, strlen(BODY), e->digest);

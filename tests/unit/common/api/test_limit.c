@@ -112,7 +112,7 @@ static void test_what_others_write_is_bounded(void)
 static void test_bad_files(void)
 {
     struct bh_api_limit l;
-    char *link = bh_asprintf("%s/link", bh_test_tmpdir()), *other;
+    char *link = bh_asprintf("%s/link", bh_test_tmpdir());
 
     CU_ASSERT(bh_api_limit_init(&l, 10, 8, "/no/such/folder/x", &err) < 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "\"/no/such/folder/x\""));
@@ -122,15 +122,8 @@ static void test_bad_files(void)
     unlink(link);
     CU_ASSERT_EQUAL_FATAL(mkfifo(link, 0600), 0); /* nor does it wait for another end */
     CU_ASSERT_EQUAL(bh_api_limit_init(&l, 10, 8, link, &err), -EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "not a regular file"));
     unlink(link);
-    other = bh_asprintf("%s/other", bh_test_tmpdir());
-    CU_ASSERT_EQUAL_FATAL(bh_write_file(other, "", 0, 0600), 0);
-    CU_ASSERT_EQUAL_FATAL(linkat(AT_FDCWD, other, AT_FDCWD, link, 0), 0);
-    CU_ASSERT_EQUAL(bh_api_limit_init(&l, 10, 8, link, &err), -EINVAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "not a regular file with one link"));
-    unlink(link);
-    unlink(other);
-    free(other);
     free(link);
 }
 
