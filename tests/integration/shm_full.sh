@@ -17,10 +17,10 @@ mount -t tmpfs -o size=1m none /dev/shm 2>"$work/mount.err" || {
     exit 0
 }
 shm_size() { mount -o "remount,size=$1" /dev/shm; }
-sim_pid='' watcher_pid=''
+sim_pid='' watcher_pid='' scheduler_pid='' binder_pid=''
 end() {
     local p
-    for p in $watcher_pid $sim_pid; do
+    for p in $scheduler_pid $binder_pid $watcher_pid $sim_pid; do
         kill "$p" 2>/dev/null && wait "$p" 2>/dev/null
     done
     umount "$work/full" 2>/dev/null
@@ -73,9 +73,32 @@ lease_asked() { curl -sf "$(url metrics)" | grep 'rest_client_requests_total{cod
 eventually "its requests go" 20 lease_asked
 expect "its limit is its own, said once" '^1$' grep -c 'No room to share the request limit.*/api.limit' "$work/watcher.log"
 check "it lives on" alive
-kill "$watcher_pid"
-wait "$watcher_pid"
-watcher_pid=
+start_scheduler() {
+    "$BERTH_BIN/berth-scheduler" --runtime-dir "$work/full" --metrics-address 0 >>"$work/scheduler.log" 2>&1 &
+    scheduler_pid=$!
+}
+scheduler_says() { grep -q "$1" "$work/scheduler.log"; }
+start_scheduler
+"$BERTH_BIN/berth-binder" --kubeconfig "$work/kubeconfig" --runtime-dir "$work/full" --kube-api-qps 500 --metrics-address 0 >"$work/binder.log" 2>&1 &
+binder_pid=$!
+load_one() { # prefix flags...
+    "$BERTH_BIN/berth" load synthetic --kubeconfig "$work/kubeconfig" --pod-count 1 --prefix "$1" --timeout 60s -o json "${@:2}" 2>"$work/load.err"
+}
+expect "scheduler and binder work without room, too" '"bound":1,' load_one full --node-count 1
+check "the mark of plugins is in memory, says the scheduler" scheduler_says 'No space for the mark of plugins'
+check "and the record of what is in flight" scheduler_says 'Bindings in flight are not recorded until there is space'
+kill -9 "$scheduler_pid"
+wait "$scheduler_pid" 2>/dev/null
+start_scheduler
+waits() { scheduler_says 'nothing is decided before the last unrecorded one .*why="a scheduler ran without a record: no space for it"'; }
+eventually "the next one knows that there is no record, and waits" 20 waits
+check "it lives, too" kill -0 "$scheduler_pid"
+for p in "$binder_pid" "$scheduler_pid" "$watcher_pid"; do
+    kill "$p"
+    wait "$p"
+    expect "each ends as usual" '^0$' echo $?
+done
+scheduler_pid='' binder_pid='' watcher_pid=
 kill "$sim_pid"
 wait "$sim_pid" 2>/dev/null
 sim_pid=
