@@ -4,8 +4,8 @@
  *
  * berth-watcher has a network and puts them there, berth-scheduler has none and takes them out; both
  * look at the digest, so a file that is there is the one that was wanted, or is refused. A folder in
- * the watcher's own directory (common/base/trusted_file.h): HEX.wasm; HEX.error says why there is
- * none.
+ * the watcher's own directory (common/base/trusted_file.h): HEX.wasm; HEX.error has the reason why
+ * there is none.
  *
  * Owns:    nothing.
  * Errors:  negative errno, with a text that names digest found and wanted.

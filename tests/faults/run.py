@@ -564,9 +564,11 @@ class Run:
             h.proxy.close()
         self.result("all end when they are told to", bad)
         left = [f for s in self.shm for f in glob.glob(f"/dev/shm/{s}*")]
-        left += [f for h in self.hosts for f in glob.glob(f"{h.dir}/*") if not f.endswith("/lease") and f not in self.orphans]
-        # a scheduler that cannot be sure that nothing is on the wire any more leaves word of it; and in whose code it was, always
-        left = [f for f in left if not f.endswith(("/scheduler.inflight", "/plugin.mark"))]
+        # the services' directories stay, with the record of the lease, the mark of plugins, and, where something may still
+        # be in flight, the record of that
+        stays = ("/watcher", "/scheduler", "/watcher/lease", "/scheduler/plugin.mark", "/scheduler/scheduler.inflight")
+        left += [f for h in self.hosts for f in glob.glob(f"{h.dir}/*") + glob.glob(f"{h.dir}/*/*")
+                 if not f.endswith(stays) and f not in self.orphans]
         self.result("nothing is left in shared memory, no socket", left)
         status = self.server.end(15 * SCALE)
         self.result("the server ends", None if status == 0 else [f"status {status}", *last_lines(self.server.log)])

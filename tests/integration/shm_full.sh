@@ -77,7 +77,7 @@ start_scheduler() {
     "$BERTH_BIN/berth-scheduler" --runtime-dir "$work/full" --metrics-address 0 >>"$work/scheduler.log" 2>&1 &
     scheduler_pid=$!
 }
-scheduler_says() { grep -q "$1" "$work/scheduler.log"; }
+scheduler_logs() { grep -q "$1" "$work/scheduler.log"; }
 start_scheduler
 "$BERTH_BIN/berth-binder" --kubeconfig "$work/kubeconfig" --runtime-dir "$work/full" --kube-api-qps 500 --metrics-address 0 >"$work/binder.log" 2>&1 &
 binder_pid=$!
@@ -85,13 +85,13 @@ load_one() { # prefix flags...
     "$BERTH_BIN/berth" load synthetic --kubeconfig "$work/kubeconfig" --pod-count 1 --prefix "$1" --timeout 60s -o json "${@:2}" 2>"$work/load.err"
 }
 expect "scheduler and binder work without room, too" '"bound":1,' load_one full --node-count 1
-check "the mark of plugins is in memory, says the scheduler" scheduler_says 'No space for the mark of plugins'
-check "and the record of what is in flight" scheduler_says 'Bindings in flight are not recorded until there is space'
+check "the mark of plugins is in memory" scheduler_logs 'No space for the mark of plugins'
+check "and so is the record of bindings in flight" scheduler_logs 'Bindings in flight are not recorded until there is space'
 kill -9 "$scheduler_pid"
 wait "$scheduler_pid" 2>/dev/null
 start_scheduler
-waits() { scheduler_says 'nothing is decided before the last unrecorded one .*why="a scheduler ran without a record: no space for it"'; }
-eventually "the next one knows that there is no record, and waits" 20 waits
+waits() { scheduler_logs 'nothing is decided before the last unrecorded one .*why="a scheduler ran without a record: no space for it"'; }
+eventually "the next one finds that there is no record, and waits" 20 waits
 check "it lives, too" kill -0 "$scheduler_pid"
 for p in "$binder_pid" "$scheduler_pid" "$watcher_pid"; do
     kill "$p"
