@@ -13,9 +13,9 @@
  *
  * A term is a number that rises with every acquisition (leaseTransitions + 1, or more). It stays
  * the same when the lease never left this host: a watcher that starts in the runtime directory of
- * one that died finds that one's identity there (<runtime>/watcher/lease, locked as long as its owner
- * lives), and takes its lease over without waiting. Everything on this host then goes on as if
- * nothing had been.
+ * one that died finds that one's identity there (<runtime>/watcher/lease, locked as long as its
+ * owner lives), and takes its lease over without waiting. Everything on this host then goes on as
+ * if nothing had been.
  *
  * The lease is released when the process stops, and after it was lost; but only once nothing here
  * can write under it any more: the scheduler says so (callback `quiet`), or the deadline and the
@@ -90,9 +90,9 @@ struct bh_leader_file {
         uint64_t term;
     } past[2];
 };
-/* Opens, locks, reads. A file that is not the watcher's own, is damaged, was copied, or is of another
- * boot counts as empty and is logged; without space there is none. -EBUSY: its owner lives. -EPERM: the
- * directory is not the watcher's own. */
+/* Opens, locks, reads. A file that is not the watcher's own, is damaged, was copied, or is of
+ * another boot counts as empty and is logged; without space there is none. -EBUSY: its owner lives.
+ * -EPERM: the directory is not the watcher's own. */
 int bh_leader_file_open(struct bh_leader_file *f, const char *runtime_dir, struct bh_err *err);
 void bh_leader_file_close(struct bh_leader_file *f);
 const struct bh_leader_past *bh_leader_file_find(const struct bh_leader_file *f,

@@ -4,8 +4,8 @@
  *
  * A block of FILE_BYTES: a head with the file it belongs to and a checksum, then lines of term,
  * blank, identity. It is replaced by one pwrite. It belongs to this file (device and inode) on this
- * boot of this host: a copied directory gives nothing. The lock is the kernel's: held as long as the
- * process lives, stopped or not; no other user can open the file to lock it.
+ * boot of this host: a copied directory gives nothing. The lock is the kernel's: held as long as
+ * the process lives, stopped or not; no other user can open the file to lock it.
  */
 #include "watcher/leader.h"
 

@@ -8,11 +8,11 @@
  *
  * The processes may have users of their own, and each of them may write the file. So it is read and
  * written, never mapped: another user could truncate it (SIGBUS). The number that this process saw
- * last is a lower bound for what the file says, and takes its place where the file cannot be right
+ * last is a lower bound for the one in the file, and takes its place where the file cannot be right
  * (short, or further ahead than a full bucket): nothing in the file lets more requests through than
  * the limit, and rubbish does not hold any back.
- * Two processes exclude each other by a lock on the file. Any user may hold it for ever: after a few
- * tries a request goes on without it, at worst one request above the limit.
+ * Two processes exclude each other by a lock on the file. Any user may hold it for ever: after a
+ * few tries a request goes on without it, at worst one request above the limit.
  * Upstream:   k8s.io/client-go/util/flowcontrol (same rate and burst).
  */
 #include <errno.h>

@@ -10,9 +10,9 @@
  * it. It is made with mode 0711: others may open names that they know and may read, but not the
  * directory itself, so they cannot lock it.
  * A file is accepted if it is a regular file, belongs to the expected user, and neither group nor
- * others may write it. Only that user and root can change or truncate it: it may be mapped. The number
- * of its links is not checked: a further link gives no right to write, and where the kernel lets other
- * users make one (fs.protected_hardlinks), they could have the file refused.
+ * others may write it. Only that user and root can change or truncate it: it may be mapped. The
+ * number of its links is not checked: a further link gives no right to write, and where the kernel
+ * lets other users make one (fs.protected_hardlinks), they could have the file refused.
  *
  * Owns:    nothing; descriptors and texts belong to the caller. Every descriptor is O_CLOEXEC.
  * Errors:  negative errno with a text that names the path, the owner or mode found, and the needed.
@@ -64,7 +64,7 @@ int bh_trusted_read(const struct bh_trusted_dir *d, const char *name, size_t max
                     char **ret, size_t *ret_n, struct bh_err *err);
 
 /* A number for this boot of this host (boot id, and /etc/machine-id or else the host's name). Never
- * 0. What a record of it says does not hold on another host, nor after a reboot. -errno: the boot id
+ * 0. A record with it does not hold on another host, nor after a reboot. -errno: the boot id
  * cannot be read. */
 int bh_host_boot(uint64_t *ret);
 #endif

@@ -64,10 +64,11 @@
  * (5) Once a second looks whether link, control, slots and data are still what they were. Data
  * gone: MOVE. Control or slots gone: both anew with the same words and incarnation, link, the old
  * ones marked gone. Link gone: link.
- * Reader: reads the link and its owner, who must own the directory "watcher" and be expected; opens the control segment (regular, that owner's, no
- * other user may write it); that has the keys of slots and data, which are checked the same way.
- * Marked gone: begins again with the link; at the same incarnation it goes on where it was. A
- * heartbeat older than 2 s: looks whether the link leads elsewhere.
+ * Reader: reads the link and its owner, who must own the directory "watcher" and be expected; opens
+ * the control segment (regular, that owner's, no other user may write it); that has the keys of
+ * slots and data, which are checked the same way. Marked gone: begins again with the link; at the
+ * same incarnation it goes on where it was. A heartbeat older than 2 s: looks whether the link
+ * leads elsewhere.
  *
  * SPACE is reserved with posix_fallocate, so that a full /dev/shm is an error code and never
  * SIGBUS. No room for a data segment (the first one, growth, one that was removed) ends nothing and
@@ -182,7 +183,7 @@ struct bh_snap_reader;
 struct bh_snap_reader *bh_snap_reader_new(const char *runtime_dir, struct bh_symtab *symtab);
 void bh_snap_reader_free(struct bh_snap_reader *r);
 /* Only snapshots of users for which may_announce() returns true are attached; without it those of
- * any user who made <runtime_dir>/watcher, for commands that show what is there. arg is borrowed. */
+ * any user who made <runtime_dir>/watcher, for commands that show what is there. Borrows arg. */
 void bh_snap_reader_believe(struct bh_snap_reader *r, bool (*may_announce)(const void *arg, uid_t),
                             const void *arg);
 /* Attaches when needed, then delivers what is new, at most max_events (a shape delivered on the way

@@ -6,8 +6,8 @@
  * own state decides: the mapping is only written.
  *
  * Two places for the head, two times in a slot: the one in use stays whole while the other is
- * written, and one store of eight bytes (a checksum) makes the change. So a process that is killed at any
- * instant leaves a record that is whole, and one that is not whole has been damaged.
+ * written, and one store of eight bytes (a checksum) makes the change. So a process that is killed
+ * at any instant leaves a record that is whole, and one that is not whole has been damaged.
  */
 #include "scheduler/daemon/inflight.h"
 
@@ -69,7 +69,7 @@ struct bh_inflight {
     char *path;
     int fd;          /* -1: no file could be made, the mapping is memory of this process */
     char *map;       /* two heads, then slots */
-    struct head now; /* what the head says, or is going to say */
+    struct head now; /* of the head, as it is or is about to be */
     struct own *own;
     uint32_t *spare; /* stack of free ones, the lowest on top: few pages are ever touched */
     uint32_t n_spare;
@@ -239,7 +239,7 @@ static void inherit_slots(struct bh_inflight *f, const char *file, size_t n)
     }
 }
 
-/* Takes over what a file of this boot says; false: there is nothing to take over. */
+/* Takes over a record of this boot; false: there is nothing to take over. */
 static bool inherit(struct bh_inflight *f, const char *file, size_t n)
 {
     if (n < SLOTS_AT) {
@@ -290,8 +290,8 @@ static int map_file(int fd, uint32_t n_slots, char **ret)
     return rc;
 }
 
-/* Replaces the mapping, if there is one, by that of a new file with the slots of `from` (NULL: there
- * are none). The file gets its name when it is whole. */
+/* Replaces the mapping, if there is one, by that of a new file with the slots of `from` (NULL:
+ * there are none). The file gets its name when it is whole. */
 static int make_file(struct bh_inflight *f, const char *from, struct bh_err *err)
 {
     char *map = NULL, *before = f->map;
@@ -323,7 +323,8 @@ static int make_file(struct bh_inflight *f, const char *from, struct bh_err *err
     return 0;
 }
 
-/* Memory of this process; an empty file, where one can be made, tells the next scheduler so. */
+/* Memory of this process; an empty file, where one can be made, reports that to the next
+ * scheduler. */
 static int use_memory(struct bh_inflight *f, const char *from, struct bh_err *err)
 {
     void *p = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE,

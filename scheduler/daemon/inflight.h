@@ -9,20 +9,22 @@
  * slot on its node before it decides anything (adopt.c). The names of the binders that got work
  * stand there too: they report first.
  *
- * The file: <runtime_dir>/scheduler/scheduler.inflight, 0600, in a directory that only the scheduler
- * writes (common/base/trusted_file.h); no other process reads it. Two heads, then slots of equal
- * size; a checksum for each head and each slot. Wherever the process is killed, head and slots are
- * whole. It belongs to one boot of the machine: of an earlier one nothing can be in flight.
+ * The file: <runtime_dir>/scheduler/scheduler.inflight, 0600, in a directory that only the
+ * scheduler writes (common/base/trusted_file.h); no other process reads it. Two heads, then slots
+ * of equal size; a checksum for each head and each slot. Wherever the process is killed, head and
+ * slots are whole. It belongs to one boot of the machine: of an earlier one nothing can be in
+ * flight.
  *
  * Damage: a file that is truncated, is not the scheduler's own, or has a head or slot that is not
- * whole, means that binds of which nothing is known may take effect for BH_INFLIGHT_NS. That time is
- * recorded, so that it holds for further restarts too; slots that are whole count all the same.
+ * whole, means that binds of which nothing is known may take effect for BH_INFLIGHT_NS. That time
+ * is recorded, so that it holds for further restarts too; slots that are whole count all the same.
  *
  * Bounds: BH_INFLIGHT_SLOTS. The file grows as slots are needed, and space is reserved before it is
  * touched. Where none is left (full disk) the time until which unrecorded binds may take effect is
  * kept in the head instead, and the next scheduler waits for it. Without space for the file itself
- * the record is in memory, an empty file reports that to the next scheduler, and the file is made as soon as
- * there is space. Cost: no system call, no lock: some 100 bytes are copied and hashed for a bind.
+ * the record is in memory, an empty file reports that to the next scheduler, and the file is made
+ * as soon as there is space. Cost: no system call, no lock: some 100 bytes are copied and hashed
+ * for a bind.
  * Threads:    one owner.
  * Errors:     negative errno.
  */
@@ -59,8 +61,8 @@ uint32_t bh_inflight_put(struct bh_inflight *f, const struct bh_inflight_item *i
 void bh_inflight_drop(struct bh_inflight *f, uint32_t slot); /* 0: nothing */
 /* It was sent once more. */
 void bh_inflight_extend(struct bh_inflight *f, uint32_t slot, uint64_t until_boot_ns);
-/* Slots that an earlier process left, from *it (0 at the start) on; 0 = there are no more. Texts live
- * as long as the record. */
+/* Slots that an earlier process left, from *it (0 at the start) on; 0 = there are no more. Texts
+ * live as long as the record. */
 uint32_t bh_inflight_next(const struct bh_inflight *f, uint32_t *it, struct bh_inflight_item *ret);
 uint32_t bh_inflight_count(const struct bh_inflight *f);
 
@@ -68,8 +70,8 @@ uint32_t bh_inflight_count(const struct bh_inflight *f);
 void bh_inflight_add_binder(struct bh_inflight *f, const char *name);
 const char *bh_inflight_binder(const struct bh_inflight *f, uint32_t i); /* NULL: no more */
 void bh_inflight_forget_binders(struct bh_inflight *f);
-/* Boot clock: until then something of the processes before this one may take effect that stands in no
- * slot; 0 = nothing. */
+/* Boot clock: until then something of the processes before this one may take effect that stands in
+ * no slot; 0 = nothing. */
 uint64_t bh_inflight_unrecorded_until(const struct bh_inflight *f);
 /* The file was damaged, or too many binders were named. */
 bool bh_inflight_unknown(const struct bh_inflight *f);

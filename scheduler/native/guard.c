@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/native/guard.c - plugins that end the process are detected by the next one, and quarantined
+ * scheduler/native/guard.c - the next process detects and quarantines plugins that end one
  *
  * <runtime_dir>/scheduler/plugin.mark is mapped: in which plugin's code the process is (struct
  * bh_native_mark). A process that finds one there at its start adds a line to plugin.crashes beside
- * it. Only the scheduler can write that directory (common/base/trusted_file.h). A mark counts if it is
- * of this boot of this host and its plugin's entry is whole; it is read once, from a copy. Without
- * space for the file the mark is in memory: the watchdog works, and the next process learns nothing.
+ * it. Only the scheduler can write that directory (common/base/trusted_file.h). A mark counts if it
+ * is of this boot of this host and its plugin's entry is whole; it is read once, from a copy.
+ * Without space for the file the mark is in memory: the watchdog works, and the next process learns
+ * nothing.
  *
  * Runs in: the thread that loads plugins, under its lock; the watchdog in a thread of its own, which
  *          only reads the mark.

@@ -78,7 +78,7 @@ int bh_native_guard(const char *runtime_dir, const char *timeout, struct bh_err 
 #define BH_NATIVE_MEASURED BH_SCHEDULER_DIR "/plugin.measured"
 #define BH_NATIVE_PROCESS                                                                          \
     BH_SCHEDULER_DIR                                                                               \
-        "/plugin.process" /* .NAME beside it: pid, starts and calls of a process of its own */
+    "/plugin.process" /* .NAME beside it: pid, starts and calls of a process of its own */
 /* Those of a guarded process that run in a process of their own. pid 0: it is not running. */
 void bh_native_each_process(void (*fn)(void *arg, const char *plugin, int pid, uint64_t starts,
                                        uint64_t calls),

@@ -2,9 +2,10 @@
  *
  * tests/fuzz/fuzz_inflight.c - a record of bindings in flight with any bytes
  *
- * Input: {u8 flags}, then patches {u16 at/4, u8 n, n bytes} of a record with two binds and a binder.
- * Flags: 1: heads get valid checksums, 2: the first two slots do, 4: the file ends at the first patch.
- * Whatever the bytes are: what is believed is within bounds, and the record works afterwards.
+ * Input: {u8 flags}, then patches {u16 at/4, u8 n, n bytes} of a record with two binds and a
+ * binder. Flags: 1: heads get valid checksums, 2: the first two slots do, 4: the file ends at the
+ * first patch. Whatever the bytes are: what is believed is within bounds, and the record works
+ * afterwards.
  */
 #include "scheduler/daemon/inflight.h"
 #include "common/base/trusted_file.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/fuzz/fuzz_plugin_mark.c - the mark of plugins, and the lines of their crashes, with any bytes
+ * tests/fuzz/fuzz_plugin_mark.c - the mark and the crashes of plugins, with any bytes
  *
- * Input: {u8 flags, u32 plugin, u32 hook, u8 n}, n bytes of the entry of that plugin, the lines. Flags: 1: the
- * entry gets a valid checksum, 2: of another boot, 4: the file ends there.
+ * Input: {u8 flags, u32 plugin, u32 hook, u8 n}, n bytes of the entry of that plugin, the lines.
+ * Flags: 1: the entry gets a valid checksum, 2: of another boot, 4: the file ends there.
  */
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -172,7 +172,7 @@ static void change(off_t at, size_t n, void (*fn)(uint8_t *p))
     close(fd);
 }
 
-/* A valid checksum for what a head says. */
+/* A valid checksum for a head. */
 static void seal(uint8_t *head)
 {
     const uint64_t check = bh_hash(head, CHECK, MAGIC) | 1;
@@ -192,8 +192,8 @@ static void leave_record(void)
     bh_inflight_close(f);
 }
 
-/* Binds of which nothing is known may take effect for BH_INFLIGHT_NS, for this scheduler and for the
- * one after it. */
+/* Binds of which nothing is known may take effect for BH_INFLIGHT_NS, for this scheduler and for
+ * the one after it. */
 static void expect_damage(uint32_t n_whole)
 {
     const uint64_t least = bh_boot_ns() + BH_INFLIGHT_NS;
