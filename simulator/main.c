@@ -137,7 +137,7 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
          "runtime directory of the scheduler that works here, for the page's questions to it"},
         {"decisions", 0, BH_OPT_STR, &a->sim.decisions_file, "FILE",
          "the file that berth-scheduler --record-decisions writes (its --decisions-file; "
-         "default decisions.db in --runtime-dir)"},
+         "default scheduler/decisions.db in --runtime-dir)"},
         {"annotate-decisions", 0, BH_OPT_STR, &a->annotate, "off|full",
          "full: write each attempt's results onto its pod with kube-scheduler-simulator's keys; "
          "needs --decisions, and --record-decisions=full at the scheduler (off)"},

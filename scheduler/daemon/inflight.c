@@ -263,16 +263,18 @@ static bool inherit(struct bh_inflight *f, const char *file, size_t n)
 }
 
 /* A version before this one kept it in the runtime directory itself. Another user's is not ours. */
-static void look_for_old_place(struct bh_inflight *f, const char *runtime_dir)
+static char *find_old_record(struct bh_inflight *f, const char *runtime_dir)
 {
-    BH_CLEANUP(bh_freep) char *old = bh_asprintf("%s/" BH_INFLIGHT_FILE, runtime_dir);
+    char *old = bh_asprintf("%s/" BH_INFLIGHT_FILE, runtime_dir);
     struct stat st;
 
-    if (lstat(old, &st) < 0 || st.st_uid != geteuid() || !S_ISREG(st.st_mode))
-        return;
+    if (lstat(old, &st) < 0 || st.st_uid != geteuid() || !S_ISREG(st.st_mode)) {
+        free(old);
+        return NULL;
+    }
     if (st.st_size > 0)
         distrust(f, "a scheduler of an earlier version left one", 0);
-    (void)unlink(old);
+    return old;
 }
 
 /* ---- open ------------------------------------------------------------------------------------ */
@@ -323,8 +325,26 @@ static int make_file(struct bh_inflight *f, const char *from, struct bh_err *err
     return 0;
 }
 
-/* Memory of this process; an empty file, where one can be made, reports that to the next
- * scheduler. */
+/* Reports to the next scheduler that there is no record: an empty file in its place. */
+static void leave_empty_file(struct bh_inflight *f)
+{
+    struct bh_err err = {0};
+    int fd = bh_trusted_open(&f->dir, BH_INFLIGHT_FILE, O_RDWR, geteuid(), &err);
+    bool left = fd >= 0 && ftruncate(fd, 0) == 0;
+
+    if (!left) {
+        (void)unlinkat(f->dir.fd, NEW_FILE, 0);
+        fd = bh_trusted_create(&f->dir, NEW_FILE, 0600, &err);
+        left = fd >= 0 && renameat(f->dir.fd, NEW_FILE, f->dir.fd, BH_INFLIGHT_FILE) == 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (!left)
+        bh_log_error("The next scheduler does not learn that bindings are not recorded",
+                     bh_kv_s("file", f->path), bh_kv_s("err", err.msg));
+}
+
+/* The record is in memory of this process until there is space. */
 static int use_memory(struct bh_inflight *f, const char *from, struct bh_err *err)
 {
     void *p = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE,
@@ -339,13 +359,8 @@ static int use_memory(struct bh_inflight *f, const char *from, struct bh_err *er
         "Bindings in flight are not recorded until there is space: a scheduler that starts "
         "in the meantime waits until the last one has taken effect or failed",
         bh_kv_s("file", f->path), bh_kv_s("err", err->msg));
-    if (f->dir.fd >= 0) {
-        struct bh_err ignored;
-        (void)unlinkat(f->dir.fd, BH_INFLIGHT_FILE, 0);
-        int fd = bh_trusted_create(&f->dir, BH_INFLIGHT_FILE, 0600, &ignored);
-        if (fd >= 0)
-            close(fd);
-    }
+    if (f->dir.fd >= 0)
+        leave_empty_file(f);
     return 0;
 }
 
@@ -353,11 +368,10 @@ static int use_memory(struct bh_inflight *f, const char *from, struct bh_err *er
 static void retry_file(struct bh_inflight *f)
 {
     struct bh_err err = {0};
-    const uint64_t now = bh_boot_ns();
 
-    if (f->fd >= 0 || f->dir.fd < 0 || now < f->retry_ns)
+    if (f->fd >= 0 || f->dir.fd < 0 || bh_boot_ns() < f->retry_ns)
         return;
-    f->retry_ns = now + RETRY_NS;
+    f->retry_ns = bh_boot_ns() + RETRY_NS;
     if (make_file(f, f->map, &err) == 0)
         bh_log_info("Bindings in flight are recorded again", bh_kv_s("file", f->path));
 }
@@ -371,11 +385,8 @@ static int read_former(struct bh_inflight *f, char **ret, size_t *ret_n, int *re
 
     if (fd == -ENOENT)
         return 0;
-    if (fd == -EPERM) { /* in a directory of our own: in the way, and of no use */
-        bh_log_error("The record of bindings in flight is not believed", bh_kv_s("err", err->msg));
-        distrust(f, "it is not the scheduler's own", 0);
-        if (unlinkat(f->dir.fd, BH_INFLIGHT_FILE, 0) < 0)
-            return fd;
+    if (fd == -EPERM) { /* in a directory of our own: a new one takes its place */
+        distrust(f, err->msg, 0);
         return 0;
     }
     if (fd < 0)
@@ -403,20 +414,20 @@ static int continue_record(struct bh_inflight *f, int fd, const char *former, st
     return rc == -ENOSPC ? use_memory(f, former, err) : rc;
 }
 
-/* Slots that were not whole are free, in the file too. */
+/* Slots that were not whole are free, in the file too; but not before both heads have the time to
+ * wait for. */
 static void write_inherited(struct bh_inflight *f)
 {
+    write_head(f);
+    write_head(f);
     for (uint32_t i = 0; i < f->now.n_slots; i++)
         if (!f->own[i].taken)
-            atomic_store_explicit(&slot_at(f, i)->mark, MARK_FREE, memory_order_relaxed);
-    f->now.unrecorded_until_ns = f->former_until_ns;
-    write_head(f);
-    write_head(f);
+            atomic_store_explicit(&slot_at(f, i)->mark, MARK_FREE, memory_order_release);
 }
 
 static int open_record(struct bh_inflight *f, const char *runtime_dir, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *former = NULL;
+    BH_CLEANUP(bh_freep) char *former = NULL, *old = NULL;
     size_t n = 0;
     int fd = -1, rc = bh_trusted_dir_open(&f->dir, runtime_dir, BH_SCHEDULER_DIR, err);
 
@@ -425,16 +436,20 @@ static int open_record(struct bh_inflight *f, const char *runtime_dir, struct bh
     f->now.magic = MAGIC;
     f->own = bh_calloc(BH_INFLIGHT_SLOTS, sizeof(*f->own));
     f->spare = bh_calloc(BH_INFLIGHT_SLOTS, sizeof(*f->spare));
-    look_for_old_place(f, runtime_dir);
-    if (rc == -ENOSPC) {
-        rc = use_memory(f, NULL, err);
-    } else if (rc == 0) {
+    if (rc == 0 || rc == -ENOSPC)
+        old = find_old_record(f, runtime_dir);
+    if (rc == 0)
         rc = read_former(f, &former, &n, &fd, err);
-        if (rc == 0)
-            rc = continue_record(f, fd, former && inherit(f, former, n) ? former : NULL, err);
-    }
+    const bool holds = rc == 0 && former && inherit(f, former, n);
+    f->now.unrecorded_until_ns = f->former_until_ns; /* from the first write on */
+    if (rc == 0)
+        rc = continue_record(f, fd, holds ? former : NULL, err);
+    else if (rc == -ENOSPC)
+        rc = use_memory(f, NULL, err);
     if (rc == 0)
         write_inherited(f);
+    if (rc == 0 && old)
+        (void)unlink(old);
     return rc;
 }
 

@@ -6,7 +6,7 @@
  * other side, for any process on the host: the simulator, `berth decisions`, tests. Answers are
  * JSON trees as docs/simulator-api.md section 3 has them; SUMMARY and the other shapes are there.
  *
- *   struct bh_decisions *d = bh_decisions_new("/run/berth/decisions.db");
+ *   struct bh_decisions *d = bh_decisions_new("/var/lib/berth/decisions.db");
  *   const struct bh_decision_filter f = {.namespace_ = "default", .pod = "web-1"};
  *   rc = bh_decisions_list(d, arena, &f, &list, &err);
  *

@@ -137,5 +137,15 @@ eventually "until it is back" 20 is 1
 kill -TERM "$metrics_pid"
 wait "$metrics_pid"
 check "berth-metrics ends" test $? = 0
+refused() { grep -q "node-metrics: $1" "$run/scheduler.log"; }
+put_with() { # mode owner: the same file again
+    cp "$work/node-metrics" "$work/another" && chmod "$1" "$work/another" && chown "$2" "$work/another" && mv "$work/another" "$work/node-metrics"
+}
+put_with 666 "$(id -u)"
+eventually "a file that others may write decides nothing" 20 refused 'others than its owner may write it'
+if [ "$(id -u)" = 0 ]; then
+    put_with 640 61299
+    eventually "nor does one of another user" 20 refused "it belongs neither to root, nor to the scheduler's user"
+fi
 kill -TERM "$up_pid"
 wait "$up_pid"
