@@ -142,6 +142,19 @@ again() { [ -n "$(leader)" ]; }
 eventually "a deleted lease comes back" 15 again
 check "and work goes on" load deleted 50
 
+# ---- extreme values: as many transitions as an API server takes, no times. All that follows goes on from there.
+spec() {
+    curl -fsS -X PATCH -H 'Authorization: Bearer t-admin' -H 'Content-Type: application/merge-patch+json' \
+        -d "{\"spec\":$1}" "$server$LEASES/kube-scheduler" >/dev/null
+}
+check "the lease gets the greatest leaseTransitions" spec '{"holderIdentity":"","leaseTransitions":2147483647}'
+eventually "a host leads all the same" 15 again
+expect "the number stays" '^2147483647$' jq .spec.leaseTransitions <(get "$LEASES/kube-scheduler")
+check "the lease loses its times" spec '{"acquireTime":null,"renewTime":null,"leaseDurationSeconds":null}'
+renewed() { get "$LEASES/kube-scheduler" | jq -e '.spec | .acquireTime and .renewTime and .leaseDurationSeconds == '"${LEASE%s}"; }
+eventually "and is renewed" 15 renewed
+check "and work goes on" load extreme 50
+
 # ---- graceful stop, in the order of the units: released at once. The scheduler reads the binder's last words when it
 # is gone.
 l=$(leader) o=$(other "$l")
