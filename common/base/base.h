@@ -165,6 +165,9 @@ int bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n);
 int bh_read_fd(int fd, size_t max, char **ret_p, size_t *ret_n); /* from where it is to its end */
 /* Writes path atomically (temporary file + rename). */
 int bh_write_file(const char *path, const void *p, size_t n, unsigned mode);
+/* Waits until what is at path, a file's content or a folder's names, would be there after a power
+ * failure. 0 or -errno. */
+int bh_sync_path(const char *path);
 /* Gives an open file its first bytes for good, so that a mapping of them never raises SIGBUS (a
  * longer size alone is no memory). 0, -ENOSPC (also above a limit of sizes), -errno. */
 int bh_reserve_file(int fd, uint64_t bytes);

@@ -67,6 +67,16 @@ int bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n)
     return rc;
 }
 
+int bh_sync_path(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
 static int write_all(int fd, const char *p, size_t n)
 {
     while (n) {

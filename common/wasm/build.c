@@ -235,6 +235,8 @@ static int build_in(struct builder *k, const char *path, struct bh_err *err)
         rc = link_parts(k, so, err);
     if (rc == 0 && (chmod(so, 0644) < 0 || rename(so, path) < 0))
         rc = bh_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (rc == 0)
+        rc = bh_wasm_seal(path, k->sha256, err);
     (void)unlink(so);
     for (uint32_t i = 0; i < k->how->files; i++) {
         BH_CLEANUP(bh_freep) char *c = file_of(k, i, "c"), *o = file_of(k, i, "o");

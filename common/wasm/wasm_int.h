@@ -193,6 +193,21 @@ uint32_t bh_wasm_part(const struct bh_wasm_module *m, uint32_t from, uint32_t mo
 void bh_wasm_made_with(char out[static 65]);
 extern const struct bh_wasm_help bh_wasm_help;
 
+/* ---- header.c: what a compiled guest's code is ----------------------------------------------- */
+#define BH_WASM_HEADER_BYTES (18 + (10 + 65) + (6 + 65) + (5 + 65) + (6 + 11))
+#define BH_WASM_CODE_MAX     ((uint64_t)1 << 30) /* of a shared object, as bh_owned_open() has it */
+struct bh_wasm_header {
+    char made_with[65], guest[65], code[65]; /* SHA-256 */
+    uint64_t bytes;                          /* at most BH_WASM_CODE_MAX */
+};
+void bh_wasm_header_write(const struct bh_wasm_header *h,
+                          char out[static BH_WASM_HEADER_BYTES + 1]);
+/* p: n bytes, and a NUL behind them. 0 or -EINVAL. */
+int bh_wasm_header_read(const char *p, size_t n, struct bh_wasm_header *ret);
+/* compiled.c: writes the header of the shared object at path, which a guest of that digest was made into. Both are on
+ * the disk then. */
+int bh_wasm_seal(const char *path, const char *sha256, struct bh_err *err);
+
 /* ---- twin.c: compiled and interpreted side by side ------------------------------------------- */
 enum bh_wasm_trap bh_wasm_call_once(struct bh_wasm *w, uint32_t func, uint64_t *v);
 enum bh_wasm_trap bh_wasm_call_twice(struct bh_wasm *w, uint32_t func, uint64_t *v);

@@ -16,23 +16,19 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/trial.h"
 #include "common/data/yaml.h"
 #include "scheduler/native/process.h"
 
 #define FILES_MAX    256u
 #define KEYS_MAX     64u
 #define CONFIG_MAX   ((size_t)1 << 20)
-#define TRIAL_MS     10000
 #define PER_FILE_MAX 16u
-#define WORKS        "it works" /* what the child says */
 #define ENTRY        "berth_plugin_entry_v1"
 
 /* A file, or an entry of the plugin configuration that names one. */
@@ -324,8 +320,9 @@ static int adopt_all(struct module *m, const struct berth_entry *e, struct bh_er
 }
 
 /* Runs code of the file. */
-static int load_here(struct module *m, struct bh_err *err)
+static int load_here(void *arg, struct bh_err *err)
 {
+    struct module *m = arg;
     char path[32];
     struct berth_entry e = {.size = sizeof e};
     __typeof__(&berth_plugin_entry_v1) entry;
@@ -354,64 +351,6 @@ static int load_there(struct module *m, struct bh_err *err)
     return rc < 0 ? rc : check_names(m, err);
 }
 
-/* Waits for the child that tries, and says what became of it. */
-static int trial_result(pid_t pid, int from, const char *file, struct bh_err *err)
-{
-    struct pollfd p = {.fd = from, .events = POLLIN};
-    char text[sizeof err->msg] = "";
-    size_t n = 0;
-    int status = 0;
-    bool late = false;
-
-    for (ssize_t r = 1; r > 0 && n < sizeof text - 1;) {
-        int ready = poll(&p, 1, TRIAL_MS);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        late = ready == 0;
-        r = ready > 0 ? read(from, text + n, sizeof text - 1 - n) : 0;
-        n += r > 0 ? (size_t)r : 0;
-    }
-    if (late)
-        kill(pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (late)
-        return bh_err_set(err, -ETIMEDOUT, "%s did not come to an end of loading within %d seconds",
-                          file, TRIAL_MS / 1000);
-    if (WIFSIGNALED(status))
-        return bh_err_set(err, -EFAULT, "%s crashed while it was loaded: %s", file,
-                          strsignal(WTERMSIG(status)));
-    if (!n)
-        return bh_err_set(err, -EINVAL, "%s ended its process while it was loaded", file);
-    return bh_streq(text, WORKS) ? 0 : bh_err_set(err, -EINVAL, "%s", text);
-}
-
-static int try_in_child(struct module *m, struct bh_err *err)
-{
-    int pipe_fd[2];
-
-    if (pipe2(pipe_fd, O_CLOEXEC) < 0)
-        return bh_err_set(err, -errno, "%s: %s", m->f.file, strerror(errno));
-    pid_t pid = fork();
-    if (pid < 0) {
-        int rc = -errno;
-        close(pipe_fd[0]);
-        close(pipe_fd[1]);
-        return bh_err_set(err, rc, "%s: no process to try it in: %s", m->f.file, strerror(-rc));
-    }
-    if (pid == 0) {
-        struct bh_err why = {0};
-        for (int s = 1; s < NSIG; s++) /* the parent's handlers are not for this */
-            signal(s, SIG_DFL);
-        const char *text = load_here(m, &why) < 0 ? why.msg : WORKS;
-        _exit(write(pipe_fd[1], text, strlen(text)) < 0);
-    }
-    close(pipe_fd[1]);
-    int rc = trial_result(pid, pipe_fd[0], m->f.file, err);
-    close(pipe_fd[0]);
-    return rc;
-}
-
 static int load(struct module *m)
 {
     struct bh_err err = {0};
@@ -423,8 +362,9 @@ static int load(struct module *m)
             &err, -EPERM,
             "%s has no sha256 in the plugin configuration, which the policy \"pinned\" demands",
             m->f.file);
-    else if (m->process ? load_there(m, &err) == 0
-                        : try_in_child(m, &err) == 0 && load_here(m, &err) == 0)
+    else if (m->process
+                 ? load_there(m, &err) == 0
+                 : bh_try_in_child(m->f.file, load_here, m, &err) == 0 && load_here(m, &err) == 0)
         m->loaded = true;
     for (uint32_t i = 0; m->loaded && i < m->n_plugins; i++)
         bh_native_guarded(&m->f, m->skip, m->plugin[i]);

@@ -86,13 +86,35 @@ if command -v cc >/dev/null; then
     chmod 666 "$so"
     expect "a file that others may change is not run" 'A compiled guest is not used, it is interpreted.*has mode 0666' fast
     chmod 644 "$so"
-    cp "$so" "$work/own.so"
-    wasmc "$build/tests/guests/local.wasm" >"$work/made" && cp "$(<"$work/made")" "$so"
-    expect "nor one of another guest" 'is of another guest: sha256:' fast
-    cp "$build/plugins/nodenumber.so" "$so"
-    expect "nor one that is no guest" 'is no guest that berth wasmc has compiled' fast
-    sed "s/$sum/&/; s/[0-9a-f]\{64\}\x00$sum/${sum//?/0}\x00$sum/" "$work/own.so" >"$work/old.so" && cp "$work/old.so" "$so"
-    expect "nor one of another version" 'was made by another version of berth wasmc' fast
+    not_used() { # NAME TEXT: it says why, and decides
+        expect "$1" "A compiled guest is not used, it is interpreted.*$2" fast
+        expect "$1: it decides" '1 filter' fast
+    }
+    seal() { # GUEST [MADE_WITH]: a header for what stands there
+        printf 'berth-wasm-code 1\nmade-with %s\nguest %s\ncode %s\nbytes %010d\n' "${2:-$made_with}" "$1" \
+            "$(sha256sum "$so" | cut -d' ' -f1)" "$(stat -c %s "$so")" >"$so.header"
+    }
+    made_with=$(sed -n 's/^made-with //p' "$so.header")
+    cp "$so" "$work/own.so" && cp "$so.header" "$work/own.header"
+    rm "$so.header"
+    not_used "nor one without a digest" 'has no digest beside it .*: make it again with berth wasmc'
+    seal "$sum"
+    check "the digest is of the file" cmp "$so.header" "$work/own.header"
+    truncate -s -1 "$so"
+    not_used "nor one that is cut short" 'is damaged, it is not what berth wasmc wrote'
+    cp "$work/own.so" "$so" && printf '\377' | dd of="$so" bs=1 seek=100 conv=notrunc status=none
+    not_used "nor one with a flipped byte" 'is damaged, it is not what berth wasmc wrote'
+    echo 'void __attribute__((constructor)) end(void) { __builtin_trap(); }' | cc -shared -fPIC -x c -o "$so" -
+    seal "$sum"
+    not_used "nor one that crashes" 'crashed while it was loaded: '
+    cp "$build/plugins/nodenumber.so" "$so" && seal "$sum"
+    not_used "nor one that is no guest" 'is no guest that berth wasmc has compiled'
+    wasmc "$build/tests/guests/local.wasm" >"$work/made" && cp "$(<"$work/made")" "$so" && cp "$(<"$work/made").header" "$so.header"
+    not_used "nor one of another guest" 'is of another guest: sha256:'
+    cp "$work/own.so" "$so" && seal "$sum" "${sum//?/0}"
+    not_used "nor one of another version" 'was made by another version of berth wasmc'
+    cp "$work/own.header" "$so.header"
+    check "as it was it is used" test "$(fast | grep -c 'is not used')" = 0
 else
     skip "a guest is compiled" "no C compiler cc"
 fi

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/wasm/wasm.h"
+#include "common/wasm/wasm_int.h"
 #include "tests/unit/harness.h"
 
 /* ---- modules from text: hexadecimal bytes, "(" ... ")" is a counted block --------------------- */
@@ -476,33 +476,47 @@ static void test_damaged_modules(void)
 }
 
 /* ---- compiled ---------------------------------------------------------------------------------- */
-/* An instance of the module, compiled after `what` in its C was replaced, that is compared with an
- * interpreted one. The type of the replacement has the same length. */
-static struct bh_wasm *compiled_of(struct bh_wasm_module *m, const char *what, const char *by,
-                                   const struct bh_wasm_host *hosts, size_t n)
+/* Makes the module a shared object in a cache of its own, after `what` in its C was replaced (by a text of that length) and
+ * `more` put behind it. Its path; the digest that it has. */
+static char *compile_c(const struct bh_wasm_module *m, const char *what, const char *by,
+                       const char *more, char sha256[static 65])
 {
     static unsigned number;
     BH_CLEANUP(bh_freep) char *dir = bh_asprintf("%s/c%u", bh_test_tmpdir(), number++);
     BH_CLEANUP(bh_freep) char *c = bh_asprintf("%s.c", dir);
-    char sha256[65];
+    char *so = NULL;
     BH_CLEANUP(bh_freep) char *command = NULL;
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_err err = {""};
 
-    snprintf(sha256, sizeof sha256, "%064u", number);
+    snprintf(sha256, 65, "%064u", number);
     CU_ASSERT_FATAL(bh_wasm_add_c(m, sha256, &b, &err) == 0);
     char *at = what ? strstr(b.p, what) : NULL;
     if (what) {
         CU_ASSERT_FATAL(at != NULL);
         memcpy(at, by, strlen(by));
     }
+    bh_buf_adds(&b, more);
     CU_ASSERT_FATAL(bh_write_file(c, b.p, b.n, 0600) == 0);
+    so = bh_asprintf("%s/%s.so", dir, sha256);
     command =
-        bh_asprintf("mkdir -p '%s' && cc -O1 -w -fPIC -shared -o '%s/%s.so' '%s' -lm && chmod "
-                    "644 '%s/%s.so'",
-                    dir, dir, sha256, c, dir, sha256);
+        bh_asprintf("mkdir -p '%s' && cc -O1 -w -fPIC -shared -o '%s' '%s' -lm && chmod 644 '%s'",
+                    dir, so, c, so);
     CU_ASSERT_FATAL(system(command) == 0);
+    CU_ASSERT_FATAL(bh_wasm_seal(so, sha256, &err) == 0);
     setenv("BERTH_WASM_CACHE", dir, 1);
+    return so;
+}
+
+/* An instance of the module, compiled after `what` in its C was replaced, that is compared with an
+ * interpreted one. The type of the replacement has the same length. */
+static struct bh_wasm *compiled_of(struct bh_wasm_module *m, const char *what, const char *by,
+                                   const struct bh_wasm_host *hosts, size_t n)
+{
+    struct bh_err err = {""};
+    char sha256[65];
+    BH_CLEANUP(bh_freep) char *so = compile_c(m, what, by, "", sha256);
+
     CU_ASSERT_FATAL(bh_wasm_use_compiled(m, sha256, &err) == 1);
     struct bh_wasm *w = instance_of(m, hosts, n, NULL, &usual);
     CU_ASSERT_FATAL(bh_wasm_verify(w, &err) == 0);
@@ -555,6 +569,93 @@ static void test_compiled_does_what_interpreted_does(void)
     CU_ASSERT(!bh_wasm_differs(w));
     bh_wasm_free(w);
     bh_wasm_unload(m);
+}
+
+/* (func (result i32) (i32.const 7)), exported as f */
+#define SEVEN "01(01 60 00 01 7f) 03(01 00) 07(01 'f' 00 00) 0a(01(00 4107 0b))"
+
+static void is_not_used(struct bh_wasm_module *m, const char *sha256, const char *why)
+{
+    struct bh_err err = {""};
+
+    CU_ASSERT(bh_wasm_use_compiled(m, sha256, &err) < 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, why));
+    if (!strstr(err.msg, why))
+        fprintf(stderr, "have: %s, want: %s\n", err.msg, why);
+    CU_ASSERT(!bh_wasm_is_compiled(m));
+}
+
+/* After a power failure, or with flipped bits: nothing of the file runs, and the guest is interpreted. */
+static void test_damaged_code_is_not_used(void)
+{
+    static const char *const ends[] = {"", ".header"};
+    struct bh_wasm_module *m;
+    struct bh_err err = {""};
+    char sha256[65], *good[2], *path[2];
+    size_t n[2];
+
+    if (no_compiler())
+        return;
+    m = module_of(SEVEN);
+    BH_CLEANUP(bh_freep) char *so = compile_c(m, NULL, NULL, "", sha256);
+    for (unsigned k = 0; k < 2; k++) {
+        path[k] = bh_asprintf("%s%s", so, ends[k]);
+        CU_ASSERT_FATAL(bh_read_file(path[k], 1u << 20, &good[k], &n[k]) == 0);
+        for (unsigned i = 0; i < 64; i++) { /* each a file of its own: what is loaded stays */
+            BH_CLEANUP(bh_freep) char *bad = bh_calloc(n[k] + 1, 1);
+            memcpy(bad, good[k], n[k]);
+            bad[n[k] * i / 64] ^= (char)(1 << i % 8);
+            CU_ASSERT_FATAL(bh_write_file(path[k], bad, n[k], 0644) == 0);
+            is_not_used(m, sha256, "");
+        }
+        for (unsigned i = 0; i < 64; i++) { /* cut short, and zeros where a page was not written */
+            BH_CLEANUP(bh_freep) char *bad = bh_calloc(n[k] + 1, 1);
+            memcpy(bad, good[k], n[k] * i / 64);
+            CU_ASSERT_FATAL(bh_write_file(path[k], bad, i % 2 ? n[k] : n[k] * i / 64, 0644) == 0);
+            is_not_used(m, sha256, " is damaged");
+        }
+        CU_ASSERT_FATAL(bh_write_file(path[k], good[k], n[k], 0666) == 0);
+        is_not_used(m, sha256, "has mode 0666");
+        CU_ASSERT_FATAL(bh_write_file(path[k], good[k], n[k], 0644) == 0);
+    }
+    CU_ASSERT_FATAL(unlink(path[1]) == 0);
+    is_not_used(m, sha256, "has no digest beside it");
+    CU_ASSERT_FATAL(bh_write_file(path[1], good[1], n[1], 0644) == 0);
+    CU_ASSERT_EQUAL(bh_wasm_use_compiled(m, sha256, &err), 1); /* as it was */
+    bh_wasm_unload(m);
+    for (unsigned k = 0; k < 2; k++) {
+        free(good[k]);
+        free(path[k]);
+    }
+}
+
+/* Whose digest is right: damaged before it was taken, or not berth wasmc's. A child loads it first. */
+static void test_code_that_crashes_is_not_used(void)
+{
+    static const struct {
+        const char *what, *by, *more, *why;
+    } cases[] = {
+        {NULL, NULL, "__attribute__((constructor)) static void end(void) { __builtin_trap(); }",
+         "crashed while it was loaded: "},
+        {NULL, NULL,
+         "void _exit(int); __attribute__((constructor)) static void end(void) { _exit(0); }",
+         "ended its process while it was loaded"},
+        {NULL, NULL, "void not_there(void); void (*volatile p)(void) = not_there;",
+         "could not be loaded: "},
+        {"bh_wasm_compiled_guest =", "bh_wasm_compiled_other =", "",
+         "is no guest that berth wasmc has compiled"},
+    };
+
+    if (no_compiler())
+        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct bh_wasm_module *m = module_of(SEVEN);
+        char sha256[65];
+        BH_CLEANUP(bh_freep)
+        char *so = compile_c(m, cases[i].what, cases[i].by, cases[i].more, sha256);
+        is_not_used(m, sha256, cases[i].why);
+        bh_wasm_unload(m);
+    }
 }
 
 #define TEXTS 60u
@@ -691,6 +792,7 @@ static void test_a_row_of_questions(void)
 }
 
 /* A compiler that takes for ever, optimising or always, has an end. */
+#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 static void test_a_compiler_has_an_end(void)
 {
     static const struct {
@@ -717,7 +819,7 @@ static void test_a_compiler_has_an_end(void)
                         t[i].slow);
         struct bh_err err = {""};
         CU_ASSERT_FATAL(bh_write_file(cc, script, strlen(script), 0700) == 0);
-        CU_ASSERT(bh_wasm_build(m, "slow", dir, &how, &path, &err) == t[i].rc);
+        CU_ASSERT(bh_wasm_build(m, DIGEST, dir, &how, &path, &err) == t[i].rc);
         if (!strstr(err.msg, t[i].text))
             printf("# %zu: %s\n", i, err.msg);
         CU_ASSERT(strstr(err.msg, t[i].text) && (path != NULL) == (t[i].rc == 0));
@@ -747,7 +849,7 @@ static void test_a_lower_limit_of_time(void)
         char *path = NULL;
         bh_assert(setrlimit(RLIMIT_CPU, &(struct rlimit){30, 30}) == 0);
         bh_assert(syscall(SYS_capset, &who, none) == 0);
-        int rc = bh_wasm_build(m, "limited", dir, &how, &path, &err);
+        int rc = bh_wasm_build(m, DIGEST, dir, &how, &path, &err);
         if (rc < 0)
             fprintf(stderr, "# %s\n", err.msg);
         _exit(rc < 0);
@@ -789,7 +891,7 @@ static void test_an_end_leaves_nothing(void)
         struct bh_wasm_build how = {.cc = cc};
         struct bh_err err = {""};
         char *path = NULL;
-        _exit(bh_wasm_build(m, "ended", dir, &how, &path, &err) < 0);
+        _exit(bh_wasm_build(m, DIGEST, dir, &how, &path, &err) < 0);
     }
     CU_ASSERT(waitpid(pid, &status, 0) == pid);
     CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
@@ -880,6 +982,8 @@ BH_TESTS("common/wasm/wasm",
          {"a module is described", test_a_module_is_described}, {"broken names", test_broken_names},
          {"damaged modules", test_damaged_modules},
          {"compiled does what interpreted does", test_compiled_does_what_interpreted_does},
+         {"damaged code is not used", test_damaged_code_is_not_used},
+         {"code that crashes is not used", test_code_that_crashes_is_not_used},
          {"a row of questions", test_a_row_of_questions},
          {"a compiler has an end", test_a_compiler_has_an_end},
          {"a lower limit of time", test_a_lower_limit_of_time},
