@@ -23,7 +23,7 @@ static int get(uv_loop_t *loop, struct bh_api_client *c, const char *path, struc
     if (rc == 0 && (code < 200 || code > 299))
         rc = bh_err_set(err, -EIO, "HTTP %d: %.200s", code, bh_buf_str(&body));
     if (rc == 0)
-        rc = bh_json_parse(a, body.p, body.n, 0, ret, err);
+        rc = bh_json_parse(a, body.p, body.n, BH_JSON_NUL, ret, err);
     return rc < 0 ? bh_err_prefix(err, rc, "GET %s", path) : 0;
 }
 

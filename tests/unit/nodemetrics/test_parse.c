@@ -29,7 +29,7 @@ static struct bh_json *parsed(struct world *w, const char *text)
 {
     struct bh_json *v = NULL;
 
-    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&w->a, text, strlen(text), 0, &v, &w->err), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&w->a, text, strlen(text), BH_JSON_NUL, &v, &w->err), 0);
     return v;
 }
 
