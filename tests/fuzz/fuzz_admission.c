@@ -38,7 +38,7 @@ static void check_stored(struct bh_sim *s, struct bh_arena *a, struct bh_sim_obj
     struct bh_err err;
 
     bh_sim_table_cells(o->type, bh_sim_obj_tree(a, o), bh_sim_now_ns(s), &b);
-    if (bh_json_parse(a, b.p, b.n, BH_JSON_STRICT, &row, &err) < 0)
+    if (bh_json_parse(a, b.p, b.n, BH_JSON_STRICT | BH_JSON_NUL, &row, &err) < 0)
         abort();
     bh_buf_fini(&b);
     bh_sim_update(s, o->type, o->ns, o->name, BH_SIM_MAIN, a, bh_sim_obj_tree(a, o), &again, &e);
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!t)
         return 0;
     bh_arena_init(&a, 64 << 20);
-    if (bh_json_parse(&a, (const char *)data + at, size - at, 0, &v, &err) == 0 &&
+    if (bh_json_parse(&a, (const char *)data + at, size - at, BH_JSON_NUL, &v, &err) == 0 &&
         v->type == BH_JSON_OBJECT) {
         meta = bh_json_get(v, "metadata");
         if (meta && meta->type == BH_JSON_OBJECT) {

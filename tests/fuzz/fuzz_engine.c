@@ -64,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (bh_engine_new(&o, &e, NULL) < 0)
         abort();
     bh_arena_init(&a, (size_t)64 << 20);
-    if (bh_json_parse(&a, (const char *)data, size, 0, &v, NULL) == 0 && v->type == BH_JSON_ARRAY) {
+    if (bh_json_parse(&a, (const char *)data, size, BH_JSON_NUL, &v, NULL) == 0 &&
+        v->type == BH_JSON_ARRAY) {
         for (const struct bh_json *obj = v->c.first; obj && n < OBJECTS_MAX; obj = obj->next, n++) {
             const char *kind = bh_json_get_str(obj, "kind");
             if (kind && bh_streq(kind, "Node"))

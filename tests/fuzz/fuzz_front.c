@@ -6,40 +6,15 @@
  *   'h'  a configmap extension-apiserver-authentication, NUL, header lines: who is calling?
  *   'c'  certificates {u16 length, DER}: a client's chain, its last one being the authority
  *   'p'  a bundle of authorities in PEM, NUL, a serving key in PEM
- *   'r'  the status of a TokenReview
  * A refusal says why; a user has a name, and what is asked about him is JSON that says the same.
  */
 #include "front/authn.h"
 
 #include <openssl/pem.h>
 
+#include "tests/fuzz/check_user.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-/* Takes u. */
-static void check_user(struct bh_user *u)
-{
-    struct bh_buf b = {0};
-    struct bh_arena a;
-    struct bh_json *v = NULL;
-
-    if (!u)
-        return;
-    bh_assert(*u->name);
-    bh_user_authenticated(u);
-    bh_buf_addc(&b, '{');
-    bh_user_write(u, &b);
-    bh_buf_addc(&b, '}');
-    bh_arena_init(&a, 0);
-    bh_assert(bh_json_parse(&a, b.p, b.n, 0, &v, NULL) == 0);
-    bh_assert(bh_json_get_str(v, "user") && *bh_json_get_str(v, "user"));
-    size_t groups = 0;
-    bh_json_each(g, bh_json_get(v, "groups"))
-        groups++;
-    bh_assert(groups == u->n_groups);
-    bh_arena_fini(&a);
-    bh_buf_fini(&b);
-    bh_user_unref(u);
-}
 
 /* Lines "key: value" of text, which is changed. */
 static size_t read_headers(char *text, struct bh_front_header *h, size_t max)
@@ -125,17 +100,6 @@ static void authorities(const char *bundle, const char *key)
         bh_assert(*err.msg);
 }
 
-static void review(const char *status)
-{
-    struct bh_json *v = NULL;
-    struct bh_arena a;
-
-    bh_arena_init(&a, (size_t)16 << 20);
-    if (bh_json_parse(&a, status, strlen(status), 0, &v, NULL) == 0)
-        check_user(bh_user_of_review(bh_json_get(v, "user")));
-    bh_arena_fini(&a);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 2)
@@ -151,8 +115,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         certificates(data + 1, n - 1);
     else if (data[0] == 'p')
         authorities(text, rest);
-    else if (data[0] == 'r')
-        review(text);
     free(text);
     free(rest);
     return 0;

@@ -48,14 +48,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct bh_err err;
     struct bh_arena a;
     bh_arena_init(&a, 64 << 20);
-    if (bh_json_parse(&a, p, size, size & 1 ? BH_JSON_STRICT : 0, &v, &err) == 0) {
+    if (bh_json_parse(&a, p, size, (size & 1 ? BH_JSON_STRICT : 0) | (size & 2 ? BH_JSON_NUL : 0),
+                      &v, &err) == 0) {
         struct bh_buf b = {0};
         bh_json_write(&b, v);
-        bh_assert(bh_json_parse(&a, b.p, b.n, BH_JSON_STRICT, &back, &err) == 0);
+        bh_assert(bh_json_parse(&a, b.p, b.n, BH_JSON_STRICT | BH_JSON_NUL, &back, &err) == 0);
         bh_assert(bh_json_equal(v, back));
         bh_buf_reset(&b);
         bh_json_write_pretty(&b, bh_json_clone(&a, v));
-        bh_assert(bh_json_parse(&a, b.p, b.n, BH_JSON_STRICT, &back, &err) == 0);
+        bh_assert(bh_json_parse(&a, b.p, b.n, BH_JSON_STRICT | BH_JSON_NUL, &back, &err) == 0);
         bh_assert(bh_json_equal(v, back));
         bh_buf_fini(&b);
     }

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!n)
         return 0;
     bh_arena_init(&a, (size_t)16 << 20);
-    if (bh_json_parse(&a, (const char *)data + 1, n - 1, 0, &v, &err) == 0) {
+    if (bh_json_parse(&a, (const char *)data + 1, n - 1, BH_JSON_NUL, &v, &err) == 0) {
         rc = data[0] % 3 == 0   ? bh_nm_add_watcher(&m, v, &err)
              : data[0] % 3 == 1 ? bh_nm_add_vector(&m, v, "instance", "CPU/AVG", &err)
                                 : bh_nm_add_usage(&m, v, v, &err);

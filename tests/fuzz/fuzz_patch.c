@@ -20,7 +20,7 @@ static void readable(struct bh_arena *a, const struct bh_json *v)
     struct bh_err err;
     struct bh_buf b = {0};
     bh_json_write(&b, v);
-    bh_assert(bh_json_parse(a, b.p, b.n, BH_JSON_STRICT, &back, &err) == 0);
+    bh_assert(bh_json_parse(a, b.p, b.n, BH_JSON_STRICT | BH_JSON_NUL, &back, &err) == 0);
     bh_assert(bh_json_equal(v, back));
     bh_buf_fini(&b);
 }
@@ -84,8 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     size_t n = (size_t)(nl - p);
     bh_arena_init(&a, 16 << 20);
-    if (bh_json_parse(&a, p, n, 0, &doc, NULL) == 0 &&
-        bh_json_parse(&a, nl + 1, size - n - 1, 0, &patch, NULL) == 0)
+    if (bh_json_parse(&a, p, n, BH_JSON_NUL, &doc, NULL) == 0 &&
+        bh_json_parse(&a, nl + 1, size - n - 1, BH_JSON_NUL, &patch, NULL) == 0)
         run(&a, doc, patch);
     bh_arena_fini(&a);
     return 0;

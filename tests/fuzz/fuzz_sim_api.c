@@ -127,7 +127,7 @@ static void check_answer(struct bh_buf *in)
         return;
     body += 4;
     size_t n = in->n - (size_t)(body - in->p);
-    if (n && bh_json_parse(&a, body, n, 0, &v, NULL) < 0) {
+    if (n && bh_json_parse(&a, body, n, BH_JSON_NUL, &v, NULL) < 0) {
         fprintf(stderr, "not JSON: %s\n", body);
         abort();
     }
