@@ -155,6 +155,10 @@ expect "the sandbox: EPERM for everything but threads" 'open 1 socket 1 exec 1 f
 s -f "$work/memory.yaml" --config "$work/apart.yaml" >"$work/memory" 2>&1
 expect "its memory ends" 'its process crashed: Segmentation fault, at Filter' cat "$work/memory"
 expect "and the next pod is placed" 'default +b +Scheduled' cat "$work/memory"
+{ pod a 'at: Filter, do: intern' 0 100m; pod b 'app: a' 0 100m; } >"$work/intern.yaml"
+s -f "$work/intern.yaml" --config "$work/apart.yaml" >"$work/intern" 2>&1
+expect "so do the symbols that it adds" 'its process interned texts of more than 4 MiB and was ended, at Filter' cat "$work/intern"
+expect "and the next pod is placed" 'default +b +Scheduled' cat "$work/intern"
 for i in 1 2 3; do pod "bad$i" 'at: PreScore, do: segv' 0 100m; done >"$work/thrice.yaml"
 pod after 'app: a' 0 100m >>"$work/thrice.yaml"
 s -f "$work/thrice.yaml" --config "$work/apart.yaml" >"$work/thrice" 2>&1

@@ -203,6 +203,11 @@ static const char *meets(struct instance *in, struct berth_call *c, const char *
         char *p = malloc((size_t)64 << 20);
         memset(p, 1, 4096);
     }
+    static char text[UINT16_MAX];
+    for (uint32_t n = 0; is(in, what, "intern"); n++) { /* a symbol after the other */
+        memcpy(text, &n, sizeof n);
+        host->base->intern(in->home, (struct berth_str){text, sizeof text});
+    }
     if (is(in, what, "once"))
         once(callback);
     if (is(in, what, "lie1")) /* longer than the memory is */
