@@ -57,5 +57,5 @@ int bh_wasm_header_read(const char *p, size_t n, struct bh_wasm_header *ret)
     if (ret->bytes > BH_WASM_CODE_MAX)
         return -EINVAL;
     bh_wasm_header_write(ret, again);
-    return memcmp(again, p, n) == 0 ? 0 : -EINVAL; /* nothing else says the same */
+    return memcmp(again, p, n) == 0 ? 0 : -EINVAL; /* there is one form only */
 }

@@ -292,7 +292,7 @@ static struct berth_str copied(const struct call *k, const char *p, uint32_t n)
     return n && a ? (struct berth_str){bh_arena_memdup(a, p, n), n} : (struct berth_str){NULL, 0};
 }
 
-/* What the process said beside what fn returned. Of a reason that is too long no more than tells that it is. */
+/* What the process said beside what fn returned. Of a long reason as many bytes as show that it is too long. */
 static void take(struct call *k, struct berth_why *why)
 {
     const char *texts = k->m.p + k->r.payload;

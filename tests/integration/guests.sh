@@ -86,7 +86,7 @@ if command -v cc >/dev/null; then
     chmod 666 "$so"
     expect "a file that others may change is not run" 'A compiled guest is not used, it is interpreted.*has mode 0666' fast
     chmod 644 "$so"
-    not_used() { # NAME TEXT: it says why, and decides
+    not_used() { # NAME TEXT: the log has the reason, and the guest decides
         expect "$1" "A compiled guest is not used, it is interpreted.*$2" fast
         expect "$1: it decides" '1 filter' fast
     }

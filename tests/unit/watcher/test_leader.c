@@ -509,7 +509,7 @@ static void test_extreme_transitions_do_not_end_leadership(void)
         other_holds(&e, "", 1);
         e.transitions = cases[i].has;
         CU_ASSERT(run_until(&e.loop, leads, &e));
-        CU_ASSERT_EQUAL(e.term, term + 1); /* rises on, whatever the lease says */
+        CU_ASSERT_EQUAL(e.term, term + 1); /* rises on, whatever the lease holds */
         CU_ASSERT_EQUAL(e.refusals, 0);
         teardown(&e);
     }
@@ -537,7 +537,7 @@ static void test_own_lease_is_renewed_whatever_its_times_are(void)
     }
 }
 
-/* "me\0" is another holder, and so is "\0": neither we nor nobody. A label with NUL is kept. */
+/* "me\0" is another holder, and so is "\0": neither ours nor free. A label with NUL is kept. */
 static void test_holder_with_nul_is_another_holder(void)
 {
     static const char *const holders[] = {"me\\u0000", "me\\u0000x", "\\u0000"};

@@ -347,7 +347,7 @@ static void test_asks_back(void)
     teardown();
 }
 
-/* A reason that is too long costs no more than tells that it is, in a call and when the instance is made again for each
+/* A reason that is too long costs as many bytes as show that it is, in a call and when the instance is made again for each
  * pod. */
 static void test_long_reasons_are_not_kept(void)
 {
