@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything random, at length: the property test (plain and with sanitizers), every fuzz target, and the
-# pipeline under faults again and again. Builds do not count against the time.
+# Everything random, at length: the property test (plain and with sanitizers), every fuzz target, the pipeline under
+# faults again and again; and the load of gangs, plugins and guests, under which each process has to stay as it is
+# (tests/soak/load.py, alone for an hour: --seconds 3600). Builds do not count against the time.
 # usage: tools/soak.sh BUILD SECONDS
 # Findings stay in BUILD/soak: scenarios (property --replay), fuzz inputs, logs. SEED begins another run of seeds.
 set -u
@@ -28,7 +29,7 @@ run() {
     [ "$f" -eq 0 ] || { grep -aE '^(not ok|# |==[0-9]+==|.*(ERROR|SUMMARY|Assertion))' "$log" | head -n 30 | sed 's/^/      /'; }
 }
 
-run property "$build/tests/property/property" --seed "$seed" --seconds "$(share 40)" --out "$out/findings"
+run property "$build/tests/property/property" --seed "$seed" --seconds "$(share 30)" --out "$out/findings"
 
 asan=$build-asan
 if make --no-print-directory BUILD="$asan" SANITIZE=address,undefined OPT="-O1 -g" WERROR= -j"$(nproc)" property >"$out/asan-build.log" 2>&1; then
@@ -39,7 +40,7 @@ else
 fi
 
 targets=(tests/fuzz/fuzz_*.c)
-each=$(($(share 30) / ${#targets[@]}))
+each=$(($(share 20) / ${#targets[@]}))
 for t in "${targets[@]}"; do
     t=$(basename "$t" .c)
     t=${t#fuzz_}
@@ -50,6 +51,9 @@ for t in "${targets[@]}"; do
     fi
     run "fuzz $t" make --no-print-directory BUILD="$build" fuzz FUZZ="$t" SECONDS=$((each > 0 ? each : 1))
 done
+
+run "gangs, plugins and guests" python3 tests/soak/load.py --bin "$build/bin" --seconds "$(share 20)"
+sed -n '/^PROCESS/,$p' "$out/gangs__plugins_and_guests.log" | sed 's/^/      /'
 
 end=$((SECONDS + $(share 15)))
 n=0

@@ -74,6 +74,7 @@ $(BUILD)/checks: FORCE
 	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --no-wake --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
 	   printf 'faults/checker\tp\tpython3 tests/faults/test_check.py\n'; \
+	   printf 'soak/steady\tp\tpython3 tests/soak/test_load.py\n'; \
 	   $(if $(SANITIZE),,printf 'simulation/seeds\tp\t%s --first 1 --seeds %s --jobs 2 --reach-all\n' '$(SIMULATION_BIN)' '$(SIMULATION_SEEDS)';) \
 	   $(if $(SANITIZE),,printf 'simulation/same\tp\tbash tests/simulation/same.sh %s\n' '$(SIMULATION_BIN)';) \
 	   $(if $(SANITIZE)$(if $(SIMULATION_CASE),,none),,printf 'simulation/cases\tp\t%s %s\n' '$(SIMULATION_BIN)' '$(SIMULATION_CASE)';) \
