@@ -710,7 +710,8 @@ struct berth_plugin {
     /* Undoes it; also where reserve() of another plugin failed, and more than once. */
     void (*unreserve)(void *self, struct berth_call *c, berth_sym node);
     /* SUCCESS; WAIT for at most *wait_ns (15 minutes at most), until waiting->allow() or reject();
-     * UNSCHEDULABLE and others: back to the queue. */
+     * UNSCHEDULABLE and others: back to the queue. When the plugin's own process ends, pods that wait for it
+     * fail, and permit() is called for them again. */
     int32_t (*permit)(void *self, struct berth_call *c, berth_sym node, int64_t *wait_ns,
                       struct berth_why *why);
 
