@@ -11,7 +11,8 @@ and samples memory, file descriptors, threads and shared memory of each process 
   guest       a WebAssembly guest, compiled by `berth wasmc`
   interpreted a WebAssembly guest with a filter, interpreted
 
-Every --kill-every rounds the plugins' processes are killed: what they hold is sampled by what they are, not by pid.
+Every --kill-every rounds LabelGang's process is killed; NodeMetadata's lives as long as the run. What a process holds
+is sampled by what it is, not by pid.
 
 Steady: the median of the last third of the samples is at most that of the second third, plus MARGIN of it, plus a
 slack (LIMITS). The first third is the time in which caches fill. At the end a table, and "N passed, N failed, N
@@ -47,6 +48,7 @@ GATES = "GenericWorkload=true,GangScheduling=true"
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 PODS, EVENTS = "/api/v1/namespaces/default/pods", "/apis/events.k8s.io/v1/namespaces/default/events"
 NODES, GANG, PLAIN = 20, 8, 10
+KILLED = "plugin host labelgang.so"
 
 
 def is_steady(values, slack):
@@ -253,20 +255,20 @@ def start_berth(binary, work, record):
 
 
 def own_processes(root):
-    """{name: pid} of those that have to stay; a plugin's process may be another one each time."""
+    """{name: pid} of those that have to stay."""
     names = {}
     for pid in children(root):
         found = sample_process(pid)
-        if found and not found[0].startswith("plugin host"):
+        if found and found[0] != KILLED:
             names[found[0]] = pid
     return names
 
 
-def kill_plugin_hosts(root):
+def kill_plugin_host(root):
     killed = 0
     for pid in children(root):
         found = sample_process(pid)
-        if found and found[0].startswith("plugin host"):
+        if found and found[0] == KILLED:
             os.kill(pid, signal.SIGKILL)
             killed += 1
     return killed
@@ -310,7 +312,7 @@ def run_rounds(client, up, guests, options, values, interrupted):
         try:
             n = make_round(client, rounds, guests)
             if rounds % options.kill_every == 0:  # while pods of the round wait, or are decided
-                kills += kill_plugin_hosts(up.pid)
+                kills += kill_plugin_host(up.pid)
             wrong = await_bound(client, n, options.patience)
             if wrong:
                 return rounds, pods, kills, wrong
@@ -327,7 +329,7 @@ def main():
     p.add_argument("--bin", default="build/bin")
     p.add_argument("--seconds", type=int, default=3600)
     p.add_argument("--sample-every", type=float, default=2, help="seconds between two samples")
-    p.add_argument("--kill-every", type=int, default=20, help="rounds between two kills of the plugins' processes")
+    p.add_argument("--kill-every", type=int, default=20, help="rounds between two kills of a plugin's process")
     p.add_argument("--pause", type=float, default=0.2, help="seconds between two rounds")
     p.add_argument("--record-decisions", default="off", help="as of berth up: auto, full, summary or off")
     p.add_argument("--patience", type=float, default=120, help="seconds in which the pods of a round are bound")
