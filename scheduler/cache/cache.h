@@ -47,6 +47,7 @@ struct bh_nomination {
     bh_sym node;
     struct bh_nomination *next_on_node; /* in order of nomination */
     struct bh_nomination **at;          /* where the pod's handle has it, or NULL */
+    bool kept; /* for a member whose group's victims leave: until the group is tried again */
 };
 struct bh_image_total { /* one image name over the whole cluster */
     int64_t size_bytes; /* of the first node that reported it */
@@ -147,6 +148,10 @@ void bh_cache_rebuild_end(struct bh_cache *c);
 void bh_cache_nominate(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape,
                        bh_sym node, struct bh_nomination **at);
 void bh_cache_unnominate(struct bh_cache *c, struct bh_str uid);
+/* The pod's nomination becomes one that only keeps the node's resources. */
+void bh_cache_keep_nomination(struct bh_cache *c, struct bh_str uid);
+/* Ends it if it is such a one: its node, or BH_SYM_NONE. */
+bh_sym bh_cache_end_kept(struct bh_cache *c, struct bh_str uid);
 const struct bh_nomination *bh_cache_nominations(const struct bh_cache *c, bh_sym node);
 /* Node the uid is nominated to, BH_SYM_NONE = none. */
 bh_sym bh_cache_nominated_node(const struct bh_cache *c, struct bh_str uid);

@@ -96,6 +96,25 @@ void bh_cache_unnominate(struct bh_cache *c, struct bh_str uid)
     free(n);
 }
 
+void bh_cache_keep_nomination(struct bh_cache *c, struct bh_str uid)
+{
+    struct bh_nomination *n = bh_map_get(&c->nominations, uid.p, uid.n);
+
+    if (n)
+        n->kept = true;
+}
+
+bh_sym bh_cache_end_kept(struct bh_cache *c, struct bh_str uid)
+{
+    const struct bh_nomination *n =
+        c->nominations.len ? bh_map_get(&c->nominations, uid.p, uid.n) : NULL;
+    const bh_sym node = n && n->kept ? n->node : BH_SYM_NONE;
+
+    if (node != BH_SYM_NONE)
+        bh_cache_unnominate(c, uid);
+    return node;
+}
+
 void bh_nominator_fini(struct bh_cache *c)
 {
     size_t it = 0;

@@ -218,8 +218,8 @@ void bh_sched_tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod,
 }
 
 /* The promise may be newer than the object. */
-static void tell_promised_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
-                               bh_sym node)
+void bh_sched_tell_nominated_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                                  bh_sym node)
 {
     BH_CLEANUP(bh_freep)
     struct bh_pod_rec *pod = bh_memdup(p->pending.pod, p->pending.pod->h.size);
@@ -248,7 +248,7 @@ void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
     bh_engine_nominate(d->engine, &p->pending, dec->nominated_node);
     /* Where the API server never heard of it no update of the object tells of its end. */
     if (had != BH_SYM_NONE && had != dec->nominated_node && had != p->pending.pod->nominated_node)
-        tell_promised_room(d, p, had);
+        bh_sched_tell_nominated_room(d, p, had);
 }
 
 void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
@@ -456,7 +456,8 @@ static const char *after_permit(struct bh_sched_daemon *d, struct bh_queued_pod 
         if (bh_unlikely(p->decision))
             record_commit(d, &p->pending, at, s, timeout_ns, NULL);
         if (p->told_nomination != BH_SYM_NONE && p->told_nomination != node)
-            tell_promised_room(d, p, p->told_nomination); /* it was promised another node */
+            bh_sched_tell_nominated_room(d, p,
+                                         p->told_nomination); /* it was nominated to another */
         waits = bh_sched_prebind_begin(d, p, node, waits);
         bh_sched_saw(d, profile, BH_SEEN_PRE_FLIGHT, waits ? BH_SUCCESS : BH_SKIP, 0);
         if (waits)
@@ -788,8 +789,11 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s)
         const struct bh_known_pod on_node = bh_engine_known_pod(d->engine, uid);
         if (p && on_node.rec && on_node.assumed) /* its bind may have been done */
             bh_engine_unreserve(d->engine, &p->pending, on_node.rec->node);
-        if (!unassume(d, uid) && p && p->told_nomination != BH_SYM_NONE)
-            tell_promised_room(d, p, p->told_nomination);
+        const bh_sym nominated = p && p->told_nomination != BH_SYM_NONE
+                                     ? p->told_nomination
+                                     : bh_engine_nominated_node(d->engine, uid);
+        if (!unassume(d, uid) && p && nominated != BH_SYM_NONE)
+            bh_sched_tell_nominated_room(d, p, nominated);
     }
     bh_queue_delete(d->queue, s);
 }

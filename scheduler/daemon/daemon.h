@@ -158,8 +158,11 @@ struct bh_sched_daemon {
     unsigned n_tended;                 /* writes of plugins, for no pod, that are not answered */
     uint64_t tended_ns, tend_every_ns; /* when plugins were asked last, and when they are next */
     bool tend_refused;                 /* one of what they wanted then */
-    LIST_HEAD(, bh_leaving) leaving;   /* victims that are deleted and still seem to stay */
-    uv_poll_t extenders;               /* wakes the loop; only with extenders */
+    LIST_HEAD(, bh_leaving)
+    leaving;               /* victims that are deleted and still seem to stay; a group's
+                                          until they are gone */
+    uint64_t leaving_seen; /* in.followed at the last look at them */
+    uv_poll_t extenders;   /* wakes the loop; only with extenders */
     /* When the engine had all objects last, or it was said that it has not. */
     uint64_t raw_missed_ns;
     struct bh_sched_audit audit;
@@ -241,6 +244,9 @@ unsigned bh_sched_activate(struct bh_sched_daemon *d); /* pods that plugins want
  * more; else only promised, and those hear whom a promise to this one kept out. */
 void bh_sched_tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
                         bool forget);
+/* A nomination of the pod to the node has ended, which may be newer than the object. */
+void bh_sched_tell_nominated_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                                  bh_sym node);
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
 void bh_sched_failed(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                      const struct bh_decision *dec);
@@ -329,7 +335,8 @@ void bh_sched_receive_binders(struct bh_sched_daemon *d); /* while a decision wa
 void bh_sched_drop_letters(struct bh_sched_daemon *d);
 /* One of the preemptor's evictions ended, in whatever way. A preemptor stays out of the queue, and
  * cluster events pass it by, until all are answered and the answers are visible: a decision in
- * between would evict twice. With the last one it is let go. */
+ * between would evict twice. With the last one it is let go; a group is active again as soon as the last
+ * victim of its members is gone. */
 void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *preemptor);
 void bh_sched_see_victims_off(struct bh_sched_daemon *d); /* after the snapshot has moved */
 void bh_sched_drop_leaving(struct bh_sched_daemon *d);

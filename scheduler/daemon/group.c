@@ -237,6 +237,24 @@ static void make_room(struct cycle *c)
         bh_pod_follow(c->v[i].p->pod, c->v[0].p->pod);
 }
 
+/* What the group's victims free is kept for its members, and what was kept until now and is needed no
+ * more is others'. */
+static void keep_nodes(struct cycle *c)
+{
+    struct bh_sched_daemon *d = c->d;
+
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct bh_group_try *t = &c->try[i];
+        const struct bh_queued_pod *p = c->v[i].p;
+        const bh_sym nominated = bh_engine_nominated_node(d->engine, bh_pod_uid(p->pod));
+        if (!t->assumed && nominated == BH_SYM_NONE && t->kept != BH_SYM_NONE)
+            bh_engine_keep_node(d->engine, &p->pending, t->kept);
+        const bh_sym now = t->assumed ? t->node : nominated != BH_SYM_NONE ? nominated : t->kept;
+        if (t->was_kept != BH_SYM_NONE && t->was_kept != now)
+            bh_sched_tell_nominated_room(d, p, t->was_kept);
+    }
+}
+
 /* ---- the PodGroup's condition ---------------------------------------------------------------- */
 
 static const K8s__Condition *condition_of(const K8s__PodGroup *m, const char *type)
@@ -344,6 +362,7 @@ static void run(struct cycle *c)
     tell_condition(c); /* while there is a group: its last member may go at once */
     make_room(c);
     submit(c);
+    keep_nodes(c);
     bh_sched_count_group(c->d, &c->r, c->profile, (double)(bh_mono_ns() - began) / 1e9);
     bh_sched_log_group(&c->names, &c->r, c->placed, c->n - c->placed);
 }

@@ -127,15 +127,45 @@ struct bh_leaving {
     LIST_ENTRY(bh_leaving) link;
     char *victim; /* uid */
     struct bh_pod_state *preemptor;
+    bool terminating; /* it is seen to: only a group waits on */
 };
 
 static void leaving_free(struct bh_leaving *l)
 {
     LIST_REMOVE(l, link);
     free(l->victim);
-    l->preemptor->leaving--;
+    --*(l->terminating ? &l->preemptor->terminating : &l->preemptor->leaving);
     bh_pod_drop(l->preemptor);
     free(l);
+}
+
+/* Of a member that waits in the queue. */
+static const struct bh_group *group_of(const struct bh_sched_daemon *d,
+                                       const struct bh_pod_state *s)
+{
+    return s->queued ? bh_engine_group_of(d->engine, &s->queued->pending) : NULL;
+}
+
+static bool has_victims(const struct bh_pod_state *s)
+{
+    return s->terminating || bh_pod_evicts(s);
+}
+
+/* The last victim of a group is gone: it does not wait for its backoff, in which others would take the
+ * freed resources and be evicted in turn. One member pulls in the others. */
+static void retry_group(struct bh_sched_daemon *d, struct bh_pod_state *preemptor)
+{
+    const struct bh_group *g = group_of(d, preemptor);
+    const struct bh_member *m;
+
+    if (!g || has_victims(preemptor))
+        return;
+    TAILQ_FOREACH(m, &g->at[BH_MEMBER_UNSCHEDULED], link) {
+        const struct bh_pod_state *s = bh_pods_find(d->pods, bh_member_uid(m));
+        if (s && has_victims(s))
+            return;
+    }
+    bh_queue_activate(d->queue, preemptor, bh_sched_now(d));
 }
 
 void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *preemptor)
@@ -149,17 +179,34 @@ void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *pree
         if (!bh_pod_evicts(member))
             bh_queue_release(d->queue, member, bh_sched_now(d));
     }
+    retry_group(d, preemptor);
+}
+
+/* The victim terminates, or is gone. */
+static void see_victim(struct bh_sched_daemon *d, struct bh_leaving *l)
+{
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *preemptor = bh_pod_hold(l->preemptor);
+
+    if (bh_engine_find_pod(d->engine, bh_str_c(l->victim), NULL) && group_of(d, preemptor)) {
+        l->terminating = true;
+        preemptor->leaving--;
+        preemptor->terminating++;
+    } else {
+        leaving_free(l);
+    }
+    bh_sched_eviction_over(d, preemptor);
 }
 
 void bh_sched_see_victims_off(struct bh_sched_daemon *d)
 {
+    if (LIST_EMPTY(&d->leaving) || d->leaving_seen == d->in.followed)
+        return;
+    d->leaving_seen = d->in.followed;
     for (struct bh_leaving *l = LIST_FIRST(&d->leaving), *next; l; l = next) {
-        BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *preemptor = bh_pod_hold(l->preemptor);
         next = LIST_NEXT(l, link);
-        if (bh_engine_pod_stays(d->engine, bh_str_c(l->victim)))
-            continue;
-        leaving_free(l);
-        bh_sched_eviction_over(d, preemptor);
+        if (l->terminating ? !bh_engine_find_pod(d->engine, bh_str_c(l->victim), NULL)
+                           : !bh_engine_pod_stays(d->engine, bh_str_c(l->victim)))
+            see_victim(d, l);
     }
 }
 
@@ -182,6 +229,7 @@ static void eviction_answered(struct bh_sched_daemon *d, const char *victim,
         l->preemptor = bh_pod_hold(preemptor);
         preemptor->leaving++;
         LIST_INSERT_HEAD(&d->leaving, l, link);
+        d->leaving_seen = UINT64_MAX;
     }
     bh_sched_eviction_over(d, preemptor);
     if (o == BERTH__OUTCOME__OUTCOME_REJECTED)

@@ -642,6 +642,12 @@ void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym 
         bh_cache_unnominate(&e->cache, bh_rec_text(p->pod, p->pod->uid));
 }
 
+void bh_engine_keep_node(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
+{
+    bh_engine_nominate(e, p, node);
+    bh_cache_keep_nomination(&e->cache, bh_rec_text(p->pod, p->pod->uid));
+}
+
 void bh_engine_nomination_stays(struct bh_nomination **at)
 {
     if (*at)

@@ -238,6 +238,8 @@ struct bh_group_try { /* one member, in the order in which they are tried */
     bool assumed;                /* it is assumed and reserved there */
     struct bh_decision decision; /* without the lists of BH_EXPLAIN */
     bh_sym was_nominated;
+    bh_sym kept;     /* where it fits once the group's victims are gone: bh_engine_keep_node() */
+    bh_sym was_kept; /* the node that was kept for it until now */
 };
 struct bh_group_result {
     enum bh_code code;   /* SUCCESS, UNSCHEDULABLE, ERROR */
@@ -381,6 +383,9 @@ void bh_engine_each_object(const struct bh_engine *e, enum bh_kind kind,
  * without: what the handle does not know of the queue would not end. */
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p,
                         bh_sym node); /* NONE: no longer */
+/* The same for a member whose group waits for its victims: until the group is tried again no pod of
+ * lower priority takes the resources. The API server does not hear of it. */
+void bh_engine_keep_node(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
 /* The nomination there stays, but is found by its pod's uid alone from now on. */
 void bh_engine_nomination_stays(struct bh_nomination **at);
 void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid);

@@ -191,6 +191,8 @@ void bh_engine_schedule_group(struct bh_engine *e, struct bh_group_try *v, uint3
     e->reserved.group_id = e->reserved.serial + 1;
     e->group_tried = 0;
     e->group_given_up = false;
+    for (uint32_t i = 0; i < n; i++)
+        v[i].was_kept = bh_cache_end_kept(&e->cache, bh_rec_text(v[i].pod.pod, v[i].pod.pod->uid));
     if (!e->placements || !bh_group_place(e, v, n, flags, now_ns, ret))
         bh_group_try_all(e, v, n, flags, now_ns, ret);
     if (ret->code == BH_UNSCHEDULABLE && !(flags & BH_NO_PREEMPTION) &&

@@ -12,7 +12,7 @@
 
 struct trial {
     struct bh_engine *e;
-    const struct bh_group_try *of;
+    struct bh_group_try *of;
     struct bh_group_try *v;
     uint32_t n;
     int64_t now_ns;
@@ -83,10 +83,31 @@ static bool fits_in_place(void *arg, struct bh_pod_info *const *pods, uint32_t n
     return fits;
 }
 
-static void leave(void *arg)
+/* A member that has capacity now is nominated there: one like it takes its other place. */
+static void exchange_place(struct trial *t, struct bh_group_try *m)
+{
+    for (uint32_t i = 0; i < t->n && m->kept != m->node; i++) {
+        struct bh_group_try *o = &t->of[i];
+        if (o->node != BH_SYM_NONE || o->kept != m->node || o->pod.shape != m->pod.shape)
+            continue;
+        o->kept = m->kept;
+        m->kept = m->node;
+    }
+}
+
+/* The victims are off their nodes: where the members are then is kept for them. */
+static void keep_places(void *arg)
 {
     struct trial *t = arg;
+    struct bh_group_result r;
 
+    if (!t->e->opt.group_stays)
+        try_anew(t, &r);
+    for (uint32_t i = 0; i < t->n; i++)
+        t->of[i].kept = t->v[i].assumed ? t->v[i].node : BH_SYM_NONE;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->of[i].node != BH_SYM_NONE && t->of[i].kept != BH_SYM_NONE)
+            exchange_place(t, &t->of[i]);
     bh_group_take_back(t->e, t->v, t->n, true);
 }
 
@@ -148,7 +169,7 @@ static void choose(struct trial *t, int32_t priority, struct bh_group_result *re
                                           .now_ns = t->now_ns,
                                           .priority = priority,
                                           .fits = in_place ? fits_in_place : fits_anew,
-                                          .done = in_place ? leave : NULL,
+                                          .done = keep_places,
                                           .arg = t};
     struct bh_victim *victims;
     bool any;
@@ -174,7 +195,7 @@ static void choose(struct trial *t, int32_t priority, struct bh_group_result *re
     }
 }
 
-void bh_group_preempt(struct bh_engine *e, const struct bh_group_try *v, uint32_t n, int64_t now_ns,
+void bh_group_preempt(struct bh_engine *e, struct bh_group_try *v, uint32_t n, int64_t now_ns,
                       struct bh_group_result *ret)
 {
     const struct bh_group *g = bh_engine_group_of(e, &v[0].pod);

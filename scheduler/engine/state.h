@@ -156,7 +156,7 @@ void bh_group_try_all(struct bh_engine *e, struct bh_group_try *v, uint32_t n, u
  * has to live meanwhile. false: it gives up, and what is found from then on is not true. */
 bool bh_group_goes_on(struct bh_engine *e);
 /* It does not fit: whom to evict, as far as that helps. */
-void bh_group_preempt(struct bh_engine *e, const struct bh_group_try *v, uint32_t n, int64_t now_ns,
+void bh_group_preempt(struct bh_engine *e, struct bh_group_try *v, uint32_t n, int64_t now_ns,
                       struct bh_group_result *ret);
 /* Is the pod, which is on no node, welcome in this row? */
 bool bh_reference_fits(struct bh_engine *e, const struct bh_pending *p, uint32_t row,

@@ -4,7 +4,8 @@
  *
  * Runs in:  the engine's thread. Takes pods off their nodes in the cache, and puts all of them back.
  * Upstream: pkg/scheduler/framework/preemption/podgrouppreemption.go; differences: what ties by all of
- *           its rules goes by name, upstream's order is random.
+ *           its rules goes by name, upstream's order is random. Pods that terminate are not spared:
+ *           their resources are free soon whatever else is evicted.
  */
 #include "scheduler/preemption/preemption.h"
 
@@ -13,8 +14,8 @@ struct unit {
     struct bh_pod_info **pods;
     uint32_t n, cap;
     int32_t priority;
-    int64_t start_ns; /* of the pod that was met first */
-    bool violating, victim;
+    int64_t start_ns;               /* of the pod that was met first */
+    bool violating, victim, leaves; /* leaves: all of it terminates */
 };
 struct search {
     const struct bh_group_preemption *g;
@@ -50,7 +51,7 @@ static struct unit *unit_of_group(struct search *s, const struct bh_pod_info *po
                         bh_sym_text(g->tab, pod->rec->group), &p) &&
         p.whole) {
         u = bh_arena_new(&s->a, struct unit);
-        *u = (struct unit){.priority = p.priority, .start_ns = start_of(s, pod)};
+        *u = (struct unit){.priority = p.priority, .start_ns = start_of(s, pod), .leaves = true};
     }
     bh_umap_put(&s->by_group, key, (uint64_t)(uintptr_t)u);
     return u;
@@ -62,7 +63,8 @@ static void add_pod(struct search *s, struct bh_pod_info *pod)
 
     if (!u) {
         u = bh_arena_new(&s->a, struct unit);
-        *u = (struct unit){.priority = pod->shape->priority, .start_ns = start_of(s, pod)};
+        *u = (struct unit){
+            .priority = pod->shape->priority, .start_ns = start_of(s, pod), .leaves = true};
     }
     if (u->priority >= s->g->priority)
         return;
@@ -79,6 +81,7 @@ static void add_pod(struct search *s, struct bh_pod_info *pod)
         u->pods = more;
     }
     u->pods[u->n++] = pod;
+    u->leaves &= (pod->rec->flags & BH_POD_TERMINATING) != 0;
 }
 
 /* In upstream's order of nodes: who is met first counts. */
@@ -161,7 +164,7 @@ static void put_back(struct search *s, bool all)
     const struct bh_cache *c = s->g->cache;
 
     for (uint32_t i = 0; i < s->n; i++)
-        if (all || s->v[i]->victim)
+        if (all || s->v[i]->victim || s->v[i]->leaves)
             move(s, s->v[i], false);
     for (uint32_t row = 0; row < c->cols.n_rows; row++)
         if (s->order[row])
@@ -176,7 +179,7 @@ static uint32_t spare(struct search *s)
     for (unsigned violating = 2; violating-- > 0;)
         for (uint32_t i = 0; i < s->n; i++) {
             struct unit *u = s->v[i];
-            if (u->violating != violating)
+            if (u->violating != violating || u->leaves)
                 continue;
             move(s, u, false);
             u->victim = !s->g->fits(s->g->arg, u->pods, u->n);
@@ -216,7 +219,7 @@ bool bh_preempt_for_group(const struct bh_group_preemption *g, struct bh_victim 
             *ret_n = spare(&s);
             *ret_victims = victims(&s, *ret_n);
         }
-        if (fits && g->done)
+        if (fits)
             g->done(g->arg);
         put_back(&s, !fits);
     }

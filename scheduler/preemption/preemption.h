@@ -64,10 +64,11 @@ struct bh_group_preemption {
     /* Has the group room, with the nodes as they are? pods: those that were put back since it had, and
      * are taken off again if it has not; n 0: at the first time, with all of them off. */
     bool (*fits)(void *arg, struct bh_pod_info *const *pods, uint32_t n);
-    void (*done)(void *arg); /* what a success left on the nodes goes; NULL: it leaves nothing */
+    void (*done)(
+        void *arg); /* after a success, with the victims off: what it left on the nodes goes */
     void *arg;
 };
-/* true: the victims, maybe none, most important first. false: nobody could be evicted (*ret_any
+/* true: the victims, maybe none, most important first; pods that terminate anyway are none. false: nobody could be evicted (*ret_any
  * false), or all of them would not do. The nodes are as before. */
 bool bh_preempt_for_group(const struct bh_group_preemption *g, struct bh_victim **ret_victims,
                           uint32_t *ret_n, bool *ret_any);

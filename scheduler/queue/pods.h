@@ -68,6 +68,7 @@ struct bh_pod_state {
     struct bh_work *last_victim;  /* ledger: the eviction for it that waits for the others */
     uint32_t evictions;           /* ledger: DELETE items for it */
     uint32_t leaving;             /* results.c: victims of it that are deleted and seem to stay */
+    uint32_t terminating;         /* results.c: of a group's member, victims that terminate */
     /* Daemon's group.c: of a group for which victims leave, one leads, and the others wait with it. */
     struct bh_pod_state *lead; /* held */
     LIST_HEAD(bh_followers, bh_pod_state) followers;

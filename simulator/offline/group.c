@@ -161,6 +161,35 @@ static struct bh_decision *failures(struct cycle *c)
     return v;
 }
 
+/* As scheduler/daemon/group.c: what victims free is kept for the members. */
+static void keep_node(struct cycle *c, uint32_t i)
+{
+    const struct bh_group_try *t = &c->try[i];
+    struct bh_offline *w = c->w;
+    const struct bh_pending *p = &c->v[i]->pending;
+    const struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
+    const bool keeps = !t->assumed && t->kept != BH_SYM_NONE &&
+                       bh_engine_nominated_node(w->engine, uid) == BH_SYM_NONE;
+
+    if (keeps)
+        bh_engine_keep_node(w->engine, p, t->kept);
+    if (t->was_kept == BH_SYM_NONE ||
+        t->was_kept == (t->assumed ? t->node : bh_engine_nominated_node(w->engine, uid)))
+        return;
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = bh_memdup(p->pod, p->pod->h.size);
+    const struct bh_shape_rec *rec = shape_of(c, c->v[i]);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *shape = bh_memdup(rec, rec->h.size);
+    pod->nominated_node = t->was_kept;
+    bh_offline_tell_room(w, pod, shape, false);
+}
+
+static void keep_nodes(struct cycle *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->try[i].kept != BH_SYM_NONE || c->try[i].was_kept != BH_SYM_NONE)
+            keep_node(c, i);
+}
+
 static uint64_t began(const struct cycle *c)
 {
     return c->w->o.timer() - c->share_ns;
@@ -180,9 +209,13 @@ static void submit(struct cycle *c)
         w->held = true;
         w->held_events = w->events;
     }
+    if (c->r.code == BH_ERROR) /* its members may leave the queue */
+        keep_nodes(c);
     for (uint32_t i = 0; i < c->n; i++)
         if (!c->try[i].assumed)
             bh_offline_rejected(w, &c->v[i]->pending, &failed[i], began(c));
+    if (c->r.code != BH_ERROR)
+        keep_nodes(c);
     for (uint32_t i = 0; i < c->n; i++)
         if (c->try[i].assumed)
             bh_offline_placed(w, &c->v[i]->pending, c->try[i].node, c->try[i].was_nominated,

@@ -309,6 +309,50 @@ static void test_one_that_comes_meanwhile(void)
     teardown_gangs(&g);
 }
 
+/* A group that waits for two victims, with a pod of lower priority that waits, too. */
+static void begin_wait(struct gangs *g)
+{
+    setup_gates(g, "--feature-gates=GenericWorkload=true,GangScheduling=true,"
+                   "WorkloadAwarePreemption=true");
+    snap_node(&g->f, "n1", "1");
+    snap_node(&g->f, "n2", "1");
+    occupy(g, "low1", "n1");
+    occupy(g, "low2", "n2");
+    go(&g->f);
+    feed_pod(&g->f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&g->f, "w", "1", "\"priority\":1,", ""));
+    (void)condition(g, "w");
+    feed_gang(&g->f, "\"gang\":{\"minCount\":2}},\"priority\":9,\"schedulingConstraints\":{", "");
+    add_member(&g->f, "a", "1", "\"priority\":9,");
+    add_member(&g->f, "b", "1", "\"priority\":9,");
+}
+
+/* One victim is gone before the other: the freed node is kept, and the group goes as soon as both are,
+ * although its backoff is an hour. */
+static void test_group_goes_when_its_last_victim_is_gone(void)
+{
+    struct gangs g;
+
+    begin_wait(&g);
+    const char *first = "low1", *last = "low2";
+    struct item *gone;
+    SPIN(&g.f, count_items(&g.f.b[0], DELETE, "low1") || count_items(&g.f.b[0], DELETE, "low2"));
+    if (!count_items(&g.f.b[0], DELETE, "low1"))
+        first = "low2", last = "low1";
+    gone = await(&g.f, &g.f.b[0], DELETE, first);
+    answer(&g.f.b[0], gone, BERTH__OUTCOME__OUTCOME_DONE, NULL);
+    CU_ASSERT_FATAL(bh_snap_del_pod(g.f.snap, bh_arena_printf(&g.f.a, "u-%s", first), 6) == 0);
+    gone = await(&g.f, &g.f.b[0], DELETE, last);
+    settle(&g.f);
+    CU_ASSERT_EQUAL(count_items(&g.f.b[0], BIND, "w"), 0); /* the node is kept for the group */
+    answer(&g.f.b[0], gone, BERTH__OUTCOME__OUTCOME_DONE, NULL);
+    CU_ASSERT_FATAL(bh_snap_del_pod(g.f.snap, bh_arena_printf(&g.f.a, "u-%s", last), 6) == 0);
+    SPIN(&g.f, place(&g.f, "a") == BH_Q_BINDING && place(&g.f, "b") == BH_Q_BINDING);
+    CU_ASSERT_EQUAL(count_items(&g.f.b[0], BIND, "w"), 0);
+    CU_ASSERT_EQUAL(count_items(&g.f.b[0], DELETE, "low1"), 1);
+    CU_ASSERT_EQUAL(count_items(&g.f.b[0], DELETE, "low2"), 1);
+    teardown_gangs(&g);
+}
+
 /* Error | own Error, and | else: the group's; without an object there is no condition */
 static void test_error(void)
 {
@@ -425,16 +469,16 @@ static void test_deleted_member(void)
     teardown_gangs(&g);
 }
 
-BH_TESTS("scheduler/daemon/group", {"success: all go", test_all_go},
-         {"a large group", test_large_group}, {"too few: nobody goes", test_too_few},
-         {"success: one stays behind", test_one_stays_behind},
-         {"waiting: nominated, victims go", test_waiting_for_victims},
-         {"not waiting: victims are spared", test_victims_are_spared},
-         {"victims of the group as a whole", test_victims_of_the_group},
-         {"victims of the group: one that comes meanwhile", test_one_that_comes_meanwhile},
-         {"an error: everybody hears of it", test_error},
-         {"two schedulers' pods in a group", test_two_schedulers},
-         {"the condition never goes back", test_condition_is_final},
-         {"the condition is written once, or until it is not refused",
-          test_condition_is_not_repeated},
-         {"deleted members take no part", test_deleted_member})
+BH_TESTS(
+    "scheduler/daemon/group", {"success: all go", test_all_go}, {"a large group", test_large_group},
+    {"too few: nobody goes", test_too_few}, {"success: one stays behind", test_one_stays_behind},
+    {"waiting: nominated, victims go", test_waiting_for_victims},
+    {"not waiting: victims are spared", test_victims_are_spared},
+    {"victims of the group as a whole", test_victims_of_the_group},
+    {"victims of the group: one that comes meanwhile", test_one_that_comes_meanwhile},
+    {"a group goes when its last victim is gone", test_group_goes_when_its_last_victim_is_gone},
+    {"an error: everybody hears of it", test_error},
+    {"two schedulers' pods in a group", test_two_schedulers},
+    {"the condition never goes back", test_condition_is_final},
+    {"the condition is written once, or until it is not refused", test_condition_is_not_repeated},
+    {"deleted members take no part", test_deleted_member})
