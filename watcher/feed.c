@@ -132,11 +132,19 @@ static void want_kinds(struct bh_feed *f, struct bh_feed_peer *p, Berth__WatchKi
     review_kinds(f);
 }
 
-/* Each kind that it wants is listed, or known not to be to be had. */
+/* The peer's number of the kind; 0: the peer does not read it. */
+static uint32_t number_of(const struct bh_feed *f, const struct bh_feed_peer *p, unsigned i)
+{
+    if (i < BH_CUSTOM_KINDS)
+        return p->watch[i];
+    return f->kinds[i].wanted ? BH_KIND_COSCHEDULING_PODGROUP : 0;
+}
+
+/* Each kind that it wants is listed, or known to be unavailable. */
 static bool kinds_settled(const struct bh_feed *f, const struct bh_feed_peer *p)
 {
-    for (unsigned i = 0; i < BH_CUSTOM_KINDS; i++)
-        if (p->watch[i] && !f->kinds[i].usable && !*f->kinds[i].trouble)
+    for (unsigned i = 0; i < BH_PLUGIN_KINDS; i++)
+        if (number_of(f, p, i) && !f->kinds[i].usable && !*f->kinds[i].trouble)
             return false;
     return true;
 }
@@ -436,12 +444,13 @@ static size_t collect_states(const struct bh_feed *f, const struct bh_feed_peer 
 {
     size_t n = 0;
 
-    for (unsigned i = 0; i < BH_CUSTOM_KINDS && p->states_told != f->kinds_version; i++) {
-        if (!p->watch[i] || (!f->kinds[i].usable && !*f->kinds[i].trouble)) /* nothing is known */
+    for (unsigned i = 0; i < BH_PLUGIN_KINDS && p->states_told != f->kinds_version; i++) {
+        if (!number_of(f, p, i) ||
+            (!f->kinds[i].usable && !*f->kinds[i].trouble)) /* nothing is known */
             continue;
         berth__watch_state__init(&states[n]);
         states[n].has_kind = states[n].has_usable = 1;
-        states[n].kind = p->watch[i];
+        states[n].kind = number_of(f, p, i);
         states[n].usable = f->kinds[i].usable;
         states[n].trouble = text(f->kinds[i].trouble);
         list[n] = &states[n];
@@ -452,7 +461,7 @@ static size_t collect_states(const struct bh_feed *f, const struct bh_feed_peer 
 
 static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
 {
-    Berth__WatchState states[BH_CUSTOM_KINDS], *state_list[BH_CUSTOM_KINDS];
+    Berth__WatchState states[BH_PLUGIN_KINDS], *state_list[BH_PLUGIN_KINDS];
     static Berth__ObjectChange changes[BH_BUS_BATCH_ITEMS]; /* too large for the stack */
     static Berth__ObjectChange *list[BH_BUS_BATCH_ITEMS];
     Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;

@@ -82,8 +82,9 @@ struct bh_feed {
     struct bh_objects raw;
     uint32_t raw_wanted, raw_missing;
     void (*on_raw)(void *arg, uint32_t wanted);
-    /* A place once taken stays that kind's. on_watch: it is wanted now, or no longer. */
-    struct bh_feed_kind kinds[BH_CUSTOM_KINDS];
+    /* A place once taken stays that kind's. on_watch: it is wanted now, or no longer. The last one is
+     * Coscheduling's PodGroup, which the owner watches by its configuration (wanted). */
+    struct bh_feed_kind kinds[BH_PLUGIN_KINDS];
     uint64_t kinds_version; /* of their states */
     void (*on_watch)(void *arg, unsigned i, bool wanted);
     struct bh_feed_stats stats;

@@ -58,14 +58,14 @@ static void tell_state(struct bh_watcher *w, const struct bh_kind_info *k)
     const struct bh_watch_kind *wk = &w->kinds[k->kind];
     char trouble[256] = "";
 
-    if (k->kind < BH_KIND_CUSTOM || !wk->reflector)
+    if (!bh_kind_is_plugins(k->kind) || !wk->reflector)
         return;
     const char *verb = bh_reflector_forbidden(wk->reflector);
     if (verb)
         snprintf(trouble, sizeof(trouble), "the watcher may not %s %s", verb, k->kind_name);
     else if (!wk->synced && wk->troubled)
         snprintf(trouble, sizeof(trouble), "%s could not be listed yet", k->kind_name);
-    bh_feed_kind_state(&w->feed, k->kind - BH_KIND_CUSTOM, wk->synced && !verb, trouble);
+    bh_feed_kind_state(&w->feed, bh_plugin_kind_index(k->kind), wk->synced && !verb, trouble);
 }
 
 /* What a scheduler before may have given to pods: the API server lets a device be given twice. */
@@ -89,7 +89,7 @@ static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
     bh_log_debug("Listed", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
     if (relist)
         bh_log_info("Listed again", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
-    if (k->kind >= BH_KIND_CUSTOM) {
+    if (bh_kind_is_plugins(k->kind)) {
         wk->synced = true;
         tell_state(w, k);
         return;
@@ -164,7 +164,7 @@ static void start_reflectors(struct bh_watcher *w)
     for (size_t i = 0; i < BH_KIND_COUNT; i++) {
         if (!bh_watcher_watches(w, (enum bh_kind)i))
             continue;
-        w->watched++;
+        w->watched += !bh_kind_is_plugins((enum bh_kind)i);
         w->kinds[i].reflector = follow(w, &bh_kinds[i]);
     }
 }
@@ -242,12 +242,12 @@ static bool is_ready(void *arg)
     return bh_watcher_synced(arg);
 }
 
-/* What plugins read and the watcher may not: profiles of these plugins decide nothing. */
+/* What plugins read and the watcher may not: pods that need it wait. */
 static const char *forbidden(void *arg)
 {
     const struct bh_watcher *w = arg;
 
-    for (unsigned i = 0; i < BH_CUSTOM_KINDS; i++)
+    for (unsigned i = 0; i < BH_PLUGIN_KINDS; i++)
         if (w->feed.kinds[i].wanted && *w->feed.kinds[i].trouble)
             return w->feed.kinds[i].trouble;
     return NULL;
@@ -463,6 +463,7 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
         free_memory(w);
         return rc;
     }
+    w->feed.kinds[bh_plugin_kind_index(BH_KIND_COSCHEDULING_PODGROUP)].wanted = w->coscheduling;
     start_hooks(w);
     start_reflectors(w);
     *ret = w;

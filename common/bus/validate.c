@@ -235,7 +235,7 @@ static const char *check_watch(Berth__WatchKind *const *w, size_t n)
 
 static const char *check_watch_state(const Berth__WatchState *s)
 {
-    if (s->kind < BH_KIND_CUSTOM || s->kind >= BH_KIND_ALL)
+    if (!bh_kind_is_plugins((enum bh_kind)s->kind) || s->kind >= BH_KIND_ALL)
         return "feed_batch: state of an unknown kind";
     return text_ok(s->trouble) ? NULL : "feed_batch: oversized text";
 }
@@ -314,7 +314,7 @@ const char *bh_bus_validate(const Berth__Envelope *e)
             return "feed_batch: no seq";
         if (b->n_change > BH_BUS_BATCH_ITEMS)
             return "feed_batch: too many changes";
-        if (b->n_watch > BH_CUSTOM_KINDS)
+        if (b->n_watch > BH_PLUGIN_KINDS)
             return "feed_batch: too many states of kinds";
         for (size_t i = 0; i < b->n_watch; i++) {
             const char *why = check_watch_state(b->watch[i]);

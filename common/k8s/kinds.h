@@ -43,6 +43,17 @@ enum bh_kind {
 };
 #define BH_CUSTOM_KINDS 16u
 #define BH_KIND_ALL     (BH_KIND_COUNT + BH_CUSTOM_KINDS)
+/* Kinds that only plugins read: the custom ones and, behind them, Coscheduling's PodGroup. Without one of
+ * them pods that do not need it are scheduled. */
+#define BH_PLUGIN_KINDS (BH_CUSTOM_KINDS + 1)
+static inline bool bh_kind_is_plugins(enum bh_kind k)
+{
+    return k >= BH_KIND_CUSTOM || k == BH_KIND_COSCHEDULING_PODGROUP;
+}
+static inline unsigned bh_plugin_kind_index(enum bh_kind k) /* of such a kind */
+{
+    return k >= BH_KIND_CUSTOM ? (unsigned)k - BH_KIND_CUSTOM : BH_CUSTOM_KINDS;
+}
 
 struct bh_kind_info {
     enum bh_kind kind;

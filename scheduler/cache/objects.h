@@ -52,7 +52,7 @@ struct bh_objects {
     uint64_t version[BH_KIND_ALL];
     /* Bits 1 << kind: of those that plugins read what is not known as a whole, and why ("" = not yet). */
     uint64_t unknown;
-    char why_unknown[BH_CUSTOM_KINDS][160];
+    char why_unknown[BH_PLUGIN_KINDS][160]; /* by bh_plugin_kind_index() */
     /* A reader at position p has seen every change before p. One that is behind log_begin starts
      * anew. */
     struct bh_object_entry *log;

@@ -301,7 +301,7 @@ static const struct bh_decision *refuse_blind(struct bh_engine *e, const struct 
     unsigned kind = (unsigned)__builtin_ctzll(p->kinds & unknown);
     return refuse(e, "SchedulerError",
                   bh_arena_printf(&e->arena, "plugin \"%s\" reads what is not known: %s", p->name,
-                                  e->objects.why_unknown[kind - BH_KIND_CUSTOM]));
+                                  e->objects.why_unknown[bh_plugin_kind_index(kind)]));
 }
 
 /* Draws once per cycle with more than one best. */

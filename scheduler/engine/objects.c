@@ -163,7 +163,7 @@ size_t bh_engine_kinds(const struct bh_engine *e, const struct bh_kind_info *ret
 void bh_engine_kind_state(struct bh_engine *e, enum bh_kind kind, bool known, const char *why)
 {
     struct bh_objects *o = &e->objects;
-    const struct bh_kind_info *k = kind >= BH_KIND_CUSTOM ? bh_kind_of(kind) : NULL;
+    const struct bh_kind_info *k = bh_kind_is_plugins(kind) ? bh_kind_of(kind) : NULL;
 
     if (!k)
         return;
@@ -171,11 +171,11 @@ void bh_engine_kind_state(struct bh_engine *e, enum bh_kind kind, bool known, co
         o->unknown &= ~(UINT64_C(1) << kind);
     else
         o->unknown |= UINT64_C(1) << kind;
+    char *text = o->why_unknown[bh_plugin_kind_index(kind)];
     if (why && *why)
-        snprintf(o->why_unknown[kind - BH_KIND_CUSTOM], sizeof o->why_unknown[0], "%s", why);
+        snprintf(text, sizeof o->why_unknown[0], "%s", why);
     else
-        snprintf(o->why_unknown[kind - BH_KIND_CUSTOM], sizeof o->why_unknown[0],
-                 "%s is not listed yet", k->kind_name);
+        snprintf(text, sizeof o->why_unknown[0], "%s is not listed yet", k->kind_name);
 }
 
 int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev, const char *ns,

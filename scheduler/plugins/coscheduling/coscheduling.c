@@ -11,6 +11,7 @@
 #include "scheduler/plugins/registry.h"
 
 #define NAME            "Coscheduling"
+#define KIND_BIT        (UINT64_C(1) << BH_KIND_COSCHEDULING_PODGROUP)
 #define NS_PER_S        INT64_C(1000000000)
 #define WAIT_DEFAULT_NS (60 * NS_PER_S)
 /* Upstream's map of groups whose resources were looked at has this in place of no time at all. */
@@ -188,8 +189,12 @@ static const char *check(struct bh_call *c)
     const struct instance *in = c->args;
     struct named g;
 
-    if (!find_group(c, &g) || !g.object)
+    if (!find_group(c, &g))
         return NULL;
+    if (!g.object) /* alone, as upstream; but its object may only be out of sight */
+        return c->objects->unknown & KIND_BIT
+                   ? c->objects->why_unknown[bh_plugin_kind_index(BH_KIND_COSCHEDULING_PODGROUP)]
+                   : NULL;
     const struct memory *m = recall(in, &g);
     if (lasts(m->backs_off_until_ns, c->now_ns))
         return bh_arena_printf(c->arena, "podGroup %s/%s failed recently", g.ns, g.text);

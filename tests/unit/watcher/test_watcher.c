@@ -27,11 +27,12 @@ struct env {
     struct bh_watcher *watcher;
     char *dir, url[64], shm[64];
     unsigned synced, failed;
-    bool hold_claims;  /* ResourceClaims are not answered */
-    bool pod_groups;   /* are watched; the server has them in v1beta1 */
-    bool coscheduling; /* those of the plugin are */
-    bool refuse_nodes; /* no list of nodes */
-    bool elect;        /* there is an election, and no lease yet */
+    bool hold_claims;   /* ResourceClaims are not answered */
+    bool pod_groups;    /* are watched; the server has them in v1beta1 */
+    bool coscheduling;  /* those of the plugin are */
+    bool refuse_nodes;  /* no list of nodes */
+    bool refuse_groups; /* nor of the plugin's */
+    bool elect;         /* there is an election, and no lease yet */
     unsigned lease_gets, lease_posts;
     struct bh_pod_group group; /* the last one told */
     struct raw_conn *held, *pods, *nodes, *namespaces, *claims;
@@ -43,6 +44,7 @@ struct env {
     struct bh_bus *bus;
     struct bh_arena arena, kept;
     bool begun, feed_synced;
+    uint32_t unusable; /* the last kind that plugins read and the watcher cannot, 0: none */
     uint64_t seq, incarnation, bound_pos, progress;
     struct {
         char op;
@@ -97,6 +99,8 @@ static void list_reply(struct env *e, struct raw_conn *c, const char *target)
         raw_json(c, 200,
                  LIST("{\"metadata\":{\"name\":\"ns\",\"uid\":\"u-ns\",\"resourceVersion\":"
                       "\"3\",\"labels\":{\"team\":\"a\"}}}"));
+    else if (strstr(target, "/scheduling.x-k8s.io/") && e->refuse_groups)
+        raw_json(c, 403, "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\"}");
     else if (strstr(target, "/scheduling.x-k8s.io/v1alpha1/podgroups?"))
         raw_json(c, 200,
                  LIST("{" META("three", "u-three", "4") ",\"spec\":{\"minMember\":3}},{" META(
@@ -206,6 +210,8 @@ static void look(struct env *e)
             CU_ASSERT_EQUAL(m->feed_batch->seq, e->seq + 1);
             e->seq = m->feed_batch->seq;
             e->feed_synced = e->feed_synced || m->feed_batch->synced;
+            for (size_t i = 0; i < m->feed_batch->n_watch; i++)
+                e->unusable = m->feed_batch->watch[i]->usable ? 0 : m->feed_batch->watch[i]->kind;
             for (size_t i = 0; i < m->feed_batch->n_change; i++)
                 see(e, m->feed_batch->change[i]);
         }
@@ -408,6 +414,28 @@ static void test_groups_of_the_plugin(void)
     CU_ASSERT_FATAL(at >= 0);
     CU_ASSERT_EQUAL(e.seen[at].kind, BH_KIND_COSCHEDULING_PODGROUP);
     CU_ASSERT(find(&e, '+', "odd") < 0); /* a negative minMember */
+    teardown(&e);
+}
+
+static bool is_synced(void *arg)
+{
+    struct env *e = arg;
+
+    look(e);
+    return e->feed_synced;
+}
+
+/* Without the right to read them all else is served; the scheduler is told before it decides. */
+static void test_forbidden_groups_of_the_plugin_hold_nothing_else_up(void)
+{
+    struct env e = {.coscheduling = true, .refuse_groups = true};
+
+    setup(&e);
+    say_hello(&e);
+    CU_ASSERT(run_until(&e.loop, is_synced, &e));
+    CU_ASSERT(bh_watcher_synced(e.watcher));
+    CU_ASSERT_EQUAL(e.unusable, BH_KIND_COSCHEDULING_PODGROUP);
+    wait_for(&e, 1, 1, 2); /* nodes, pods and what stands for them are there */
     teardown(&e);
 }
 
@@ -785,6 +813,8 @@ BH_TESTS("watcher/watcher",
          {"nodes and assigned pods in the snapshot, the rest over the bus", test_initial_state},
          {"groups of pods, in one form", test_groups_of_pods},
          {"groups of plugin Coscheduling, as the API server has them", test_groups_of_the_plugin},
+         {"forbidden groups of the plugin hold nothing else up",
+          test_forbidden_groups_of_the_plugin_hold_nothing_else_up},
          {"synced only when every kind has been listed", test_synced_means_everything},
          {"pods: pending, bound, terminated, deleted, replaced", test_pod_transitions},
          {"nodes and other objects come and go; broken ones are skipped", test_objects_and_nodes},

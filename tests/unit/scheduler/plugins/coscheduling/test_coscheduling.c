@@ -387,6 +387,26 @@ static void test_a_small_gap_is_waited_for(void)
     teardown(&c);
 }
 
+/* The watcher may not read PodGroups: only pods that name one wait. */
+static void test_members_wait_while_their_kind_cannot_be_read(void)
+{
+    struct co c;
+
+    setup(&c, "");
+    node(&c, "n", "4");
+    const struct fx_pod plain = fx_pod(&c.f, "plain", "'cpu':'1'", "");
+    const struct bh_pending p = {.pod = plain.rec, .shape = plain.shape};
+    const struct bh_pending a = member(&c, "a", "1");
+    bh_engine_kind_state(c.f.e, BH_KIND_COSCHEDULING_PODGROUP, false,
+                         "the watcher may not list it");
+    CU_ASSERT_PTR_NOT_NULL(strstr(attempt(&c, &a), "the watcher may not list it"));
+    FX_STR(attempt(&c, &p), "");
+    bh_engine_kind_state(c.f.e, BH_KIND_COSCHEDULING_PODGROUP, true, "");
+    group(&c, "'minMember':1");
+    FX_STR(attempt(&c, &a), "");
+    teardown(&c);
+}
+
 static void test_plain_pods_are_nobodys_group(void)
 {
     struct co c;
@@ -611,6 +631,8 @@ BH_TESTS("scheduler/plugins/coscheduling",
          {"what was there is believed for a while", test_what_was_there_is_believed_for_a_while},
          {"who has no room takes the others off", test_who_has_no_room_takes_the_others_off},
          {"a small gap is waited for", test_a_small_gap_is_waited_for},
+         {"members wait while their kind cannot be read",
+          test_members_wait_while_their_kind_cannot_be_read},
          {"plain pods are nobodys group", test_plain_pods_are_nobodys_group},
          {"one that times out takes the others with it",
           test_one_that_times_out_takes_the_others_with_it},
