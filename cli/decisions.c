@@ -310,9 +310,13 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
         rc = bh_err_set(err, -EINVAL, "limit %lld: want 1 to %u", (long long)a->limit,
                         BH_DECISIONS_PAGE_MAX);
     if (rc == 0 && !bh_streq(verb, "list") && !bh_streq(verb, "show") &&
-        !bh_streq(verb, "annotations"))
-        rc = bh_err_set(err, -EINVAL, "unknown verb \"%s\": list, show or annotations, or pod/NAME",
-                        verb);
+        !bh_streq(verb, "annotations")) {
+        char near[64];
+        bh_near_word(near, "list show annotations", verb);
+        rc =
+            bh_err_set(err, -EINVAL,
+                       "unknown verb \"%s\"%s: list, show or annotations, or pod/NAME", verb, near);
+    }
     if (rc == 0 && bh_streq(verb, "list") && a->words.n > 1)
         rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", a->words.v[1]);
     return rc;

@@ -118,7 +118,7 @@ static int split_name(struct session *s, struct bh_err *err)
 {
     const struct arguments *a = s->a;
     struct bh_explain_pod *pod = &s->pod;
-    char *slash, *front = NULL, *copy;
+    char *slash, *front = NULL, *copy, near[64];
 
     if (a->rest.n == 2 && !strchr(a->rest.v[0], '/') && !strchr(a->rest.v[1], '/'))
         copy = bh_arena_printf(&s->arena, "%s/%s", a->rest.v[0], a->rest.v[1]);
@@ -143,8 +143,10 @@ static int split_name(struct session *s, struct bh_err *err)
     } else {
         front = NULL;
     }
-    if (a->rest.n == 2 && front)
-        return bh_err_set(err, -EINVAL, "unknown type \"%s\": " BH_TARGETS, front);
+    if (a->rest.n == 2 && front) {
+        bh_near_word(near, BH_TARGET_WORDS, front);
+        return bh_err_set(err, -EINVAL, "unknown type \"%s\"%s: " BH_TARGETS, front, near);
+    }
     if (front && a->ns && !bh_streq(front, a->ns))
         return bh_err_set(err, -EINVAL, "\"%s\" is in namespace \"%s\", --namespace says \"%s\"",
                           given, front, a->ns);
@@ -382,7 +384,7 @@ int bh_cmd_explain(int argc, char **argv)
     int status = BH_EXIT_OK;
 
     const struct bh_opt table[] = {
-        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "the pod's namespace (default \"default\")"},
+        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "the pod's namespace (default: default)"},
         {"node", 0, BH_OPT_STR, &a.node, "NAME", "only this node, in full"},
         {"what-if", 'f', BH_OPT_STRLIST, &a.what_if, "FILE",
          "objects that replace or join those of the cluster, in this computation only"},

@@ -16,8 +16,7 @@
 #include "scheduler/explain/explain.h"
 #include "scheduler/explain/grid.h"
 
-#define WHO        "berth get"
-#define NEAR_EDITS 2u
+#define WHO "berth get"
 #define WATCH_EVERY                                                                                \
     {                                                                                              \
         .tv_sec = 1                                                                                \
@@ -311,7 +310,7 @@ static int find_resource(const char *word, struct bh_err *err)
         if (bh_word_at(names[i], word) >= 0)
             return i;
     for (int i = 0; i < 2; i++)
-        if (bh_edits(word, plural[i]) <= NEAR_EDITS)
+        if (bh_is_nearer(word, plural[i], &(unsigned){BH_NEAR}))
             return bh_err_set(err, -EINVAL, "unknown resource \"%s\" (did you mean %s?)", word,
                               plural[i]);
     return bh_err_set(err, -EINVAL, "unknown resource \"%s\", expected nodes or pods", word);

@@ -28,6 +28,10 @@ const struct bh_opt_usage *bh_cli_help(const char *program)
             bh_buf_addf(&about, "%s%.*s", about.n && about.p[about.n - 1] != '\n' ? " " : "",
                         (int)n, p);
     }
-    u = (struct bh_opt_usage){program, synopsis.p, about.p, examples.p, exits.p};
+    u = (struct bh_opt_usage){.program = program,
+                              .synopsis = synopsis.p,
+                              .about = about.p,
+                              .examples = examples.p,
+                              .exits = exits.p};
     return &u;
 }

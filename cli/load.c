@@ -504,6 +504,7 @@ int bh_cmd_load(int argc, char **argv)
         {0},
     };
     struct load *l;
+    char near[64];
     struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, &err);
@@ -514,9 +515,10 @@ int bh_cmd_load(int argc, char **argv)
     bool openb = source && bh_streq(source, "openb");
     if (rc == 0 && !source)
         rc = bh_err_set(&err, -EINVAL, "say what to load: openb or synthetic");
-    else if (rc == 0 && !openb && !bh_streq(source, "synthetic"))
-        rc = bh_err_set(&err, -EINVAL, "unknown source \"%s\": openb or synthetic", source);
-    else if (rc == 0 && openb && !a.nodes && !a.pods)
+    else if (rc == 0 && !openb && !bh_streq(source, "synthetic")) {
+        bh_near_word(near, "openb synthetic", source);
+        rc = bh_err_set(&err, -EINVAL, "unknown source \"%s\"%s: openb or synthetic", source, near);
+    } else if (rc == 0 && openb && !a.nodes && !a.pods)
         rc = bh_err_set(&err, -EINVAL, "openb needs --nodes FILE, --pods FILE or both");
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);

@@ -7,11 +7,15 @@
 #include "scheduler/native/native.h"
 #include "scheduler/wasm/guest.h"
 
-static int version(int argc, char **argv)
+static int print_version(int argc, char **argv)
 {
-    (void)argc, (void)argv;
-    puts("berth " BH_VERSION);
-    return BH_EXIT_OK;
+    const struct bh_opt none[] = {{0}};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(none, bh_cli_help("berth version"), argc, argv, NULL, &err);
+
+    if (rc == 0)
+        puts("berth " BH_VERSION);
+    return rc == 0 ? BH_EXIT_OK : bh_cli_usage("berth version", rc, &err);
 }
 
 static const struct bh_cli_command commands[] = {
@@ -39,7 +43,7 @@ static const struct bh_cli_command commands[] = {
     {"wasm", bh_cmd_wasm, "WebAssembly guests: what is in one, and a call of it by hand"},
     {"wasmc", bh_cmd_wasmc, "compile a WebAssembly guest ahead of time"},
     {"keygen", bh_cmd_keygen, "make keys for binders on other hosts"},
-    {"version", version, "print the version"},
+    {"version", print_version, "print the version"},
 };
 
 static void tell_plugin(const char *line)
@@ -53,7 +57,7 @@ int main(int argc, char **argv)
     bh_guest_start();
     bh_guest_set_sources(&(struct bh_guest_sources){.download = bh_download});
     if (argc > 1 && bh_streq(argv[1], "--version"))
-        return version(argc, argv);
+        return print_version(argc - 1, argv + 1);
     return bh_cli_dispatch(
         "berth",
         "a Kubernetes scheduler that takes kube-scheduler's decisions, faster, and explains them",

@@ -427,7 +427,7 @@ int bh_cmd_rebalance(int argc, char **argv)
     const struct bh_opt table[] = {
         {"for", 0, BH_OPT_STRLIST, &a.wanted, "POD|podgroup/NAME",
          "make room for this pod, or for the pods of this group, instead of freeing nodes"},
-        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "of --for (default \"default\")"},
+        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "of --for"},
         {"selector", 'l', BH_OPT_STR, &a.selector, "LABELS", "free only nodes with these labels"},
         {"max-nodes", 0, BH_OPT_INT, &a.max_nodes, "N", "free at most N nodes (no limit)"},
         {"max-moves", 0, BH_OPT_INT, &a.max_moves, "N", "move at most N pods (no limit)"},

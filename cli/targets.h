@@ -23,6 +23,7 @@ enum bh_target {
     BH_TARGET_CRONJOB,
     BH_TARGET_NONE
 };
+#define BH_TARGET_WORDS "pod podgroup node deployment replicaset statefulset daemonset job cronjob"
 #define BH_TARGETS                                                                                 \
     "pod, podgroup, node, deployment, replicaset, statefulset, daemonset, job, cronjob"
 

@@ -9,7 +9,6 @@
 #define REDRAW_NS   UINT64_C(100000000)
 #define PATIENCE_NS UINT64_C(2000000000)
 #define BAR         30u
-#define NEAR_EDITS  2u /* a slip of the finger */
 
 void bh_progress_init(struct bh_progress *p)
 {
@@ -73,13 +72,10 @@ int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_
         return BH_EXIT_OK;
     }
     if (!bh_streq(name, "--help") && !bh_streq(name, "-h") && !bh_streq(name, "help")) {
-        for (size_t i = 0, best = NEAR_EDITS + 1; i < n; i++) {
-            size_t away = bh_edits(name, v[i].name);
-            if (away < best && away < strlen(name)) {
-                best = away;
+        unsigned best = BH_NEAR;
+        for (size_t i = 0; i < n; i++)
+            if (bh_is_nearer(name, v[i].name, &best))
                 near = v[i].name;
-            }
-        }
         fprintf(stderr, "%s: unknown command \"%s\"", program, name);
         if (near)
             fprintf(stderr, ", did you mean \"%s\"?", near);

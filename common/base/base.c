@@ -135,6 +135,30 @@ unsigned bh_edits(const char *a, const char *b)
     return row[n];
 }
 
+bool bh_is_nearer(const char *word, const char *candidate, unsigned *best)
+{
+    const size_t n = strnlen(word, EDITS_MAX);
+    unsigned away =
+        n >= BH_NEAR && strncmp(word, candidate, n) == 0 ? BH_NEAR - 1 : bh_edits(word, candidate);
+
+    if (away >= *best || away >= n)
+        return false;
+    *best = away;
+    return true;
+}
+
+void bh_near_word(char out[static 64], const char *words, const char *s)
+{
+    *out = '\0';
+    for (unsigned best = BH_NEAR; *words; words += strspn(words, " ")) {
+        char word[32];
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(words, " "), words);
+        words += strcspn(words, " ");
+        if (bh_is_nearer(s, word, &best))
+            snprintf(out, 64, ", did you mean %s?", word);
+    }
+}
+
 char *bh_strdup(const char *s)
 {
     return bh_memdup(s, strlen(s) + 1);

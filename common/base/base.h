@@ -83,6 +83,12 @@ int bh_word_at(const char *words, const char *s);
 /* How many letters must be put in, taken out or changed to make a of b; of b the first 253 are
  * looked at. For "did you mean". */
 unsigned bh_edits(const char *a, const char *b);
+/* Whether candidate may be what word was meant to be, and nearer than *best, which it then replaces:
+ * at most two edits, fewer than word has letters, or word begins it. Begin with *best = BH_NEAR. */
+#define BH_NEAR 3u
+bool bh_is_nearer(const char *word, const char *candidate, unsigned *best);
+/* ", did you mean X?" for messages, of words with one space between them; "": none comes near. */
+void bh_near_word(char out[static 64], const char *words, const char *s);
 
 /* A borrowed byte string; not NUL-terminated unless its source says so. */
 struct bh_str {

@@ -20,6 +20,7 @@ struct parse {
     int argc, at; /* at: next argument */
     char **argv;
     bool *given; /* by table index; of a list: the default is gone */
+    const struct bh_opt *go_texts;
     struct bh_opt_list args;
     bool args_allowed;
     bool help, words, version;
@@ -49,6 +50,16 @@ static int invalid(struct parse *p, const struct bh_opt *o, const char *v, const
                       o->letter ? letter : "", o->name, why);
 }
 
+/* A value that is none of its kind: what was expected, or for kube-scheduler's flags Go's text. */
+static int report_value(struct parse *p, const struct bh_opt *o, const char *v,
+                        const char *function, bool range, const char *expected)
+{
+    return p->go_texts && o >= p->go_texts
+               ? invalid(p, o, v, "strconv.%s: parsing \"%.64s\": %s", function, v,
+                         range ? "value out of range" : "invalid syntax")
+               : invalid(p, o, v, "%s", expected);
+}
+
 int bh_parse_bool(const char *v)
 {
     static const char *const yes[] = {"1", "t", "T", "TRUE", "true", "True"};
@@ -65,7 +76,7 @@ static int set_bool(struct parse *p, const struct bh_opt *o, const char *v)
     int value = bh_parse_bool(v);
 
     if (value < 0)
-        return invalid(p, o, v, "strconv.ParseBool: parsing \"%.64s\": invalid syntax", v);
+        return report_value(p, o, v, "ParseBool", false, "expected true or false");
     *(bool *)o->target = value;
     return 0;
 }
@@ -83,8 +94,11 @@ static int set_int(struct parse *p, const struct bh_opt *o, const char *v, int64
         *(int64_t *)o->target = n;
         return 0;
     }
-    return invalid(p, o, v, "strconv.Parse%s: parsing \"%.64s\": %s", min < 0 ? "Int" : "Uint", v,
-                   number ? "value out of range" : "invalid syntax");
+    char expected[80] = "expected a whole number";
+    if (number)
+        snprintf(expected, sizeof(expected), "out of range, expected %lld to %lld", (long long)min,
+                 (long long)max);
+    return report_value(p, o, v, min < 0 ? "ParseInt" : "ParseUint", number, expected);
 }
 
 static int set_float(struct parse *p, const struct bh_opt *o, const char *v)
@@ -98,8 +112,8 @@ static int set_float(struct parse *p, const struct bh_opt *o, const char *v)
         *(double *)o->target = d;
         return 0;
     }
-    return invalid(p, o, v, "strconv.ParseFloat: parsing \"%.64s\": %s", v,
-                   number ? "value out of range" : "invalid syntax");
+    return report_value(p, o, v, "ParseFloat", number,
+                        number ? "out of range" : "expected a number");
 }
 
 static int set_ip(struct parse *p, const struct bh_opt *o, const char *v)
@@ -217,13 +231,10 @@ static const char *near_name(const struct parse *p, const char *name)
 {
     const char *near = NULL;
 
-    for (unsigned i = 0, best = 3; p->table[i].name; i++) {
-        unsigned away = *p->table[i].name ? bh_edits(name, p->table[i].name) : best;
-        if (away < best && away < strlen(name) && strlen(name) > 3) {
-            best = away;
+    for (unsigned i = 0, best = BH_NEAR; p->table[i].name; i++)
+        if (strlen(name) >= BH_NEAR && *p->table[i].name &&
+            bh_is_nearer(name, p->table[i].name, &best))
             near = p->table[i].name;
-        }
-    }
     return near;
 }
 
@@ -318,6 +329,7 @@ int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *us
                       .at = 1,
                       .argv = argv,
                       .given = given,
+                      .go_texts = usage->go_texts,
                       .args = {.v = bh_calloc((size_t)argc + 1, sizeof(char *))},
                       .args_allowed = ret_args != NULL,
                       .err = err};

@@ -54,6 +54,9 @@ struct bh_opt_usage {
     const char *about;    /* paragraph */
     const char *examples; /* printed verbatim, may be NULL */
     const char *exits;    /* exit codes, printed verbatim, may be NULL */
+    /* Errors of values from this option of the table on have Go's texts, as kube-scheduler's flags do;
+     * NULL = none. */
+    const struct bh_opt *go_texts;
 };
 /* Parses argv[1..]. Positional arguments are collected in *ret_args (may be NULL: then one is
  * an error; the caller frees ret_args->v, which points into argv).

@@ -64,7 +64,8 @@ static void add_option(struct bh_buf *b, const struct bh_opt *o, size_t column)
     if (o->kind == BH_OPT_STRLIST || o->kind == BH_OPT_ARRAY) {
         if (((const struct bh_opt_list *)o->target)->n) /* "[a,b]" */
             bh_buf_addf(&right, " (default %.*s)", (int)value.n - 2, v + 1);
-    } else if (*v && !bh_streq(v, "0") && !bh_streq(v, "0s") && !bh_streq(v, "false")) {
+    } else if (!strstr(o->help, "(default") && *v && !bh_streq(v, "0") && !bh_streq(v, "0s") &&
+               !bh_streq(v, "false")) {
         bool text = o->kind == BH_OPT_STR || o->kind == BH_OPT_WORD || o->kind == BH_OPT_CHOICE;
         bh_buf_addf(&right, text ? " (default \"%s\")" : " (default %s)", v);
     }

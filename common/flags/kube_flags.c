@@ -271,7 +271,9 @@ int bh_kube_flags_parse(struct bh_kube_flags *f, const struct bh_opt *own,
             (struct bh_opt){r->name, r->letter, r->kind, (char *)f + r->at, r->arg, r->help};
     }
     f->impl = m;
-    int rc = bh_opt_parse_given(f->impl->table, usage, argc, argv, NULL, f->impl->given, err);
+    struct bh_opt_usage with_texts = *usage; /* its own flags, then kube-scheduler's */
+    with_texts.go_texts = m->table + m->n_own;
+    int rc = bh_opt_parse_given(f->impl->table, &with_texts, argc, argv, NULL, f->impl->given, err);
 
     if (rc == 0)
         rc = answer_version(f, usage, err);

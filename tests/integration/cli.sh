@@ -22,6 +22,16 @@ expect "a resource like none" 'unknown resource "services", expected nodes or po
 check "a resource that is none is wrong usage" status 2 b get podz
 check "a word like nothing gets no guess" no_line_with 'did you mean' bash -c '"$1/berth" zzzzzz 2>&1; true' _ "$BERTH_BIN"
 
+no_doubled_default() { # in no command's help a default stands twice, or is a number that means something else
+    local c said
+    for c in up demo run load get explain queue decisions compare simulate rebalance record replay "bench scale"; do
+        # shellcheck disable=SC2086
+        said=$(b help $c | tr -s ' \n' '  ' | sed -E 's/ -(-|[a-z],)/\n&/g' | grep -E '\(default.*\(default|default -1') && { echo "$c: $said"; return 1; }
+    done
+    true
+}
+check "every default stands once in --help" no_doubled_default
+
 # ---- completion: of a command, of a command's command, of a flag, of its values; files where nothing is known
 export PATH=$BERTH_BIN:$PATH
 completion=$(cd "$here/../.." && pwd)/cli/completion

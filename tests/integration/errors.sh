@@ -62,6 +62,17 @@ try <<'TABLE'
 2 | berth get pod/a b | "b": expected TYPE/NAME, as in "pod/a"
 2 | berth get pod/ | "pod/": expected TYPE/NAME
 2 | berth explain | ^berth explain: 
+2 | berth up --binders x | invalid argument "x" for "--binders" flag: expected a whole number$
+2 | berth run --binders x | expected a whole number$
+2 | berth run --kube-api-burst x | strconv.ParseInt: parsing "x": invalid syntax$
+2 | berth version now | ^berth version: unexpected argument: now$
+2 | berth version --nope | ^berth version: unknown flag: --nope$
+2 | berth --version now | ^berth version: unexpected argument: now$
+2 | berth simul | unknown command "simul", did you mean "simulate"\?
+2 | berth get pods --name x | unknown flag: --name, did you mean --namespace\?
+2 | berth decisions lsit | unknown verb "lsit", did you mean list\?
+2 | berth load sinthetic | unknown source "sinthetic", did you mean synthetic\?
+2 | berth explain deploymet x | unknown type "deploymet", did you mean deployment\?
 2 | berth explain pod/a/b/c | names no pod: pod/NAME, NAME or NAMESPACE/NAME
 2 | berth explain svc x | unknown type "svc": pod, podgroup, node, deployment
 2 | berth explain node/x --node y | are about a pod, not about a node

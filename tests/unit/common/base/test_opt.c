@@ -83,7 +83,7 @@ static void test_booleans_take_no_separate_value(void)
     CU_ASSERT_STRING_EQUAL(args.v[0], "false");
     CU_ASSERT_EQUAL(PARSE("--leader-elect=maybe"), -EINVAL);
     CU_ASSERT_STRING_EQUAL(err.msg, "invalid argument \"maybe\" for \"-l, --leader-elect\" flag: "
-                                    "strconv.ParseBool: parsing \"maybe\": invalid syntax");
+                                    "expected true or false");
 }
 
 static void test_underscores_count_as_dashes(void)
@@ -124,11 +124,11 @@ static void test_what_is_refused(void)
     CU_ASSERT_EQUAL(PARSE("---x"), -EINVAL);
     CU_ASSERT_EQUAL(PARSE("--verbosity=1x"), -EINVAL);
     CU_ASSERT_STRING_EQUAL(err.msg, "invalid argument \"1x\" for \"-v, --verbosity\" flag: "
-                                    "strconv.ParseInt: parsing \"1x\": invalid syntax");
+                                    "expected a whole number");
     CU_ASSERT_EQUAL(PARSE("--verbosity= 1"), -EINVAL);
     CU_ASSERT_EQUAL(PARSE("--verbosity="), -EINVAL);
     CU_ASSERT_EQUAL(PARSE("--verbosity=9223372036854775808"), -EINVAL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "value out of range"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "out of range, expected "));
     CU_ASSERT_EQUAL(number, 7);
     CU_ASSERT_EQUAL(PARSE("--wait=5"), -EINVAL);
     CU_ASSERT_STRING_EQUAL(
