@@ -16,6 +16,7 @@ int bh_cmd_up(int argc, char **argv);
 int bh_cmd_demo(int argc, char **argv);
 int bh_cmd_run(int argc, char **argv);
 int bh_cmd_load(int argc, char **argv);
+int bh_cmd_completion(int argc, char **argv);
 int bh_cmd_conformance(int argc, char **argv);
 int bh_cmd_keygen(int argc, char **argv);
 int bh_cmd_wasmc(int argc, char **argv);
@@ -56,6 +57,11 @@ int bh_cli_fail(const char *program, const struct bh_err *err);
 int bh_cli_read(const char *path, size_t max, struct bh_buf *out);
 /* To the standard output; frees the text. BH_EXIT_FAIL, and told, when it cannot be written. */
 int bh_cli_print(const char *program, struct bh_buf *text);
+
+/* ---- completion.c ---------------------------------------------------------------------------- */
+/* For --help=words (bh_opt_parse() was BH_OPT_WORDS): names of pods and nodes, a line each, with these
+ * prefixes before them; NULL: none of them. Without an instance nothing is printed. */
+void bh_cli_print_names(const char *program, const char *pods, const char *nodes);
 
 /* ---- instance.c: which Berth is meant ---------------------------------------------------------- */
 /* One order for all commands: the option, $BERTH_RUNTIME_DIR, $KUBECONFIG, this user's `berth up`,

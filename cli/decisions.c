@@ -297,6 +297,10 @@ static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_
     };
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a->words, err);
 
+    if (rc == BH_OPT_WORDS && argc == 2) {
+        puts("list\nshow\nannotations");
+        bh_cli_print_names(WHO, "pod/", NULL);
+    }
     if (rc == 0 && a->words.n == 1 && strchr(a->words.v[0], '/') && !a->pod)
         a->pod = a->words.v[--a->words.n]; /* as berth explain takes it */
     const char *slash = a->pod ? strchr(a->pod, '/') : NULL;

@@ -399,6 +399,8 @@ int bh_cmd_explain(int argc, char **argv)
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &a.rest, &err);
     if (rc == 0)
         rc = bh_form_parse(a.output, &a.form, &err);
+    if (rc == BH_OPT_WORDS && argc == 2)
+        bh_cli_print_names(WHO, "pod/", "node/");
     rc = rc != 0 ? rc : split_name(&s, &err);
     if (rc != 0) {
         status = bh_cli_usage(WHO, rc, &err);

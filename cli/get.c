@@ -369,6 +369,11 @@ int bh_cmd_get(int argc, char **argv)
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, bh_cli_help(WHO), argc, argv, &rest, &err);
 
+    if (rc == BH_OPT_WORDS && argc > 2) { /* berth get pods ... */
+        int what = find_resource(argv[1], &err);
+        if (what >= 0)
+            bh_cli_print_names(WHO, what ? "" : NULL, what ? NULL : "");
+    }
     rc = rc == 0 ? read_words(&a, &rest, &err) : rc;
     if (rc == 0 && a.selector_text)
         rc = bh_selector_parse(a.selector_text, &a.selector, &err);

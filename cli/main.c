@@ -43,6 +43,7 @@ static const struct bh_cli_command commands[] = {
     {"wasm", bh_cmd_wasm, "WebAssembly guests: what is in one, and a call of it by hand"},
     {"wasmc", bh_cmd_wasmc, "compile a WebAssembly guest ahead of time"},
     {"keygen", bh_cmd_keygen, "make keys for binders on other hosts"},
+    {"completion", bh_cmd_completion, "print the completion script of a shell"},
     {"version", print_version, "print the version"},
 };
 

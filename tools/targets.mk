@@ -11,6 +11,10 @@ deps-test: ## install what `make check` needs as well
 deps-dev: ## install linters, sanitizer runtimes, fuzzers
 	@bash tools/deps.sh dev
 
+man: all ## manual pages, into build/man (needs help2man)
+	@command -v help2man >/dev/null || { echo "make man: help2man is missing (apt-get install help2man)" >&2; exit 1; }
+	@bash tools/man.sh $(BUILD)/bin $(BUILD)/man && echo "$(BUILD)/man: $$(ls $(BUILD)/man | wc -l) pages"
+
 up: deps ## build, then run Berth with the built-in API server (Ctrl-C stops it)
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@exec $(BUILD)/bin/berth up $(UPFLAGS)
@@ -266,4 +270,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install install-core install-dev install-plugins krew mutants planted deb clean unit-tests FORCE
+.PHONY: all man coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install install-core install-dev install-plugins krew mutants planted deb clean unit-tests FORCE

@@ -10,6 +10,9 @@ _berth() {
         if [[ $value =~ ^[a-z]+(\|[a-z]+)+$ ]]; then
             mapfile -t COMPREPLY < <(compgen -W "${value//|/ }" -- "$cur")
             return
+        elif [ "$prev" = --node ]; then
+            mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" get nodes --help=words 2>/dev/null | grep -oE '^[^-	][^	]*')" -- "$cur")
+            return
         elif [ -n "$value" ]; then # a file, a name or a number
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return

@@ -13,6 +13,8 @@ function __berth_complete
     if string match -qr -- '^-' $words[-1]; and test -n "$value"
         if string match -qr '^[a-z]+(\|[a-z]+)+$' -- $value[1]
             string split '|' -- $value[1]
+        else if test "$words[-1]" = --node
+            $words[1] get nodes --help=words 2>/dev/null | string match -rv -- '^-'
         else # a file, a name or a number
             __fish_complete_path $cur
         end

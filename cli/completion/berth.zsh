@@ -16,6 +16,11 @@ _berth() {
             offer=(${(s:|:)value})
             compadd -a offer
             return
+        elif [[ $prev == --node ]]; then
+            offer=(${${(f)"$($words[1] get nodes --help=words 2>/dev/null)"}%%$'\t'*})
+            offer=(${offer:#-*})
+            compadd -a offer
+            return
         elif [[ -n $value ]]; then # a file, a name or a number
             _files
             return

@@ -336,8 +336,11 @@ int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *us
     int rc = parse_all(&p);
 
     if (rc == 0 && p.help) {
-        (p.words ? bh_opt_words : bh_opt_help)(table, usage);
-        rc = 1;
+        rc = p.words ? BH_OPT_WORDS : 1;
+        if (p.words)
+            bh_opt_words(table, usage, p.args.n == 0);
+        else
+            bh_opt_help(table, usage);
     } else if (rc == 0 && p.version) {
         printf("%s %s\n", usage->program, BH_VERSION);
         rc = 1;

@@ -15,6 +15,7 @@
 
 #include "common/base/base.h"
 
+#define BH_OPT_WORDS 2
 enum bh_exit { BH_EXIT_OK = 0, BH_EXIT_FAIL = 1, BH_EXIT_USAGE = 2 };
 enum bh_opt_kind {
     BH_OPT_BOOL,
@@ -60,7 +61,8 @@ struct bh_opt_usage {
 };
 /* Parses argv[1..]. Positional arguments are collected in *ret_args (may be NULL: then one is
  * an error; the caller frees ret_args->v, which points into argv).
- * 0; 1 when --help or --version was printed (exit 0); -EINVAL with err set. Strings point into
+ * 0; 1 when --help or --version was printed (exit 0), BH_OPT_WORDS when --help=words was;
+ * -EINVAL with err set. Strings point into
  * argv. Targets keep their value, the default, unless the option is given. */
 int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
                  char **argv, struct bh_opt_list *ret_args, struct bh_err *err);
@@ -72,7 +74,8 @@ int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *us
 struct bh_buf;
 void bh_opt_value(const struct bh_opt *o, struct bh_buf *b);
 void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage);
-void bh_opt_words(const struct bh_opt *table, const struct bh_opt_usage *usage);
+/* first: no word stands before, so those of the synopsis may follow. */
+void bh_opt_words(const struct bh_opt *table, const struct bh_opt_usage *usage, bool first);
 /* As Go's ParseBool: 1, 0, or -1 for what is neither. */
 int bh_parse_bool(const char *s);
 /* Go duration text: "1h2m3.5s", "100ms", "0". 0 or -EINVAL. */

@@ -145,12 +145,12 @@ void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage)
     bh_buf_fini(&b);
 }
 
-void bh_opt_words(const struct bh_opt *table, const struct bh_opt_usage *usage)
+void bh_opt_words(const struct bh_opt *table, const struct bh_opt_usage *usage, bool first)
 {
     const char *s = usage->synopsis ? usage->synopsis : "";
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz-|"); /* "nodes|pods [flags]" */
 
-    for (size_t i = 0, end; memchr(s, '|', n) && i < n; i = end + 1) {
+    for (size_t i = 0, end; first && memchr(s, '|', n) && i < n; i = end + 1) {
         end = i + strcspn(s + i, "| ");
         printf("%.*s\n", (int)(end - i), s + i);
     }

@@ -139,6 +139,20 @@ check "what would change one of them asks which" test "$(dirs "$said")" = "$run 
 check "and says how to choose" grep -q 'BERTH_RUNTIME_DIR=DIR or KUBECONFIG=DIR/kubeconfig says which' <<<"$said"
 check "with a status" status 1 b load synthetic --node-count 0 --pod-count 1
 expect "--runtime-dir wins" 'node-a1' b get nodes --runtime-dir "$first"
+# ---- completion with names of objects; the scripts come out of the program, too
+export BERTH_RUNTIME_DIR=$first
+for shell in bash zsh fish; do
+    check "berth completion $shell" cmp <(b completion $shell) "$completion/berth.$shell"
+    command -v $shell >/dev/null || { skip "names in $shell" "no $shell"; continue; }
+    expect "$shell completes names of nodes" '^node-a1' in_$shell berth get nodes node-a
+    expect "$shell: TYPE/NAME" '^node/node-b1' in_$shell berth explain node/node-b
+    expect "$shell: pods, too" '^pod/hello-' in_$shell berth explain pod/he
+    expect "$shell: values of --node" '^node-c1' in_$shell berth explain pod/x --node node-c
+done
+unset BERTH_RUNTIME_DIR
+check "completion of no shell" status 2 b completion
+expect "of one that is none" 'unknown shell "bsh", did you mean bash\?' bash -c '"$1/berth" completion bsh 2>&1; true' _ "$BERTH_BIN"
+
 # ---- berth get, with kubectl's manners
 get() { b get "$@" --runtime-dir "$first" 2>&1; }
 api=$(sed -n 's/.*server: *//p' "$first/kubeconfig")
