@@ -40,6 +40,8 @@ struct bh_up {
     char config[128];    /* the scheduler's, of the built-in server */
     uint16_t front_port; /* HTTPS */
     int lock;            /* up.lock of the runtime directory, 0 = not ours */
+    int guarded;         /* the end of a pipe that children hold open, too; 0 = no guard */
+    pid_t guard;         /* removes what is left when we are killed */
     int held[2];         /* sockets that hold the server's and the front's port, 0 = none */
     bool made_dir, own_server, elects, started, stopping;
     bool lost;      /* a child with a loss is back: what it was started with is missing */

@@ -11,18 +11,104 @@
 #include "common/base/trusted_file.h"
 #include "scheduler/decisions/recorder.h"
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define START_WAIT_NS UINT64_C(60000000000) /* of a busy machine: one that ends is seen at once */
-#define FRONT_PORT    10259                 /* kube-scheduler's */
+#define TEMPORARY     "berth-up-"
+#define FRONT_PORT    10259 /* kube-scheduler's */
 #define QUOTAS        "elasticquotas.scheduling.x-k8s.io/status"
 
 /* ---- runtime directory ----------------------------------------------------------------------- */
+
+/* What was made in the file system. */
+static void remove_traces(const struct bh_up *u)
+{
+    if (u->own_server && *u->kubeconfig) { /* of a server that is gone */
+        (void)unlink(u->kubeconfig);
+        (void)unlink(u->config);
+    }
+    if (u->made_dir)
+        bh_remove_tree(u->dir);
+}
+
+/* Locks up.lock of a directory whose owner ended without removing it. The owner writes its pid after it
+ * has locked the file: an empty one belongs to a start that is under way. -1: it is in use. */
+static int lock_left_dir(const char *dir)
+{
+    BH_CLEANUP(bh_freep) char *path = bh_asprintf("%s/up.lock", dir);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
+        st.st_uid == geteuid())
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Directories of our own that a kill or a power cut left in base. */
+static void sweep_left_dirs(const char *base)
+{
+    DIR *d = opendir(base);
+    struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        struct bh_up left = {.made_dir = true};
+        struct stat st;
+        int fd;
+        if (strncmp(e->d_name, TEMPORARY, sizeof(TEMPORARY) - 1) != 0 ||
+            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+            st.st_uid != geteuid() ||
+            snprintf(left.dir, sizeof(left.dir), "%s/%s", base, e->d_name) >= (int)sizeof(left.dir))
+            continue;
+        if ((fd = lock_left_dir(left.dir)) < 0)
+            continue;
+        remove_traces(&left);
+        close(fd);
+    }
+    if (d)
+        closedir(d);
+}
+
+/* A process that waits until we and all children have ended, in whatever way, and then removes what we
+ * had no time to remove. It holds none of our descriptors. */
+static int start_guard(struct bh_up *u, struct bh_err *err)
+{
+    int end[2];
+    char c;
+
+    if (pipe2(end, O_CLOEXEC) < 0 || fcntl(end[1], F_SETFD, 0) < 0)
+        return bh_err_set(err, -errno, "could not make a pipe: %s", strerror(errno));
+    u->guarded = end[1];
+    u->guard = fork();
+    if (u->guard == 0) {
+        const int quiet[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+        for (size_t i = 0; i < BH_ARRAY_LEN(quiet); i++)
+            signal(quiet[i], SIG_IGN);
+        setsid();
+        int null = open("/dev/null", O_RDWR);
+        dup2(end[0], STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        dup2(null, STDERR_FILENO);
+        close_range(STDERR_FILENO + 1, ~0u, 0);
+        while (read(STDIN_FILENO, &c, 1) < 0 && errno == EINTR)
+            ;
+        if (lock_left_dir(u->dir) >= 0) /* else another 'berth up' is in it already */
+            remove_traces(u);
+        _exit(0);
+    }
+    close(end[0]);
+    return u->guard < 0 ? bh_err_set(err, -errno, "could not fork: %s", strerror(errno)) : 0;
+}
 
 static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
 {
@@ -34,7 +120,8 @@ static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
         base = getenv("TMPDIR");
     if (!base || !*base)
         base = "/tmp";
-    int n = snprintf(u->dir, sizeof(u->dir), "%s/berth-up-XXXXXX", base);
+    sweep_left_dirs(base);
+    int n = snprintf(u->dir, sizeof(u->dir), "%s/" TEMPORARY "XXXXXX", base);
     if (n < 0 || (size_t)n >= sizeof(u->dir) - 24)
         return bh_err_set(err, -ENAMETOOLONG, "runtime directory below \"%s\": path too long",
                           base);
@@ -262,6 +349,8 @@ int bh_up_prepare(struct bh_up *u, const struct bh_up_options *a, struct bh_err 
         (void)unlink(u->kubeconfig);
         rc = copy_config(u, a->config, err);
     }
+    if (rc == 0)
+        rc = start_guard(u, err);
     u->elects = a->leader_elect;
     if (!a->no_front) {
         u->front_port = a->front_port > 0 ? (uint16_t)a->front_port : 0;
@@ -305,12 +394,12 @@ void bh_up_stop(struct bh_up *u)
             bh_up_tell_to_stop(&u->child[i]); /* all at once: each may take a second */
     for (unsigned i = u->n; i-- > 0;)
         bh_up_stop_child(u, &u->child[i]);
-    if (u->own_server && *u->kubeconfig) { /* of a server that is gone */
-        (void)unlink(u->kubeconfig);
-        (void)unlink(u->config);
+    remove_traces(u);
+    if (u->guard > 0) { /* a plugin's process may still hold the pipe: it does not wait for that */
+        close(u->guarded);
+        kill(u->guard, SIGKILL);
+        (void)waitpid(u->guard, NULL, 0);
     }
-    if (u->made_dir)
-        bh_remove_tree(u->dir);
     for (unsigned i = 0; i < BH_ARRAY_LEN(u->held); i++)
         if (u->held[i] > 0)
             close(u->held[i]);

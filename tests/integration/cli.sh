@@ -244,6 +244,22 @@ expect "KUBECONFIG selects the instance that uses it" 'No nodes found' all_of_ku
 check "without a note" no_line_with 'another cluster' all_of_kubeconfig "$work/late.conf" get nodes
 kill "$late_up" && wait "$late_up" 2>/dev/null
 
+# ---- what a killed one leaves: nothing, and what was left before is removed by the next one
+mkdir -p "$work/left/berth-up-gone" "$work/left/berth-up-none"
+echo 1 >"$work/left/berth-up-gone/up.lock"
+echo x >"$work/left/berth-up-gone/watcher.log"
+(unset XDG_RUNTIME_DIR; TMPDIR=$work/left exec "$BERTH_BIN/berth" up --front-port 0 --binders 1 >"$work/swept.out" 2>&1) &
+swept=$!
+also_stop+=" $swept"
+eventually "one in a temporary directory" 30 grep -q '^Ctrl-C' "$work/swept.out"
+check "has removed what a dead one had left" test ! -e "$work/left/berth-up-gone"
+check "but nothing that is not known to be of a dead one" test -d "$work/left/berth-up-none"
+swept_dir=$(sed -n 's|^  kubeconfig *\(.*\)/kubeconfig$|\1|p' "$work/swept.out")
+check "its directory" test -S "$swept_dir/up.sock"
+{ kill -9 "$swept"; wait "$swept"; } 2>/dev/null
+eventually "a kill leaves no directory" 30 test ! -e "$swept_dir"
+check "and no process" no_process "$swept_dir"
+
 kill -9 "$up_pid"
 wait "$up_pid" 2>/dev/null
 up_pid=
