@@ -148,7 +148,9 @@ int bh_cmd_simulate(int argc, char **argv)
         bh_trial_run(t);
         bh_trial_report(t, &out);
         struct bh_trial_summary s = bh_trial_summarize(t);
-        code = s.unschedulable + s.gated + s.failed + s.waiting ? EXIT_NOT_ALL : BH_EXIT_OK;
+        code = s.unschedulable + s.gated + s.failed + s.waiting || (t->n_foreign && !t->n_list)
+                   ? EXIT_NOT_ALL
+                   : BH_EXIT_OK;
     }
     on_progress(to.watcher.arg, NULL, 0, 0);
     bh_trial_free(t);

@@ -106,6 +106,11 @@ void bh_sched_config_apply_gates(struct bh_sched_config *c, const struct bh_feat
 bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name);
 /* A line in the log for each gate that is not at its default and that Berth cannot switch. */
 void bh_sched_gates_warn(const struct bh_feature_gates *g);
+/* Those that were given another value than the default and have no effect here; instead: what holds. */
+void bh_sched_gates_each_idle(const struct bh_feature_gates *g,
+                              void (*fn)(void *arg, const char *name, bool enabled,
+                                         const char *instead),
+                              void *arg);
 /* What Berth does whatever the gate says, NULL for gates that it can switch. */
 const char *bh_sched_gate_instead(const char *name);
 

@@ -192,16 +192,35 @@ const char *bh_sched_gate_instead(const char *name)
     return NULL;
 }
 
-static void warn(void *arg BH_UNUSED, const struct bh_feature_state *s)
+struct idle_gates {
+    void (*fn)(void *arg, const char *name, bool enabled, const char *instead);
+    void *arg;
+};
+
+static void on_gate(void *arg, const struct bh_feature_state *s)
 {
+    const struct idle_gates *x = arg;
     const char *instead = s->differs ? bh_sched_gate_instead(s->name) : NULL;
 
     if (instead)
-        bh_log_warn("Feature gate has no effect", bh_kv_s("featureGate", s->name),
-                    bh_kv_s("value", s->enabled ? "true" : "false"), bh_kv_s("instead", instead));
+        x->fn(x->arg, s->name, s->enabled, instead);
+}
+
+void bh_sched_gates_each_idle(const struct bh_feature_gates *g,
+                              void (*fn)(void *arg, const char *name, bool enabled,
+                                         const char *instead),
+                              void *arg)
+{
+    bh_feature_gates_each(g, on_gate, &(struct idle_gates){fn, arg});
+}
+
+static void warn(void *arg BH_UNUSED, const char *name, bool enabled, const char *instead)
+{
+    bh_log_warn("Feature gate has no effect", bh_kv_s("featureGate", name),
+                bh_kv_s("value", enabled ? "true" : "false"), bh_kv_s("instead", instead));
 }
 
 void bh_sched_gates_warn(const struct bh_feature_gates *g)
 {
-    bh_feature_gates_each(g, warn, NULL);
+    bh_sched_gates_each_idle(g, warn, NULL);
 }

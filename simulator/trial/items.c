@@ -263,4 +263,5 @@ void bh_trial_items_fini(struct bh_trial *t)
     free(t->items);
     bh_map_fini(&t->by_name);
     bh_map_fini(&t->left_out);
+    bh_map_fini(&t->foreign);
 }

@@ -126,6 +126,7 @@ struct bh_trial {
     struct bh_trial_budget *budgets;
 
     struct bh_arena names; /* of files and objects; warnings */
+    struct bh_map foreign; /* schedulerName without a profile -> how many pending pods, a number */
     const char **warnings;
     size_t n_warnings;
     uint32_t n_nodes, n_placed_before, n_placed;

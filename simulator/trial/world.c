@@ -65,6 +65,8 @@ static bool takes_part(struct bh_trial *t, const struct bh_trial_item *it,
         return false;
     }
     if (!bh_engine_responsible(t->w.engine, scheduler)) {
+        uintptr_t n = (uintptr_t)bh_map_get(&t->foreign, scheduler, strlen(scheduler));
+        (void)bh_map_put(&t->foreign, scheduler, strlen(scheduler), (void *)(n + 1));
         t->n_foreign++;
         return false;
     }
@@ -224,6 +226,36 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
     return rc < 0 ? rc : bh_trial_add_item(t, &place, obj, err);
 }
 
+static void warn_gate(void *arg, const char *name, bool enabled, const char *instead)
+{
+    bh_trial_warn(arg, "feature gate %s=%s has no effect: %s", name, enabled ? "true" : "false",
+                  instead);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp((*(struct bh_map_entry *const *)a)->key, (*(struct bh_map_entry *const *)b)->key);
+}
+
+/* Pods that no profile is responsible for would only be missing in the tables. */
+static void warn_foreign(struct bh_trial *t)
+{
+    struct bh_map_entry **v = bh_calloc(t->foreign.len + 1, sizeof *v), *e;
+    size_t n = 0;
+
+    for (size_t it = 0; (e = bh_map_next(&t->foreign, &it));)
+        v[n++] = e;
+    if (n > 1)
+        qsort(v, n, sizeof *v, by_key);
+    for (size_t i = 0; i < n; i++)
+        bh_trial_warn(t,
+                      "%zu pending pod%s not decided: spec.schedulerName is \"%s\", and the "
+                      "configuration has no such profile",
+                      (size_t)(uintptr_t)v[i]->value,
+                      (uintptr_t)v[i]->value == 1 ? " was" : "s were", v[i]->key);
+    free(v);
+}
+
 int bh_trial_load(struct bh_trial *t, const char *const *paths, size_t n, struct bh_err *err)
 {
     int rc = 0;
@@ -232,7 +264,12 @@ int bh_trial_load(struct bh_trial *t, const char *const *paths, size_t n, struct
         rc = bh_trial_read(paths[i], &t->names, on_object, t, err);
     if (rc >= 0 && !t->n_items)
         rc = bh_err_set(err, -EINVAL, "no object in the files says anything about scheduling");
-    return rc < 0 ? rc : bh_trial_prepare(t, err);
+    rc = rc < 0 ? rc : bh_trial_prepare(t, err);
+    if (rc >= 0) {
+        bh_sched_gates_each_idle(&t->gates, warn_gate, t);
+        warn_foreign(t);
+    }
+    return rc;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

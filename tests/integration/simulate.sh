@@ -47,8 +47,11 @@ stdin() { cat "$example" "$work/small.yaml" | s -f -; }
 expect "standard input" 'default +small +Scheduled' stdin
 printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: other\n' \
     >"$work/other.yaml"
-expect "another configuration" '"otherScheduler": [1-9]' \
-    s -f "$example" -f "$work/small.yaml" --config "$work/other.yaml" -o json
+other() { s -f "$example" -f "$work/small.yaml" --config "$work/other.yaml" -o json; [ $? -eq 3 ]; }
+expect "another configuration" '"otherScheduler": [1-9]' other
+expect "pods that no profile is responsible for are named" 'warning: [0-9]+ pending pods? w[a-z]+ not decided: spec.schedulerName is "default-scheduler", and the configuration has no such profile$' other
+expect "a gate without effect, too" 'warning: feature gate TaintTolerationComparisonOperators=true has no effect: tolerations with Gt and Lt tolerate nothing$' \
+    s -f "$example" -f "$work/small.yaml" --feature-gates TaintTolerationComparisonOperators=true
 
 # ---- pods that go together
 gang() { # NODES

@@ -202,9 +202,52 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 
 /* ---- args ---- */
 
+#define NO_VALUES "].values: Invalid value: null: "
+
+struct args_errors {
+    struct bh_field_errors *errs;
+    const struct bh_json *root; /* what path names */
+    const char *path;
+};
+
+/* "a.b[1].c" below v, n bytes; NULL: it is not there. */
+static const struct bh_json *find_field(const struct bh_json *v, const char *p, size_t n)
+{
+    for (const char *end = p + n; p < end && v;) {
+        char name[64];
+        if (*p == '[') {
+            v = bh_json_at(v, strtoul(p + 1, NULL, 10));
+            p += strcspn(p, "]") + 1;
+            continue;
+        }
+        p += *p == '.';
+        size_t len = BH_MIN(strcspn(p, ".["), (size_t)(end - p));
+        snprintf(name, sizeof name, "%.*s", (int)BH_MIN(len, sizeof name - 1), p);
+        v = bh_json_get(v, name);
+        p += len;
+    }
+    return v;
+}
+
+/* The decoded form does not tell an empty list of values from none; Go does. */
 static void add_error(void *arg, struct bh_str error)
 {
-    bh_field_error(arg, "%.*s", (int)error.n, error.p);
+    const struct args_errors *x = arg;
+    BH_CLEANUP(bh_freep) char *text = bh_strndup(error.p, error.n);
+    const size_t n = strlen(x->path);
+    char *at = strstr(text, NO_VALUES);
+
+    if (at && strncmp(text, x->path, n) == 0) {
+        const char *field = at + sizeof("].values") - 1;
+        const struct bh_json *v = find_field(x->root, text + n, (size_t)(field - text) - n);
+        if (v && v->type == BH_JSON_ARRAY) {
+            at[0] = '\0';
+            bh_field_error(x->errs, "%s].values: Invalid value: []: %s", text,
+                           at + sizeof(NO_VALUES) - 1);
+            return;
+        }
+    }
+    bh_field_error(x->errs, "%s", text);
 }
 
 /* What is no NodeAffinity at all is refused when the instance is made. */
@@ -220,7 +263,8 @@ static void args_check(const struct bh_plugin *self BH_UNUSED, const struct bh_j
         bh_json_to_pb(errs->a, &k8s__node_affinity__descriptor, aff, &m, NULL, &ignored) < 0)
         return;
     snprintf(at, sizeof at, "%s.addedAffinity", path);
-    bh_node_affinity_errors((const struct K8s__NodeAffinity *)(const void *)m, at, add_error, errs);
+    struct args_errors x = {errs, aff, at};
+    bh_node_affinity_errors((const struct K8s__NodeAffinity *)(const void *)m, at, add_error, &x);
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
