@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "common/data/yaml.h"
+#include "scheduler/native/native.h"
 
 #define WHO_CHECK "berth config check"
 #define STDIN_MAX ((size_t)4 << 20)
@@ -121,11 +122,13 @@ static void check_one(struct check *k, const char *path)
 
 static int check(int argc, char **argv)
 {
+    struct bh_native_options plugins = {0};
     struct check k = {.output = "text"};
     const struct bh_opt table[] = {
         {"output", 'o', BH_OPT_CHOICE, &k.output, "text|json|yaml", "form of the output"},
         {"strict", 0, BH_OPT_BOOL, &k.strict, NULL, "warnings count as errors (notes do not)"},
         {"quiet", 'q', BH_OPT_BOOL, &k.quiet, NULL, "say nothing about files that are valid"},
+        BH_NATIVE_OPTIONS(plugins),
         {0},
     };
     struct bh_opt_list files BH_CLEANUP(bh_opt_list_fini) = {0};
@@ -136,6 +139,7 @@ static int check(int argc, char **argv)
         rc = bh_err_set(&err, -EINVAL, "say which file to check, or - for standard input");
     if (rc != 0)
         return bh_cli_usage(WHO_CHECK, rc, &err);
+    bh_native_start(&plugins, NULL);
     if (!bh_streq(k.output, "text"))
         k.items = bh_json_new(&k.arena, BH_JSON_ARRAY);
     for (size_t i = 0; i < files.n; i++)

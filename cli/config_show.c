@@ -12,6 +12,7 @@
 #include "common/control/ask.h"
 #include "cli/cli.h"
 #include "cli/config.h"
+#include "scheduler/native/native.h"
 #include "scheduler/explain/grid.h"
 
 #define WHO "berth config show"
@@ -96,6 +97,7 @@ static int get(struct show *s)
 
 int bh_config_show(int argc, char **argv)
 {
+    struct bh_native_options plugins = {0};
     struct show s = {.output = "table"};
     const struct bh_opt table[] = {
         {"config", 0, BH_OPT_STR, &s.config, "FILE",
@@ -103,6 +105,7 @@ int bh_config_show(int argc, char **argv)
         {"defaults", 0, BH_OPT_BOOL, &s.defaults, NULL, "what is in force without any file"},
         {"runtime-dir", 0, BH_OPT_STR, &s.runtime, "DIR", "instance to ask " BH_INSTANCE_DEFAULT},
         {"output", 'o', BH_OPT_CHOICE, &s.output, "table|yaml|json", "form of the output"},
+        BH_NATIVE_OPTIONS(plugins),
         {0},
     };
     struct bh_err err = {0};
@@ -112,6 +115,7 @@ int bh_config_show(int argc, char **argv)
         rc = bh_err_set(&err, -EINVAL, "--config, --defaults and --runtime-dir exclude each other");
     if (rc != 0)
         return bh_cli_usage(WHO, rc, &err);
+    bh_native_start(&plugins, NULL);
     rc = get(&s);
     if (rc == 0) {
         bool colour = bh_colour_wanted(STDOUT_FILENO);

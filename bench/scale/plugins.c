@@ -490,9 +490,24 @@ static int make_config(char dir[static 64], char file[static 80], struct bh_err 
     return rc < 0 ? bh_err_set(err, rc, "%s: %s", dir, strerror(-rc)) : 0;
 }
 
+/* Of a checkout: BUILD/plugins beside BUILD/bin. False: it is none, or has not been built. */
+static bool find_own_plugins(char out[static PATH_MAX])
+{
+    char exe[PATH_MAX] = "", file[PATH_MAX + 32];
+
+    if (readlink("/proc/self/exe", exe, sizeof exe - 1) < 0 || !strrchr(exe, '/'))
+        return false;
+    *strrchr(exe, '/') = '\0';
+    snprintf(file, sizeof file, "%s/../plugins", exe);
+    if (!realpath(file, out))
+        return false;
+    snprintf(file, sizeof file, "%s/nodenumber.so", out);
+    return access(file, R_OK) == 0;
+}
+
 int bh_bench_plugins(int argc, char **argv)
 {
-    char dir[64] = "", file[80] = "";
+    char dir[64] = "", file[80] = "", own[PATH_MAX];
     struct bh_native_options plugins = {0};
     struct bh_bench_extender x = {0};
     bool pipeline = false;
@@ -500,7 +515,8 @@ int bh_bench_plugins(int argc, char **argv)
     int64_t nodes = 0;
     const struct bh_opt table[] = {
         {"plugin-dir", 0, BH_OPT_STR, &plugins.dir, "DIR",
-         "where nodenumber.so is (default $BERTH_PLUGIN_DIR or " BH_PLUGIN_DIR ")"},
+         "where nodenumber.so is (default $BERTH_PLUGIN_DIR, that of a checkout's build folder, "
+         "or " BH_PLUGIN_DIR ")"},
         {"load-guest", 0, BH_OPT_STR, &guest, "FILE",
          "measure only what loading this WebAssembly guest costs"},
         {"nodes", 0, BH_OPT_INT, &nodes, "N", "one size of the cluster (default 100, 1000, 5000)"},
@@ -519,6 +535,8 @@ int bh_bench_plugins(int argc, char **argv)
     rc = bh_bench_extender_start(&x, &err);
     if (rc == 0)
         rc = make_config(dir, file, &err);
+    if (!plugins.dir && !getenv("BERTH_PLUGIN_DIR") && find_own_plugins(own))
+        plugins.dir = own;
     plugins.config = dir;
     bh_native_start(&plugins, NULL);
     bh_guest_start();

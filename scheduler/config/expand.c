@@ -59,6 +59,11 @@ static const char *interface_of(struct bh_arena *a, unsigned point)
     return text;
 }
 
+static const char *places(void)
+{
+    return bh_plugin_places ? bh_plugin_places() : "";
+}
+
 static int check_explicit(struct bh_config_ctx *x, const struct bh_profile_config *p,
                           const struct bh_json *enabled, unsigned point)
 {
@@ -68,7 +73,7 @@ static int check_explicit(struct bh_config_ctx *x, const struct bh_profile_confi
         const char *name = bh_json_get_text(e, "name");
         const struct bh_plugin *pl = bh_plugin_find(name);
         if (!pl)
-            return fail(x, p, e, "%s \"%s\" does not exist", iface, name);
+            return fail(x, p, e, "%s \"%s\" does not exist%s", iface, name, places());
         if (!implements(pl, point))
             return fail(x, p, e, "plugin \"%s\" does not extend %s plugin", name, iface);
         if (bh_config_named(enabled, name) != e)
@@ -107,7 +112,7 @@ static int spread(struct bh_config_ctx *x, struct bh_profile_config *p, const st
         const char *name = bh_json_get_text(e, "name");
         const struct bh_plugin *pl = bh_plugin_find(name);
         if (!pl)
-            return fail(x, p, e, "%s \"%s\" does not exist", iface, name);
+            return fail(x, p, e, "%s \"%s\" does not exist%s", iface, name, places());
         if (!implements(pl, point) || bh_config_named(off, name) || bh_config_named(on, name))
             continue;
         if (bh_config_named(from, name) != e)

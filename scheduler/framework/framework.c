@@ -17,7 +17,8 @@ static int add_instance(struct bh_framework *fw, const char *name, const struct 
         if (bh_streq(fw->plugins[i].plugin->name, name))
             return (int)i;
     if (!p)
-        return bh_err_set(err, -EINVAL, "plugin \"%s\" does not exist", name);
+        return bh_err_set(err, -EINVAL, "plugin \"%s\" does not exist%s", name,
+                          bh_plugin_places ? bh_plugin_places() : "");
     bh_assert(p->abi == BH_PLUGIN_ABI && p->size == sizeof *p);
     if (fw->n_plugins == BH_FRAMEWORK_PLUGINS_MAX)
         return bh_err_set(err, -EINVAL, "more than %u plugins in one profile",

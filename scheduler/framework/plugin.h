@@ -396,6 +396,9 @@ const struct bh_plugin *bh_plugin_find(const char *name); /* NULL: not registere
 /* Asked for names that are in neither list; NULL: nobody is. What it answers stays. Set before there
  * are threads. */
 extern const struct bh_plugin *(*bh_plugin_find_more)(const char *name);
+/* " (looked in ...)", where files of plugins were looked for, for messages about unknown names. NULL:
+ * nowhere. Lives as long as the process. Set before there are threads. */
+extern const char *(*bh_plugin_places)(void);
 /* Told of each entry of pluginConfig with args.guestURL whose plugin is enabled, before names are
  * looked up: makes it known to bh_plugin_find(). What it needs of whole objects, enum bh_ext_need;
  * negative errno. NULL: there are no guests. Set before there are threads. */

@@ -458,6 +458,19 @@ void bh_native_end_processes(void)
     pthread_mutex_unlock(&all.lock);
 }
 
+static const char *name_places(void)
+{
+    const char *given = getenv("BERTH_PLUGIN_DIR");
+
+    pthread_mutex_lock(&all.lock);
+    const char *more = given && *given ? NULL : of_this_prefix();
+    const char *text = bh_arena_printf(
+        &all.arena, " (looked in %s%s%s; --plugin-dir DIR: elsewhere)",
+        setting("BERTH_PLUGIN_DIR", BH_PLUGIN_DIR), more ? " and " : "", more ? more : "");
+    pthread_mutex_unlock(&all.lock);
+    return text;
+}
+
 void bh_native_start(const struct bh_native_options *o, void (*tell_line)(const char *line))
 {
     if (o->dir)
@@ -467,6 +480,7 @@ void bh_native_start(const struct bh_native_options *o, void (*tell_line)(const 
     if (o->policy)
         setenv("BERTH_PLUGIN_POLICY", o->policy, 1);
     all.tell = tell_line ? tell_line : all.tell;
+    bh_plugin_places = name_places;
     if (!bh_plugin_find_more) /* else it asks us */
         bh_plugin_find_more = find;
 }

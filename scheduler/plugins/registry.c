@@ -42,6 +42,7 @@ const struct bh_plugin *const bh_plugins[] = {
 #define MEMO 8u
 
 const struct bh_plugin *(*bh_plugin_find_more)(const char *name);
+const char *(*bh_plugin_places)(void);
 int (*bh_plugin_declare_guest)(const char *name, const struct bh_json *args, struct bh_err *err);
 
 static const struct bh_plugin *look_up(const char *name)

@@ -154,6 +154,11 @@ if [ -e "$build/plugins/wasm/nodenumber.wasm" ]; then # where there is a compile
 fi
 check "those that the scheduler has, in the real processes" test "$(grep -cE '% +[1-9][0-9]*$' "$work/measured")" = $((5 + guests))
 check "sizes that are none" status 2 "$BERTH_BIN/berth" bench plugins --nodes -1
+expect "a checkout's own plugins are found" '^ +100  native, per node ' \
+    env -u BERTH_PLUGIN_DIR "$BERTH_BIN/berth" bench plugins --nodes 100
+check "config check takes --plugin-dir" status 0 env -u BERTH_PLUGIN_DIR "$BERTH_BIN/berth" config check --plugin-dir "$build/plugins" "$work/meta.yaml"
+expect "a name that is unknown: where it was looked for" "\"NodeMetadata\" does not exist \(looked in $work/none; --plugin-dir DIR: elsewhere\)" \
+    any env -u BERTH_PLUGIN_DIR "$BERTH_BIN/berth" config check --plugin-dir "$work/none" "$work/meta.yaml"
 expect "no plugin to measure" 'berth bench plugins: .*"NodeNumber" does not exist' any "$BERTH_BIN/berth" bench plugins --plugin-dir "$work/none"
 
 # ---- digests
