@@ -86,7 +86,8 @@ PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
 GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
 PROTO_H   := $(GEN_C:.c=.h)
 # Tables that are read at run time: each becomes the text of one string literal, without its comments and empty lines.
-DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css cli/completion/berth.*)) \
+DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css)) \
+             $(patsubst cli/completion/%,$(BUILD)/gen/cli/%.h,$(wildcard cli/completion/berth.*)) \
              $(patsubst %,$(BUILD)/gen/common/wasm/%.text.h,trap operations compiled)
 GEN_H     := $(PROTO_H) $(DATA_H)
 GEN_O     := $(GEN_C:.c=.o)
@@ -99,7 +100,7 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 $(BUILD)/gen/%.data.h: %.data
 	@mkdir -p $(dir $@)
 	$(Q)sed -e '/^#/d; /^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
-$(BUILD)/gen/cli/completion/%.h: cli/completion/%
+$(BUILD)/gen/cli/berth.%.h: cli/completion/berth.%
 	@mkdir -p $(dir $@)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/\t/\\t/g' -e 's/.*/"&\\n"/' $< >$@
 $(BUILD)/gen/%.css.h: %.css

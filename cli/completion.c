@@ -18,15 +18,15 @@ static const struct {
 } scripts[] = {
     {
         "bash",
-#include "cli/completion/berth.bash.h"
+#include "cli/berth.bash.h"
     },
     {
         "zsh",
-#include "cli/completion/berth.zsh.h"
+#include "cli/berth.zsh.h"
     },
     {
         "fish",
-#include "cli/completion/berth.fish.h"
+#include "cli/berth.fish.h"
     },
 };
 

@@ -21,6 +21,7 @@ printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: many\n' >"$work/wrong.yaml"
 printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n' >"$work/good.yaml"
 printf 'apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u}]\ncurrent-context: c\n' >"$work/gone.conf"
+printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: In, values: []}, {key: d, operator: In}]}]}}}}]}]\n' >"$work/empty-values.yaml"
 echo 'no gzip, no record' >"$work/text"
 printf 'a,b\n1,2\n' >"$work/lines"
 gzip -c "$work/text" >"$work/text.gz"
@@ -218,6 +219,8 @@ try <<'TABLE'
 1 | berth record -o $work/r3 --kwok $work/none | could not read ".*none": No such file or directory
 1 | berth record -o $work/r4 --kwok $work/broken | broken
 0 | berth record -o $work/r5 --kwok $work/recipe | 1 documents without use for scheduling were left out
+1 | berth config check $work/empty-values.yaml | matchExpressions\[0\].values: Invalid value: \[\]: for 'in', 'notin' operators
+1 | berth config check $work/empty-values.yaml | matchExpressions\[1\].values: Invalid value: null: for 'in', 'notin' operators
 1 | berth load openb --nodes $work/none --pods $work/none --kubeconfig $work/sim.conf | none
 1 | berth load openb --nodes $work/lines --kubeconfig $work/sim.conf | lines: no column "sn" in the header
 1 | berth import --from $sim --manifests $work/none/m | could not write ".*none/m": No such file or directory
