@@ -45,7 +45,7 @@ enum bh_target bh_target_parse(const char *word, size_t n)
     return BH_TARGET_NONE;
 }
 
-const char *bh_target_name(enum bh_target t)
+static const char *name_target(enum bh_target t)
 {
     static const char *const names[] = {
         "pod",         "podgroup",  "node", "deployment", "replicaset",  "replicationcontroller",
@@ -111,13 +111,13 @@ int bh_target_find_pod(const char *runtime_dir, enum bh_target t, const char *ns
         pending += pod->node == BH_SYM_NONE;
     }
     if (found)
-        *ret_note = bh_arena_printf(a, "%s/%s has %zu pod%s, %zu pending; this is pod/%s",
-                                    bh_target_name(t), name, found, found == 1 ? "" : "s", pending,
-                                    *ret_pod);
+        *ret_note =
+            bh_arena_printf(a, "%s/%s has %zu pod%s, %zu pending; this is pod/%s", name_target(t),
+                            name, found, found == 1 ? "" : "s", pending, *ret_pod);
     else if (rc == 0)
         rc = bh_err_set(err, -ENOENT, "no pod of %s \"%s\" is in namespace \"%s\"%s%s",
-                        bh_target_name(t), name, ns,
-                        trouble ? "; pending pods are not known: " : "", trouble ? trouble : "");
+                        name_target(t), name, ns, trouble ? "; pending pods are not known: " : "",
+                        trouble ? trouble : "");
     free(rows);
     bh_view_close(&w);
     return rc;

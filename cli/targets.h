@@ -30,7 +30,6 @@ enum bh_target {
 /* n bytes as kubectl takes a type: any case, plural, short, "deployments.apps". BH_TARGET_NONE: it is
  * none of them. */
 enum bh_target bh_target_parse(const char *word, size_t n);
-const char *bh_target_name(enum bh_target t); /* "deployment" */
 
 /* The workload's pod that is worth an explanation: the first pending one by name, else the first.
  * The name in a, and in *ret_note how many there are. -ENOENT: it has none. */
