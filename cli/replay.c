@@ -31,6 +31,22 @@ struct arguments {
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+/* GET of something else than the state; the value lives in a. */
+static int read_json(struct replay *r, const char *path, struct bh_buf *reply, struct bh_arena *a,
+                     struct bh_json **ret)
+{
+    const struct bh_api_call call = {.method = "GET", .path = path, .timeout_ns = ASK_NS};
+    struct bh_err ignored;
+    int code = 0;
+
+    bh_buf_reset(reply);
+    return bh_api_do(&r->session.loop, r->session.from.client, &call, &code, reply, &ignored) ==
+                       0 &&
+                   code == 200
+               ? bh_json_parse(a, reply->p, reply->n, 0, ret, &ignored)
+               : -ENOENT;
+}
+
 /* The answer's state; an error's text into err. */
 static int ask(struct replay *r, const char *method, const char *path, const char *type,
                const void *body, size_t n, struct bh_err *err)
@@ -95,7 +111,62 @@ static int steer(struct replay *r, const struct arguments *a, struct bh_err *err
     return ask(r, "PATCH", "/berth/v1/replay", "application/json", b.p, b.n, err);
 }
 
+/* ---- ties ------------------------------------------------------------------------------------ */
+
+/* Whether this cluster's scheduler gave the recorded node the score of the one it took: the two choices
+ * then agree. By its recorded decision; "" where that is not kept in full. */
+static const char *compare_scores(struct replay *r, struct bh_arena *a, const struct bh_json *d)
+{
+    const char *ns = bh_json_get_text(d, "namespace"), *name = bh_json_get_text(d, "name");
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, reply BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_json *v = NULL;
+    long long id = 0;
+
+    bh_url_addf(&path, "/berth/v1/pods/%s/%s/decisions", ns, name);
+    if (read_json(r, path.p, &reply, a, &v) < 0)
+        return "";
+    bh_json_each(x, bh_json_get_list(v, "items")) {
+        if (!id && bh_streq(bh_json_get_text(x, "nodeName"), bh_json_get_text(d, "actual")))
+            id = bh_json_get_i64(x, "id", 0);
+    }
+    bh_buf_reset(&path);
+    bh_buf_addf(&path, "/berth/v1/decisions/%lld", id);
+    bh_url_addf(&path, "/nodes/%s", bh_json_get_text(d, "recorded"));
+    if (!id || read_json(r, path.p, &reply, a, &v) < 0)
+        return "";
+    if (!bh_streq(bh_json_get_text(v, "status"), "feasible"))
+        return "infeasible";
+    return bh_json_get_i64(v, "total", 0) ==
+                   bh_json_get_i64(bh_json_get(v, "winner"), "total", INT64_MIN)
+               ? "tie"
+               : "lowerScore";
+}
+
+/* How each listed pod differs, as `how`, and how many of them are ties, as compared.ties. */
+static void find_ties(struct replay *r)
+{
+    struct bh_json *compared = bh_json_get(r->state, "compared");
+    uint64_t ties = 0;
+
+    bh_json_each(d, bh_json_get_list(compared, "differences")) {
+        struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
+        const char *how = compare_scores(r, &a, d);
+        ties += bh_streq(how, "tie");
+        bh_json_add(&r->session.arena, d, "how?: %s", how);
+    }
+    if (compared)
+        bh_json_add(&r->session.arena, compared, "ties: %lu", ties);
+}
+
 /* ---- showing --------------------------------------------------------------------------------- */
+
+static const char *explain_how(const char *how)
+{
+    return bh_streq(how, "tie")          ? ", of equal score"
+           : bh_streq(how, "lowerScore") ? ", which scores higher here"
+           : bh_streq(how, "infeasible") ? ", the recorded node is rejected here"
+                                         : ", scores are not recorded";
+}
 
 static long long number(const struct replay *r, const char *path)
 {
@@ -110,10 +181,11 @@ static bool in_phase(const struct replay *r, const char *phase)
     return bh_streq(bh_json_get_text(r->state, "phase"), phase);
 }
 
-static void print_state(const struct replay *r, const struct arguments *a)
+static void print_state(struct replay *r, const struct arguments *a)
 {
     struct bh_buf b = {0};
 
+    find_ties(r);
     if (bh_streq(a->output, "json")) {
         bh_json_write_pretty(&b, r->state);
         puts(bh_buf_str(&b));
@@ -123,11 +195,11 @@ static void print_state(const struct replay *r, const struct arguments *a)
     printf("%s  %s  %lld of %lld records, at %s\n", bh_json_get_text(r->state, "phase"),
            bh_json_get_text(r->state, "name"), number(r, "applied"), number(r, "total"),
            bh_json_get_text(r->state, "at"));
-    printf("pods waiting %lld  same node %lld  another node %lld  errors %lld  late %.1f ms, at "
-           "most %.1f ms\n",
-           number(r, "waiting"), number(r, "compared.same"), number(r, "compared.different"),
-           number(r, "errorCount"), (double)number(r, "lateness.mean_ns") / 1e6,
-           (double)number(r, "lateness.max_ns") / 1e6);
+    printf("pods waiting %lld  same node %lld  another of equal score %lld  another node %lld  "
+           "errors %lld  late %.1f ms, at most %.1f ms\n",
+           number(r, "waiting"), number(r, "compared.same"), number(r, "compared.ties"),
+           number(r, "compared.different") - number(r, "compared.ties"), number(r, "errorCount"),
+           (double)number(r, "lateness.mean_ns") / 1e6, (double)number(r, "lateness.max_ns") / 1e6);
     if (*bh_json_get_text(r->state, "message"))
         printf("%s\n", bh_json_get_text(r->state, "message"));
     unsigned n = 0;
@@ -137,9 +209,9 @@ static void print_state(const struct replay *r, const struct arguments *a)
     if (number(r, "errorCount") > SHOWN)
         printf("  ... %lld errors in all\n", number(r, "errorCount"));
     bh_json_each(d, a->compare ? bh_json_path(r->state, "compared.differences") : NULL)
-        printf("  %s/%s: recorded %s, here %s\n", bh_json_get_text(d, "namespace"),
+        printf("  %s/%s: recorded %s, here %s%s\n", bh_json_get_text(d, "namespace"),
                bh_json_get_text(d, "name"), bh_json_get_text(d, "recorded"),
-               bh_json_get_text(d, "actual"));
+               bh_json_get_text(d, "actual"), explain_how(bh_json_get_text(d, "how")));
 }
 
 /* Until it ends, or a signal: the replay itself goes on without us. */

@@ -389,6 +389,14 @@ static struct bh_json *number(struct bh_arena *a, double v)
     return n;
 }
 
+static int by_pod(const void *a, const void *b)
+{
+    const struct bh_player_difference *x = a, *y = b;
+    int c = strcmp(x->ns, y->ns);
+
+    return c ? c : strcmp(x->name, y->name);
+}
+
 struct bh_json *bh_player_state(const struct bh_player *r, struct bh_arena *a)
 {
     static const char *const phases[] = {"None", "Loading", "Running", "Paused", "Done", "Failed"};
@@ -415,6 +423,8 @@ struct bh_json *bh_player_state(const struct bh_player *r, struct bh_arena *a)
                 r->file.errors.total + r->errors.total, r->file.torn, r->late_max_ns,
                 r->late_n ? r->late_sum_ns / r->late_n : 0, r->same, r->different);
     list = bh_json_path(o, "compared.differences");
+    if (r->n_diffs > 1)
+        qsort(r->diffs, r->n_diffs, sizeof(*r->diffs), by_pod);
     for (size_t i = 0; i < r->n_diffs; i++)
         bh_json_append(a, list, "namespace: %s, name: %s, recorded: %s, actual: %s", r->diffs[i].ns,
                        r->diffs[i].name, r->diffs[i].recorded, r->diffs[i].node);

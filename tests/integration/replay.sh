@@ -111,6 +111,36 @@ check "nothing left of it" replay_is '.phase == "None"'
 check "at full speed to the end" status 0 b_replay "$work/rec.jsonl" --clear --speed max
 compared() { replay_is '.phase == "Done" and .errorCount == 0 and .waiting == 0 and (.compared.same + .compared.different == 4)'; }
 eventually "every pod is placed and compared" 10 compared
+# Two equal nodes and a third that takes no pod; the first pod is recorded on one of the equal ones, then on the other.
+record() { # type, time, JSON of an object without its apiVersion
+    echo '{"time":"2026-01-01T00:00:0'"$2"'Z","event":"'"$1"'","resource":{"apiVersion":"v1",'"$3"'}}'
+}
+tied() { # the node that is recorded of pod z-tie
+    local n
+    for n in tie-a tie-b; do record Add 0 '"kind":"Node","metadata":{"name":"'$n'"},"status":{"allocatable":{"cpu":"8","memory":"8Gi","pods":"110"}}'; done
+    record Add 0 '"kind":"Node","metadata":{"name":"closed"},"spec":{"taints":[{"key":"no","effect":"NoSchedule"}]},"status":{"allocatable":{"cpu":"8","memory":"8Gi","pods":"110"}}'
+    record Add 1 '"kind":"Pod","metadata":{"name":"z-tie","namespace":"default"},"spec":{"containers":[{"name":"c","image":"i"}]}'
+    record Update 2 '"kind":"Pod","metadata":{"name":"z-tie","namespace":"default"},"spec":{"nodeName":"'"$1"'","containers":[{"name":"c","image":"i"}]}'
+    record Add 3 '"kind":"Pod","metadata":{"name":"a-closed","namespace":"default"},"spec":{"containers":[{"name":"c","image":"i"}]}'
+    record Update 4 '"kind":"Pod","metadata":{"name":"a-closed","namespace":"default"},"spec":{"nodeName":"closed","containers":[{"name":"c","image":"i"}]}'
+}
+tied tie-a >"$work/tie-a.jsonl"
+tied tie-b >"$work/tie-b.jsonl"
+played() { # plays until both pods are compared
+    status 0 b_replay "$work/$1.jsonl" --clear --speed max
+    eventually "$1: both pods are compared" 10 replay_is '.phase == "Done" and .compared.same + .compared.different == 2'
+    b_replay --status -o json >"$work/$1.json"
+}
+# Whatever is drawn, z-tie is on its recorded node in some plays and by a tie elsewhere in the others.
+played tie-a
+played tie-b
+check "a node of equal score counts as agreement" jq -es 'map(.compared | .same + .ties == 1 and .different - .ties == 1) | all' "$work/tie-a.json" "$work/tie-b.json"
+check "differences are sorted by name" jq -es 'map(.compared.differences | map(.name) | . == sort) | all' "$work/tie-a.json" "$work/tie-b.json"
+check "a node that is rejected here is another node" jq -e '.compared.differences[0] | .name == "a-closed" and .how == "infeasible"' "$work/tie-b.json"
+expect "as text" '^pods waiting 0  same node [01]  another of equal score [01]  another node 1 ' b_replay --status --compare
+expect "with the reason" '^  default/a-closed: recorded closed, here tie-[ab], the recorded node is rejected here$' b_replay --status --compare
+check "the record of before again" status 0 b_replay "$work/rec.jsonl" --clear --speed max
+eventually "is played" 10 compared
 expect "the cluster is as it was" '^node-b1 true$' jq -r '.items[] | select(.spec.unschedulable) | "\(.metadata.name) true"' <(api "$from" GET /api/v1/nodes)
 killed_replay() { b_replay "$work/killed.jsonl.gz" --clear --speed 1000 --follow; }
 expect "the killed, anonymised one, followed" '^Done .*' killed_replay
