@@ -104,8 +104,8 @@ export class Table {
         h('div', {class: 'vt-tools'}, this.search, o.tools || [], this.countEl, h('span', {class: 'grow'}),
           this.actionsEl,
           menuButton(
-              'Save', [['As CSV', () => this.save('csv')], ['As JSON', () => this.save('json')]],
-              {icon: 'download', title: 'Save the rows shown'}));
+              'Export', [['As CSV', () => this.save('csv')], ['As JSON', () => this.save('json')]],
+              {icon: 'download', title: 'Export the rows shown'}));
     this.head = h('div', {class: 'vt-head', role: 'row'});
     this.body = h('div', {class: 'vt-body', role: 'rowgroup'});
     this.emptyEl = h('div', {class: 'empty', hidden: true});

@@ -165,4 +165,18 @@ def test_map_stretches_its_colours(page: Page):
     api('/api/v1/namespaces/default/pods/on-the-map?gracePeriodSeconds=0', 'DELETE')
 
 
-run(test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
+def test_buttons_look_like_buttons(page: Page):
+    page.open('#/overview')
+    for route in ('pods', 'whatif', 'capacity', 'weights', 'decisions', 'edit', 'settings', 'tour', 'drain?nodes=node-a1', 'timeline'):
+        page.go(f'#/{route}')
+        page.wait('it is loaded', "return !document.querySelector('#main .spin') && !!document.querySelector('#main button')")
+        plain = page.js("""return [...document.querySelectorAll('#main button, #main a.button')].filter((b) => b.offsetParent && b.innerText.trim() && !b.closest('.tabs, .vt-head, .q-legend, .q-funnel, .problems, .templates')).filter((b) => {
+            const s = getComputedStyle(b), clear = (c) => /rgba\\(.*, 0\\)|transparent/.test(c);
+            return clear(s.backgroundColor) && (s.borderTopWidth === '0px' || clear(s.borderTopColor)); }).map((b) => b.innerText)""")
+        check(f'buttons look like buttons: {route}', not plain, plain)
+    page.go('#/pods')
+    page.wait('the button', "return [...document.querySelectorAll('#main .vt-tools button')].some((b) => b.innerText.trim() === 'Export')")
+    check('what writes the rows to a file is called Export', 'Save' not in page.text('#main .vt-tools'), page.text('#main .vt-tools'))
+
+
+run(test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
