@@ -156,13 +156,14 @@ void bh_console_overview(struct bh_console_req *c)
                      "pods: {total: %ld, pending: %ld, scheduled: %ld, running: %ld, "
                      "succeeded: %ld, failed: %ld, gated: %ld, terminating: %ld}, "
                      "pendingReasons: %p, resources: %p, "
-                     "scheduler: {running: %i, deciding: %i, trouble: %s}, "
+                     "scheduler: {running: %i, deciding: %i, trouble: %s, profiles?: %p}, "
                      "recording: %p, readOnly: %i, observes?: %p",
                      BH_VERSION, bh_console_totals_revision(console), time, t->nodes.total,
                      t->nodes.ready, t->nodes.unschedulable, t->pods.total, t->pods.pending,
                      t->pods.scheduled, t->pods.running, t->pods.succeeded, t->pods.failed,
                      t->pods.gated, t->pods.terminating, pending_reasons(console, r->a),
                      resources(r->a, t), s->running, s->deciding, s->trouble,
+                     s->profiles ? bh_json_clone(r->a, s->profiles) : NULL,
                      bh_console_recording(console, r->a), r->sim->opt.read_only || console->observe,
                      bh_console_observed(console, r->a)));
 }

@@ -13,13 +13,24 @@
 
 struct bh_console_scheduler {
     struct bh_console_scheduler_view view;
+    struct bh_arena a; /* of the view's profiles */
     uint64_t asked_ns;
     bool asking;
 };
 struct question {
     const char *runtime_dir;
     struct bh_console_scheduler_view view;
+    struct bh_arena a;
 };
+
+static struct bh_json *list_profiles(struct bh_arena *a, const Berth__ControlStatus *s)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (size_t i = 0; i < s->n_profile; i++)
+        bh_json_push(list, bh_json_new_cstr(a, s->profile[i]));
+    return list;
+}
 
 static void run(struct bh_console_job *j BH_UNUSED, void *arg)
 {
@@ -37,15 +48,29 @@ static void run(struct bh_console_job *j BH_UNUSED, void *arg)
              rc < 0                            ? err.msg
              : r->status && r->status->trouble ? r->status->trouble
                                                : "");
+    if (q->view.running && r->status)
+        q->view.profiles = list_profiles(&q->a, r->status);
     bh_ask_close(&ask);
 }
 
 static void done(struct bh_sim_req *r BH_UNUSED, struct bh_sim *s, void *arg)
 {
-    const struct question *q = arg;
+    struct bh_console_scheduler *k = s->console->scheduler;
+    struct question *q = arg;
+    struct bh_arena old = k->a;
 
-    s->console->scheduler->view = q->view;
-    s->console->scheduler->asking = false;
+    k->view = q->view;
+    k->a = q->a;
+    q->a = old; /* released with the question */
+    k->asking = false;
+}
+
+static void release(void *arg)
+{
+    struct question *q = arg;
+
+    bh_arena_fini(&q->a);
+    free(q);
 }
 
 const struct bh_console_scheduler_view *bh_console_scheduler(struct bh_console *c)
@@ -61,7 +86,7 @@ const struct bh_console_scheduler_view *bh_console_scheduler(struct bh_console *
         q->runtime_dir = c->sim->opt.runtime_dir;
         k->asking = true;
         k->asked_ns = now;
-        bh_console_background(c->sim, run, done, free, q);
+        bh_console_background(c->sim, run, done, release, q);
     }
     return &k->view;
 }
@@ -73,6 +98,7 @@ void bh_console_scheduler_start(struct bh_console *c)
 
 void bh_console_scheduler_stop(struct bh_console *c)
 {
+    bh_arena_fini(&c->scheduler->a);
     free(c->scheduler);
     c->scheduler = NULL;
 }

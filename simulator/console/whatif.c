@@ -148,6 +148,30 @@ static int apply_changes(struct whatif *w, struct bh_trial *t)
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
+/* The trial has the pod, but leaves it out. */
+static int refuse_left_out(struct whatif *w, const struct bh_trial *t)
+{
+    const struct bh_trial_item *it = bh_trial_find_item(t, "Pod", w->ns, w->name);
+    const char *phase, *scheduler;
+    struct bh_json *pod = NULL;
+    struct bh_err err = {0};
+
+    if (bh_json_parse(&w->q.a, it->json, it->n, 0, &pod, &err) < 0)
+        return bh_console_question_fail(&w->q, 400, "pod", &err);
+    phase = bh_json_get_text(bh_json_get(pod, "status"), "phase");
+    scheduler = bh_json_get_text(bh_json_get(pod, "spec"), "schedulerName");
+    if (bh_word_at("Succeeded Failed", phase) >= 0)
+        return bh_console_job_fail(w->q.job, 400, "pod", 0, "pod %.253s/%.253s is finished: %s",
+                                   w->ns, w->name, phase);
+    if (bh_json_get_str(bh_json_get(pod, "metadata"), "deletionTimestamp"))
+        return bh_console_job_fail(w->q.job, 400, "pod", 0, "pod %.253s/%.253s is being deleted",
+                                   w->ns, w->name);
+    return bh_console_job_fail(w->q.job, 400, "pod.spec.schedulerName", 0,
+                               "pod %.253s/%.253s is for the scheduler \"%.253s\"; the "
+                               "configuration has no profile of this name",
+                               w->ns, w->name, scheduler);
+}
+
 /* given: the manifest; changes: those of the request. */
 static int explain(struct whatif *w, bool given, bool changes, const struct bh_json *config,
                    struct bh_trial **ret_t, struct bh_json **ret)
@@ -168,11 +192,10 @@ static int explain(struct whatif *w, bool given, bool changes, const struct bh_j
     if (!p && !bh_trial_find_item(*ret_t, "Pod", w->ns, w->name))
         return bh_console_job_fail(w->q.job, 404, "pod", 0,
                                    "there is no pod %.253s in namespace %.253s", w->name, w->ns);
+    if (!p && !changes && w->changed)
+        return 0; /* the changes may make it take part */
     if (!p)
-        return bh_console_job_fail(w->q.job, 400, "pod", 0,
-                                   "pod %.253s/%.253s is finished, is being deleted, or is for a "
-                                   "scheduler of which the configuration has no profile",
-                                   w->ns, w->name);
+        return refuse_left_out(w, *ret_t);
     *ret = bh_trial_explain(*ret_t, p, &w->q.a);
     return 0;
 }

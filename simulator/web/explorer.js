@@ -8,6 +8,7 @@ import { empty, fmt, h, nodeLink, note, plural, reasonsOf, registerScreen, repla
 import { RowList, ask, badge, between, count, decisionHref, eventWords, failure, into, podDecisionsHref, podRef, whatifHref } from './parts.js';
 import { Computed, Recorded, answer, fromExplanation } from './answer.js';
 import { decisionReport, reportButton } from './report.js';
+import { askProfiles, isUnservedPod, unservedNote } from './schedulers.js';
 
 const part = encodeURIComponent;
 
@@ -258,6 +259,8 @@ async function noRecord(place, ns, name, recording) {
   const pod = await ask('GET', `/api/v1/namespaces/${part(ns)}/pods/${part(name)}`).catch((err) => err);
   if (pod instanceof Error) { place.replaceChildren(pod.status === 404 ? empty(`There is no pod ${ns}/${name}`, 'And no decision about one of this name is kept.') : failure(pod)); return; }
   if (((pod.spec || {}).schedulingGates || []).length) { place.replaceChildren(gated(ns, name, pod)); return; }
+  await askProfiles();
+  if (isUnservedPod(pod)) { place.replaceChildren(unservedNote(pod)); return; }
   const off = (recording || {}).mode === 'off', bound = (pod.spec || {}).nodeName;
   const why = off ? 'This scheduler runs without --record-decisions.' : bound ? 'Its decision was overwritten by newer ones, or it came with its node and was never decided.'
     : 'It has not been tried yet, or its decisions were overwritten by newer ones.';

@@ -6,6 +6,7 @@
 // columns, nav. A kind that is found by discovery gets the same shape from kindOfResource(). Rows of pods and nodes are
 // those of docs/simulator-api.md, of all others {key, name, namespace, created, labels, object}.
 import {fetchJSON, fmt, h, parseQuantity, reasonsOf, sequential, tag, to} from './lib.js';
+import {isUnserved, unservedReason} from './schedulers.js';
 
 const get = (o, path) => path.split('.').reduce((x, k) => (x === null || x === undefined ? undefined : x[k]), o);
 const col = (id, title, path, more = {}) => ({
@@ -64,6 +65,7 @@ export function podStatus(p) {
   if (p.deleting) return ['Terminating', 'warn'];
   if (p.phase === 'Pending' && p.gated) return ['Gated', 'info'];
   if (p.phase === 'Pending' && p.node) return ['Starting', 'info'];
+  if (isUnserved(p)) return ['No scheduler', 'bad'];
   if (p.phase === 'Pending') return [p.reason || 'Pending', p.reason && p.reason !== 'Pending' ? 'bad' : 'warn'];
   if (p.phase === 'Running') return ['Running', 'ok'];
   if (p.phase === 'Failed') return ['Failed', 'bad'];
@@ -108,6 +110,7 @@ const shareCol = (id, title) => ({
 });
 const taintText = (t) => `${t.key}${t.value ? `=${t.value}` : ''}:${t.effect}`;
 
+const waitsFor = (p) => (p.node ? '' : p.message || (isUnserved(p) ? unservedReason(p.scheduler) : ''));
 const POD_COLUMNS = [
   nameCol,
   {id: 'status', title: 'Status', width: '116px', text: (p) => podStatus(p)[0], cell: (p) => tag(...podStatus(p)), byText: true},
@@ -156,7 +159,7 @@ const POD_COLUMNS = [
     text: (p) => p.owner || '',
     cell: (p) => ownerLink(p.namespace, p.owner)
   },
-  {id: 'message', title: 'Message', width: 'minmax(120px,2.2fr)', text: (p) => (p.node ? '' : p.message || ''), cell: (p) => (p.node ? '' : reasonsOf(p.message)), byText: true},
+  {id: 'message', title: 'Message', width: 'minmax(120px,2.2fr)', text: waitsFor, cell: (p) => reasonsOf(waitsFor(p)), byText: true},
   ageCol,
 ];
 const NODE_COLUMNS = [

@@ -6,6 +6,7 @@ import {
   ApiError, auth, debounce, dialog, fetchJSON, fmt, forbidWrites, h, icon, navGroups, navigate, replace, route, screens, startRouter,
   to, toast
 } from './lib.js';
+import {learnProfiles} from './schedulers.js';
 import {onState, restart, rows, startStore, store, subscribe} from './store.js';
 
 // Each file registers its screens. One that is missing or broken costs its own screens only.
@@ -477,6 +478,7 @@ async function start() {
     } catch (e) { console.warn(`${f}.js: ${e.message}`); }
   };
   const [server] = await Promise.all([fetchJSON('/berth/v1/overview').catch(() => ({})), ...FILES.map(load)]);
+  learnProfiles(server);
   if (server.observes) await load('comparison');
   if (server.readOnly)
     forbidWrites(

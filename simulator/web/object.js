@@ -12,6 +12,7 @@ import {
 } from './lib.js';
 import {removeObjects} from './resources.js';
 import {historyPart, rollsOut} from './rollout.js';
+import {isUnservedPod, unservedNote} from './schedulers.js';
 import {row, rows, subscribe} from './store.js';
 
 export function mountObject(el, k, ns, name, r) {
@@ -210,6 +211,7 @@ function rowOfPod(o) {
     node: s.nodeName,
     deleting: !!o.metadata.deletionTimestamp,
     gated: (s.schedulingGates || []).length > 0,
+    scheduler: s.schedulerName,
     reason: c.status === 'False' ? c.reason : '',
     message: c.message
   };
@@ -434,6 +436,7 @@ const conditionTone = (c) =>
 function podDetails(o) {
   const s = o.spec || {}, st = o.status || {}, p = rowOfPod(o);
   const sched = (st.conditions || []).find((c) => c.type === 'PodScheduled'), out = [];
+  if (isUnservedPod(o)) out.push(unservedNote(o));
   if (!s.nodeName && sched && sched.message)
     out.push(note(
         sched.reason === 'SchedulingGated' ? '' : 'warn', h('b', {}, sched.reason || 'Pending'), ': ', sched.message));

@@ -7,6 +7,7 @@ import {
   replace, sequential, spinner, stackedBar, tag, to, toast
 } from './lib.js';
 import {forAll} from './resources.js';
+import {isUnserved, learnProfiles, unservedReason} from './schedulers.js';
 import {rows, subscribe, synced} from './store.js';
 import {exampleCluster, NODE, numbered} from './templates.js';
 import {importText} from './transfer.js';
@@ -82,9 +83,10 @@ class Overview {
     try {
       const o = await fetchJSON('/berth/v1/overview', {timeout: 8000});
       if (this.dead) return;
+      learnProfiles(o);
       this.drawTiles(o);
       this.drawBars(o.resources || []);
-      this.drawReasons(o.pendingReasons || []);
+      this.drawReasons([...unserved(), ...(o.pendingReasons || [])]);
       const since = this.points.length ? this.points[this.points.length - 1].time : '';
       const u = await fetchJSON(`/berth/v1/utilisation${since ? `?since=${encodeURIComponent(since)}` : ''}`, {
                   timeout: 8000
@@ -166,7 +168,7 @@ class Overview {
           list.slice(0, 12).map(
               (r) =>
                   h('a', {
-                    href: to('pods', {q: `status:Unschedulable message:"${r.reason.replace(/"/g, '')}"`}),
+                    href: to('pods', {q: r.q || `status:Unschedulable message:"${r.reason.replace(/"/g, '')}"`}),
                     title: r.reason
                   },
                     h('i', {style: {width: `calc((100% - 24px) * ${r.count / most})`}}), h('span', {class: 'clip'}, r.reason),
@@ -228,6 +230,14 @@ class Overview {
     this.start.hidden = !none;
     if (none && !this.start.firstChild) this.start.append(beginnings());
   }
+}
+
+// Pods that no scheduler here serves, as reasons beside those of the scheduler.
+function unserved() {
+  const by = new Map();
+  for (const p of rows('pods').values())
+    if (isUnserved(p)) by.set(p.scheduler, (by.get(p.scheduler) || 0) + 1);
+  return [...by].map(([name, count]) => ({reason: unservedReason(name), count, q: `status:"No scheduler" message:${name}`}));
 }
 
 // ---- an empty cluster --------------------------------------------------------------------------------------

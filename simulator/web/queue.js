@@ -4,7 +4,9 @@
 //
 // #/queue[?in=PLACE&plugin=NAME&q=TEXT]
 
-import { Table, empty, fmt, h, note, panel, reasonsOf, registerScreen, replace, setQuery, spinner, tag } from './lib.js';
+import { Table, empty, fmt, h, note, panel, reasonsOf, registerScreen, replace, setQuery, spinner, tag, plural, to } from './lib.js';
+import { askProfiles, isUnserved } from './schedulers.js';
+import { rows } from './store.js';
 import { ask, count, failure, podDecisionsHref, podRef, whatifHref } from './parts.js';
 
 const PLACES = [['active', 'is next to be tried', 'info'], ['backoff', 'waits out its backoff', 'warn'], ['error-backoff', 'failed, waits out its backoff', 'warn'],
@@ -39,9 +41,10 @@ class Queue {
     this.table = new Table({ columns, key: (p) => p.uid || `${p.namespace}/${p.name}`, name: 'queue', sort: { id: 'queue', dir: 'asc' }, query: query.q || '', onQuery: (q) => setQuery({ q: q || null }), tools: [this.by],
       onOpen: (p) => { location.hash = podDecisionsHref(p.namespace, p.name); }, emptyNode: empty('The queue is empty', 'Every pod that the scheduler knows has a node.') });
     this.state = h('div');
+    this.outside = h('div');
     this.box = panel(null, { flush: true, class: 'grow' }, this.table.el);
     this.box.firstChild.classList.add('q-fill');
-    replace(place, this.places, this.state, this.box);
+    replace(place, this.places, this.state, this.outside, this.box);
     this.box.hidden = true;
     replace(this.state, spinner('Asking the scheduler'));
   }
@@ -68,10 +71,18 @@ class Queue {
     if (!this.filtered) { this.filtered = true; if (this.where || this.plugin) this.filter(); }
   }
 
+  // Pods that wait and are in no queue, as far as a line has room.
+  showOutside() {
+    const list = [...rows('pods').values()].filter(isUnserved), shown = list.slice(0, 5);
+    replace(this.outside, list.length ? note('warn', `${plural(list.length, 'pod')} ${list.length === 1 ? 'is' : 'are'} in no queue, for no scheduler here serves ${list.length === 1 ? 'its' : 'their'} spec.schedulerName: `,
+      shown.map((p, i) => [i ? ', ' : '', h('a', { href: podDecisionsHref(p.namespace, p.name) }, p.key), ` (${p.scheduler})`]), list.length > shown.length ? h('span', {}, ', and ', h('a', { href: to('pods', { q: 'status:"No scheduler"' }) }, `${count(list.length - shown.length)} more`)) : null) : null);
+  }
+
   async load() {
     const t0 = performance.now();
     try {
-      const got = await ask('GET', '/berth/v1/queue');
+      const [got] = await Promise.all([ask('GET', '/berth/v1/queue'), askProfiles()]);
+      if (!this.gone) this.showOutside();
       if (!this.gone) this.show(got);
     } catch (err) {
       if (!this.gone) { this.box.hidden = true; replace(this.places); replace(this.state, failure(err, () => this.load())); }

@@ -17,6 +17,7 @@ import { bare, copy, cordoned, labelled, merged, nodeLike, parseTaint, requests,
 import { kindOf } from './edit.js';
 import { objectPath } from './kinds.js';
 import { decisionParts, reportButton, result } from './report.js';
+import { topOwner, unservedNote } from './schedulers.js';
 
 const part = encodeURIComponent;
 const NEW_POD = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'asked', namespace: 'default' },
@@ -273,9 +274,20 @@ class WhatIf {
   // The reason goes to where the mistake is: the editor of the pod, of the configuration, or the list.
   refused(err) {
     const f = err.field || '';
+    const unserved = f === 'pod.spec.schedulerName' && this.pod;
     if (f.startsWith('config') && this.config) this.config.setErrors([{ line: err.line || 0, message: err.message }]);
-    else if ((f.startsWith('pod') || f.startsWith('changes[0]')) && err.status === 400) this.editor.setErrors([mistake(this.editor.value, err)]);
-    replace(this.result, h('section', { class: 'panel' }, failure(err, () => this.askNow())));
+    else if (!unserved && (f.startsWith('pod') || f.startsWith('changes[0]')) && err.status === 400) this.editor.setErrors([mistake(this.editor.value, err)]);
+    if (unserved) this.unserved();
+    else replace(this.result, h('section', { class: 'panel' }, failure(err, () => this.askNow())));
+  }
+
+  // One reason, what to do about it, and a press that asks with it done.
+  unserved() {
+    this.ideasBox.hidden = true;
+    replace(this.result, unservedNote(this.pod, (name) => h('button', { type: 'button', onclick: async () => {
+      const now = await this.object();
+      if (now) this.edit({ ...now, spec: { ...now.spec, schedulerName: name } });
+    } }, 'Try it')));
   }
 
   show(got, asked) {
@@ -455,20 +467,6 @@ function fixLine(fix, onUse) {
 
 const json = (method, path, body) => fetchJSON(path, { method, body });
 const podPath = (m) => `/api/v1/namespaces/${part(m.namespace || 'default')}/pods`;
-const OWNERS = { ReplicaSet: ['apps/v1', 'replicasets'], Deployment: ['apps/v1', 'deployments'], StatefulSet: ['apps/v1', 'statefulsets'], DaemonSet: ['apps/v1', 'daemonsets'], Job: ['batch/v1', 'jobs'] };
-
-async function topOwner(object) {
-  let at = object, found = null;
-  for (let i = 0; i < 3; i++) {
-    const ref = ((at.metadata || {}).ownerReferences || []).find((r) => r.controller && OWNERS[r.kind]);
-    if (!ref) break;
-    const [api, plural_] = OWNERS[ref.kind], path = `/apis/${api}/namespaces/${part(object.metadata.namespace)}/${plural_}/${part(ref.name)}`;
-    at = await fetchJSON(path);
-    found = { kind: ref.kind, name: ref.name, path, object: at, page: to(plural_, object.metadata.namespace, ref.name) };
-  }
-  return found;
-}
-
 // What differs between the pod as it is and as edited, put into a template made of it.
 function onTemplate(template, pod, edited) {
   const t = copy(template), before = readable(pod).spec;

@@ -179,4 +179,36 @@ def test_buttons_look_like_buttons(page: Page):
     check('what writes the rows to a file is called Export', 'Save' not in page.text('#main .vt-tools'), page.text('#main .vt-tools'))
 
 
-run(test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
+def test_pod_of_no_scheduler_has_one_reason_everywhere(page: Page):
+    served = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'unserved'}, 'spec': {'schedulerName': 'my-sched', 'containers': [{'name': 'c', 'image': 'i'}]}}
+    api('/api/v1/namespaces/default/pods', 'POST', served)
+    api('/apis/apps/v1/namespaces/default/deployments', 'POST', {'apiVersion': 'apps/v1', 'kind': 'Deployment', 'metadata': {'name': 'elsewhere'}, 'spec': {'replicas': 1, 'selector': {'matchLabels': {'app': 'elsewhere'}}, 'template': {
+        'metadata': {'labels': {'app': 'elsewhere'}}, 'spec': served['spec']}}})
+    page.allowed.append('berth/v1/whatif')
+    reason = 'spec.schedulerName "my-sched"'
+    page.open('#/overview')
+    page.wait_text(f'no scheduler here serves {reason}', '.reasons')
+    page.js("[...document.querySelectorAll('.reasons a')].find((a) => a.innerText.includes('my-sched')).click()")
+    page.wait('both are listed', "return [...document.querySelectorAll('#main .vt-row:not([hidden])')].filter((r) => r.innerText.includes('No scheduler')).length === 2")
+    check('the overview leads to the pods that no scheduler serves', True)
+    page.go('#/queue')
+    page.wait_text('2 pods are in no queue')
+    check('the queue names pods that are in no queue', 'default/unserved' in page.text('#main') and 'my-sched' in page.text('#main'))
+    for route in ('pods/default/unserved', 'decisions/pod/default/unserved', 'whatif?pod=default/unserved'):
+        page.go(f'#/{route}')
+        page.wait_text(f'No scheduler here serves {reason}')
+        page.wait_text('kubectl get pod unserved -n default -o json')
+        check(f'{route}: one reason, with the commands', ' or ' not in page.text('#main .note.warn').split('give the pod')[0].split('Add a profile')[0] and 'overwritten' not in page.text('#main'), page.text('#main'))
+    page.shot('whatif-unserved')
+    page.button('Try it')
+    page.wait_text('would go to')
+    check('What if tries the pod with a scheduler that runs', 'schedulerName: default-scheduler' in page.js("return document.querySelector('#main .editor textarea').value"))
+    owned = page.wait('the pod of the deployment', "return fetch('/api/v1/namespaces/default/pods?labelSelector=app%3Delsewhere').then((r) => r.json()).then((l) => l.items[0]?.metadata.name)")
+    page.go(f'#/decisions/pod/default/{owned}')
+    page.wait_text('kubectl patch deployment elsewhere -n default -p \'{"spec":{"template":{"spec":{"schedulerName":"default-scheduler"}}}}\'')
+    check('the template of an owner is patched', True)
+    api('/apis/apps/v1/namespaces/default/deployments/elsewhere', 'DELETE')
+    api('/api/v1/namespaces/default/pods/unserved?gracePeriodSeconds=0', 'DELETE')
+
+
+run(test_pod_of_no_scheduler_has_one_reason_everywhere, test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)

@@ -98,6 +98,9 @@ static void refuse(struct fixture *f, const struct refusal *r, size_t n)
     }
 }
 
+#define OTHERS(scheduler)                                                                          \
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"else\"},\"spec\":{"          \
+    "\"schedulerName\":\"" scheduler "\",\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}"
 #define WHATIF "/berth/v1/whatif"
 #define ON     "\"pod\":{\"name\":\"on\"}"
 
@@ -145,12 +148,30 @@ static void test_no_whatif(void)
         {WHATIF, "{\"pod\":{\"name\":\"on\",\"namespace\":\"else\"}}", 404, "pod",
          "there is no pod on in namespace else"},
         {WHATIF, "{\"pod\":{\"name\":\"done\"}}", 400, "pod",
-         "pod default/done is finished, is being deleted, or is for a scheduler"},
+         "pod default/done is finished: Succeeded"},
+        {WHATIF, "{\"pod\":{\"name\":\"goes\"}}", 400, "pod", "pod default/goes is being deleted"},
+        {WHATIF, "{\"pod\":{\"name\":\"else\"}}", 400, "pod.spec.schedulerName",
+         "pod default/else is for the scheduler \"mine\"; the configuration has no profile of this "
+         "name"},
     };
+    static const char others[] =
+        LIST(POD("goes", ",\"finalizers\":[\"example.com/holds\"]") "," OTHERS("mine"));
     struct fixture f;
 
     begin(&f);
+    CU_ASSERT_EQUAL(number(post(&f, "/api/v1/import?mode=merge", others), "created"), 2);
+    (void)ask(&f,
+              (struct call){.method = "DELETE",
+                            .path = "/api/v1/namespaces/default/pods/goes?gracePeriodSeconds=0"},
+              200);
     refuse(&f, rows, BH_ARRAY_LEN(rows));
+    /* With a change it takes part; it was not decided before. */
+    const struct bh_json *v =
+        post(&f, WHATIF,
+             "{\"pod\":{\"name\":\"else\"},\"changes\":[{\"manifest\":" OTHERS(
+                 "default-scheduler") "}]}");
+    CU_ASSERT_STRING_EQUAL(text(v, "after.result"), "Scheduled");
+    CU_ASSERT_EQUAL(bh_json_get(v, "before")->type, BH_JSON_NULL);
     fixture_fini(&f);
 }
 
