@@ -248,7 +248,8 @@ class Rebalance {
   show(got) {
     const table = (name, columns, key, rows) => { const t = new Table({ name, columns, key, fixedHeight: Math.min(rows.length, 14) }); t.setRows(rows); return h('section', { class: 'panel' }, t.el); };
     const said = this.pod ? `${plural(got.moves.length, 'move')} make${got.moves.length === 1 ? 's' : ''} room on ${got.place[0].node}.` : `${count(got.free.length)} of ${plural(got.nodes, 'node')} become free by ${plural(got.moves.length, 'move')} in ${plural(got.waves, 'wave')}; ${count(got.empty.length)} ${got.empty.length === 1 ? 'has' : 'have'} nothing to move.`;
-    return [note('ok', said, this.pod ? h('code', {}, `berth rebalance -n ${this.pod.split('/')[0]} --for ${this.pod.split('/')[1]} --apply`) : null),
+    const nothing = !this.pod && !got.free.length && !got.moves.length;
+    return [note(nothing ? 'info' : 'ok', nothing ? [h('b', {}, 'Nothing to move. '), `None of ${plural(got.nodes, 'node')} can be freed; ${count(got.empty.length)} ${got.empty.length === 1 ? 'has' : 'have'} nothing to move.`] : said, this.pod ? h('code', {}, `berth rebalance -n ${this.pod.split('/')[0]} --for ${this.pod.split('/')[1]} --apply`) : null),
       got.free.length ? h('div', { class: 'row' }, h('button', { type: 'button', class: 'danger', writes: true, onclick: () => this.begin([...got.free, ...got.empty]) }, `Drain ${plural(got.free.length, 'node')}`), h('span', { class: 'faint' }, 'cordons these and the empty ones, then evicts; budgets are respected')) : null,
       got.moves.length ? table('moves', moveColumns, (m) => m.uid, got.moves) : null, got.kept.length ? table('kept', keptColumns, (k) => k.node, got.kept) : null];
   }

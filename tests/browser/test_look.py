@@ -211,4 +211,12 @@ def test_pod_of_no_scheduler_has_one_reason_everywhere(page: Page):
     api('/api/v1/namespaces/default/pods/unserved?gracePeriodSeconds=0', 'DELETE')
 
 
-run(test_pod_of_no_scheduler_has_one_reason_everywhere, test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
+def test_rebalance_without_a_result_is_no_success(page: Page):
+    page.open('#/rebalance')
+    page.wait_text('become free', '#main .note.ok')
+    page.js("const f = document.querySelector('#main form'); f.selector.value = 'not=there'; f.requestSubmit()")
+    page.wait_text('Nothing to move', '#main .note')
+    check('a plan without a move is no success', page.js("return !document.querySelector('#main .note.ok')"), page.text('#main'))
+
+
+run(test_rebalance_without_a_result_is_no_success, test_pod_of_no_scheduler_has_one_reason_everywhere, test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
