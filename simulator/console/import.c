@@ -23,11 +23,13 @@
 #define TREE_BYTES ((size_t)1 << 30)
 #define ERRORS_MAX 1000
 #define MOMENT_NS  UINT64_C(8000000)
+#define NO_KIND    "this server has no such kind"
 
 struct entry {
     unsigned turn;
     size_t at;                      /* order in the document */
     const char *api_version, *kind; /* version NULL: any */
+    const char *ns, *name;          /* as the document has them */
     char *json;
     size_t n;
     char *fault; /* why it is not taken, NULL = nothing is wrong so far */
@@ -37,6 +39,7 @@ struct import_job {
     char *text;
     size_t n;
     bool merge;
+    bool dry_run;          /* only read: what would become of it */
     struct bh_arena names; /* of the reader, and of kinds */
     struct entry *v;
     size_t n_v, cap;
@@ -52,7 +55,7 @@ struct bh_console_applying {
     struct bh_arena a;  /* of the object at hand */
     struct bh_map uids; /* of the document -> of the store */
     struct bh_arena kept;
-    struct bh_json *errors;
+    struct bh_json *errors, *left_out;
     int64_t created, updated, deleted, skipped;
 };
 
@@ -78,6 +81,7 @@ static void keep(struct import_job *k, struct bh_json *obj, uint32_t line)
     struct bh_err err;
     bool good = bh_oas_refuse_unknown(obj, line, &err) == 0;
     const char *version = bh_json_get_str(obj, "apiVersion");
+    const struct bh_json *meta = bh_json_get(obj, "metadata");
 
     BH_GROW(k->v, k->n_v, k->cap);
     struct entry *e = &k->v[k->n_v];
@@ -86,6 +90,8 @@ static void keep(struct import_job *k, struct bh_json *obj, uint32_t line)
                         .at = k->n_v++,
                         .api_version = version ? bh_arena_strdup(&k->names, version) : NULL,
                         .kind = bh_arena_strdup(&k->names, bh_json_get_text(obj, "kind")),
+                        .ns = bh_arena_strdup(&k->names, bh_json_get_text(meta, "namespace")),
+                        .name = bh_arena_strdup(&k->names, bh_json_get_text(meta, "name")),
                         .n = b.n};
     e->fault = good ? NULL : bh_strdup(err.msg);
     e->json = bh_buf_take(&b);
@@ -196,19 +202,25 @@ static void run(struct bh_console_job *j, void *arg)
     }
     if (k->n_v > 1)
         qsort(k->v, k->n_v, sizeof(*k->v), by_turn);
-    if (k->config && k->runtime_dir &&
+    if (k->config && k->runtime_dir && !k->dry_run &&
         bh_console_config_apply(k->runtime_dir, k->config, strlen(k->config), &at, &err) < 0)
         k->config_error = bh_strdup(err.msg);
 }
 
 /* ---- in the loop: into the store ------------------------------------------------------------- */
 
+static void name_object(struct bh_arena *a, struct bh_json *list, const char *kind, const char *ns,
+                        const char *name, const char *message)
+{
+    if (list->c.n < ERRORS_MAX)
+        bh_json_append(a, list, "kind: %s, namespace: %s, name: %s, message: %s", kind, ns, name,
+                       message);
+}
+
 static void refuse(struct bh_console_applying *p, const char *kind, const char *ns,
                    const char *name, const char *message)
 {
-    if (p->errors->c.n < ERRORS_MAX)
-        bh_json_append(&p->kept, p->errors, "kind: %s, namespace: %s, name: %s, message: %s", kind,
-                       ns, name, message);
+    name_object(&p->kept, p->errors, kind, ns, name, message);
 }
 
 static void link_owners(struct bh_console_applying *p, struct bh_json *meta)
@@ -304,12 +316,20 @@ static const struct bh_sim_type *type_of(const struct bh_sim *s, const struct en
     return t && !(t->flags & BH_SIM_REVIEW) ? t : NULL;
 }
 
-static bool is_skipped(const struct bh_console_applying *p, const struct bh_sim_type *t,
-                       const char *ns, const char *name)
+/* Why an object is left out; NULL: it is imported. */
+static const char *why_skipped(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                               const char *name)
 {
     if (t->flags & BH_SIM_DEFINES)
-        return bh_sim_get(p->s, t, ns, name) != NULL;
-    return bh_console_is_system(t, ns, name) || bh_streq(t->kind, "Event");
+        return bh_sim_get(s, t, ns, name) ? "the server has a definition of this name" : NULL;
+    if (bh_streq(t->kind, "Event"))
+        return "events are not imported";
+    return bh_console_is_system(t, ns, name) ? "the server makes it by itself" : NULL;
+}
+
+static const char *namespace_of(const struct bh_sim_type *t, const char *ns)
+{
+    return !(t->flags & BH_SIM_NAMESPACED) ? "" : *ns ? ns : "default";
 }
 
 static void put(struct bh_console_applying *p, const struct entry *x)
@@ -324,18 +344,19 @@ static void put(struct bh_console_applying *p, const struct entry *x)
     const struct bh_sim_type *t = type_of(p->s, x);
     const struct bh_json *meta = bh_json_get(obj, "metadata");
     const char *name = bh_json_get_text(meta, "name"), *ns = bh_json_get_text(meta, "namespace");
-    if (t)
-        ns = !(t->flags & BH_SIM_NAMESPACED) ? "" : *ns ? ns : "default";
     if (!t) {
-        refuse(p, kind, ns, name, "this server has no such kind");
+        refuse(p, kind, ns, name, NO_KIND);
         return;
     }
+    ns = namespace_of(t, ns);
     if (x->fault) {
         refuse(p, kind, ns, name, x->fault);
         return;
     }
-    if (is_skipped(p, t, ns, name)) {
+    const char *why = why_skipped(p->s, t, ns, name);
+    if (why) {
         p->skipped++;
+        name_object(&p->kept, p->left_out, kind, ns, name, why);
         return;
     }
     ns = bh_arena_strdup(&p->a, ns);
@@ -397,11 +418,12 @@ static void put_some(void *arg)
         struct bh_sim_req r = bh_console_late_req(p->s, p->http, &p->a, p->start_ns);
         bh_console_past_note(p->s->console, "import", p->job.merge ? "merge" : "replace");
         if (p->http)
-            bh_console_reply(
-                &r, 200,
-                bh_json_make(&p->kept,
-                             "created: %ld, updated: %ld, deleted: %ld, skipped: %ld, errors: %p",
-                             p->created, p->updated, p->deleted, p->skipped, p->errors));
+            bh_console_reply(&r, 200,
+                             bh_json_make(&p->kept,
+                                          "created: %ld, updated: %ld, deleted: %ld, skipped: %ld, "
+                                          "leftOut: %p, errors: %p",
+                                          p->created, p->updated, p->deleted, p->skipped,
+                                          p->left_out, p->errors));
         bh_buf_fini(&r.warnings);
         let_go(p);
     }
@@ -424,10 +446,75 @@ static bool usable(const struct bh_sim *s, const struct import_job *k)
     return false;
 }
 
+/* ---- a dry run ------------------------------------------------------------------------------- */
+
+/* Does the document itself define the kind? */
+static bool is_defined(struct bh_arena *a, const struct import_job *k, const char *kind)
+{
+    struct bh_json *v;
+
+    for (size_t i = 0; i < k->n_v && k->v[i].turn == 0; i++)
+        if (bh_json_parse(a, k->v[i].json, k->v[i].n, 0, &v, NULL) == 0 &&
+            bh_streq(bh_json_get_text(bh_json_path(v, "spec.names"), "kind"), kind))
+            return true;
+    return false;
+}
+
+static bool is_same_kind(const struct entry *a, const struct entry *b)
+{
+    return bh_streq(a->kind, b->kind) && !a->api_version == !b->api_version &&
+           (!a->api_version || bh_streq(a->api_version, b->api_version));
+}
+
+static void count_kind(struct bh_arena *a, struct bh_json *kinds, const char *kind)
+{
+    bh_json_each(k, kinds)
+        if (bh_streq(bh_json_get_text(k, "kind"), kind)) {
+            bh_json_set_i64(a, k, "count", bh_json_get_i64(k, "count", 0) + 1);
+            return;
+        }
+    bh_json_append(a, kinds, "kind: %s, count: 1", kind);
+}
+
+/* Which kinds would be imported, what would be left out and refused. Objects are in turns: those of
+ * one kind stand together. */
+static void answer_dry_run(struct bh_sim_req *r, struct bh_sim *s, const struct import_job *k)
+{
+    struct bh_json *kinds = bh_json_new(r->a, BH_JSON_ARRAY);
+    struct bh_json *left_out = bh_json_new(r->a, BH_JSON_ARRAY);
+    struct bh_json *errors = bh_json_new(r->a, BH_JSON_ARRAY);
+    const struct bh_sim_type *t = NULL;
+    bool defined = false;
+
+    for (size_t i = 0; i < k->n_v; i++) {
+        const struct entry *e = &k->v[i];
+        if (!i || !is_same_kind(e, e - 1)) {
+            t = type_of(s, e);
+            defined = !t && is_defined(r->a, k, e->kind);
+        }
+        const char *ns = t ? namespace_of(t, e->ns) : e->ns;
+        const char *why = t ? why_skipped(s, t, ns, e->name) : NULL;
+        if (e->fault || (!t && !defined))
+            name_object(r->a, errors, e->kind, ns, e->name, e->fault ? e->fault : NO_KIND);
+        else if (why)
+            name_object(r->a, left_out, e->kind, ns, e->name, why);
+        else
+            count_kind(r->a, kinds, e->kind);
+    }
+    bh_console_reply(r, 200,
+                     bh_json_make(r->a, "kinds: %p, leftOut: %p, errors: %p, schedulerConfig: %i",
+                                  kinds, left_out, errors, k->config != NULL));
+}
+
 static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
 {
     struct import_job *k = arg;
 
+    if (k->dry_run) {
+        if (r)
+            answer_dry_run(r, s, k);
+        return;
+    }
     if (s->console->importing) {
         if (r)
             bh_console_fail(r, 409, NULL, 0, "another import is under way");
@@ -438,6 +525,7 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
     p->job = *k;
     *k = (struct import_job){.n = 0}; /* nothing is left to release */
     p->errors = bh_json_new(&p->kept, BH_JSON_ARRAY);
+    p->left_out = bh_json_new(&p->kept, BH_JSON_ARRAY);
     if (p->job.config_error)
         refuse(p, "KubeSchedulerConfiguration", "", "", p->job.config_error);
     s->console->importing = p;
@@ -475,7 +563,13 @@ void bh_console_import(struct bh_console_req *c)
         bh_console_fail(c->r, 400, "mode", 0, "replace or merge");
         return;
     }
+    const char *dry_run = bh_http_query(c->r->http, "dryRun");
+    if (dry_run && !bh_streq(dry_run, "All")) {
+        bh_console_fail(c->r, 400, "dryRun", 0, "All");
+        return;
+    }
     struct import_job *k = bh_calloc(1, sizeof(*k));
+    k->dry_run = dry_run != NULL;
     k->merge = mode && bh_streq(mode, "merge");
     k->runtime_dir = c->r->sim->opt.runtime_dir;
     k->text = bh_console_body(c->r, &k->n);

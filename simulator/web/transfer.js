@@ -2,9 +2,10 @@
 //
 // transfer.js - import, export and reset
 import {
-  confirmDialog, download, errorNote, fetchJSON, fetchRaw, fmt, h, icon, panel, plural, registerScreen, replace,
+  confirmDialog, download, errorNote, fetchJSON, fetchRaw, fmt, h, icon, note, panel, plural, registerScreen, replace,
   segmented, Table, tag, toast
 } from './lib.js';
+import {rows} from './store.js';
 
 registerScreen(
     'transfer', {title: 'Import and export', key: 'i', nav: {group: 'Tools', order: 3}, mount});
@@ -29,15 +30,9 @@ function mount(el) {
     if (!files.length) return;
     const f = files[0];
     file.value = '';
-    if (mode === 'replace' && !(await confirmDialog({
-          title: 'Replace the cluster?',
-          body:
-              h('p', {}, 'Everything that is there now is deleted, then ', h('b', {}, f.name),
-                ` (${fmt.bytes(f.size)}) is imported.`),
-          confirm: 'Replace',
-          danger: true
-        })))
-      return;
+    replace(out, h('div', {class: 'row'}, h('span', {class: 'spin'}), `Reading ${f.name}`));
+    const found = await readImport(f, mode);
+    if (!found || !(await confirmImport(f, mode, found))) return;
     replace(out, h('div', {class: 'row'}, h('span', {class: 'spin'}), `Importing ${f.name}`));
     await importText(f, mode);
   };
@@ -96,6 +91,57 @@ function mount(el) {
   el.append(h('div', {class: 'grid two'}, imports, h('div', {class: 'col'}, exports, resets)), out);
 }
 
+// What the server would do with a file: nothing is changed. -> its answer, null when nothing of it can be imported (that is shown)
+async function readImport(f, mode) {
+  const out = result();
+  try {
+    const found = await fetchJSON(`/api/v1/import?mode=${mode}&dryRun=All`, {method: 'POST', body: f, type: 'application/yaml'});
+    if (!found.kinds.length && !found.schedulerConfig) {
+      replace(out, note('bad', `Nothing of ${f.name} can be imported; the cluster is as it was.`), listed(found));
+      return null;
+    }
+    replace(out);
+    return found;
+  } catch (e) {
+    replace(out, errorNote(e));
+    return null;
+  }
+}
+
+function confirmImport(f, mode, found) {
+  const total = found.kinds.reduce((n, k) => n + k.count, 0);
+  return confirmDialog({
+    title: mode === 'replace' ? 'Replace the cluster?' : `Import ${plural(total, 'object')}?`,
+    body: h('div', {class: 'col'},
+            h('p', {}, mode === 'replace' ? `Everything that is there now is deleted (${plural(rows('nodes').size, 'node')} and ${plural(rows('pods').size, 'pod')} among it), then ` : 'From ',
+              h('b', {}, f.name), ` (${fmt.bytes(f.size)})${mode === 'replace' ? ` with ${plural(total, 'object')} is imported.` : ':'}`),
+            h('div', {class: 'row wrap'}, found.kinds.map((k) => tag(`${fmt.count(k.count)} ${k.kind}`, 'info')), found.schedulerConfig ? tag('scheduler configuration', 'info') : null),
+            listed(found)),
+    confirm: mode === 'replace' ? 'Replace' : 'Import',
+    danger: mode === 'replace',
+    wide: true
+  });
+}
+
+// What is left out and what is refused, by name.
+function listed({leftOut = [], errors = []}) {
+  const all = [...errors.map((e) => ({...e, what: 'refused'})), ...leftOut.map((e) => ({...e, what: 'left out'}))].map((e, i) => ({...e, key: String(i)}));
+  if (!all.length) return null;
+  const table = new Table({
+    name: 'not imported',
+    columns: [
+      {id: 'what', title: 'What', width: '90px', text: (e) => e.what},
+      {id: 'kind', title: 'Kind', width: 'minmax(100px,1fr)', text: (e) => e.kind || ''},
+      {id: 'namespace', title: 'Namespace', width: 'minmax(80px,1fr)', text: (e) => e.namespace || ''},
+      {id: 'name', title: 'Name', width: 'minmax(100px,1fr)', text: (e) => e.name || ''},
+      {id: 'message', title: 'Why', width: 'minmax(200px,3fr)', text: (e) => e.message || ''}
+    ],
+    fixedHeight: 12
+  });
+  table.setRows(all);
+  return h('div', {class: 'panel'}, table.el);
+}
+
 // Sends a file or a text to the server and shows what became of each object. -> the answer or null
 export async function importText(body, mode) {
   const out = result();
@@ -117,19 +163,6 @@ export async function importText(body, mode) {
   }
 }
 function showResult(out, r) {
-  const errors = (r.errors || []).map((e, i) => ({...e, key: String(i)}));
-  const table = errors.length ? new Table({
-    name: 'refused',
-    columns: [
-      {id: 'kind', title: 'Kind', width: '170px', text: (e) => e.kind || ''},
-      {id: 'namespace', title: 'Namespace', width: '150px', text: (e) => e.namespace || ''},
-      {id: 'name', title: 'Name', width: 'minmax(150px,1fr)', text: (e) => e.name || ''},
-      {id: 'message', title: 'Why', width: 'minmax(240px,3fr)', text: (e) => e.message || ''}
-    ],
-    fixedHeight: 12
-  })
-                              : null;
-  if (table) table.setRows(errors);
   replace(
       out,
       panel(
@@ -137,8 +170,8 @@ function showResult(out, r) {
           h('div', {class: 'row wrap'},
             [['created', 'ok'], ['updated', 'info'], ['deleted', ''], ['skipped', '']].map(
                 ([k, tone]) => tag(`${fmt.count(r[k] || 0)} ${k}`, r[k] ? tone : '')),
-            tag(`${fmt.count(errors.length)} refused`, errors.length ? 'bad' : ''))),
-      table ? h('div', {class: 'panel', style: {marginTop: '12px'}}, table.el) : null);
+            tag(`${fmt.count((r.errors || []).length)} refused`, (r.errors || []).length ? 'bad' : ''))),
+      h('div', {style: {marginTop: '12px'}}, listed(r)));
 }
 
 async function exportAs(format, all) {

@@ -70,10 +70,11 @@ export function dialog({title, body, buttons = [{text: 'Close', value: null}], w
   });
 }
 
-export function confirmDialog({title, body, confirm = 'OK', cancel = 'Cancel', danger}) {
+export function confirmDialog({title, body, confirm = 'OK', cancel = 'Cancel', danger, wide}) {
   return dialog({
            title,
            body,
+           wide,
            buttons: [
              {text: cancel, value: false, focus: danger},
              {text: confirm, kind: danger ? 'danger primary' : 'primary', value: true}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things stand and what can be read: icons, labels on touch, phones, alignment, messages."""
-from browser import Keys, Page, api, check, run
+import json
+
+from browser import Page, api, check, run
 
 OVERRIDE = 'Emulation.setDeviceMetricsOverride'
 FRAMES = 'return new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d)))'
@@ -219,4 +221,34 @@ def test_rebalance_without_a_result_is_no_success(page: Page):
     check('a plan without a move is no success', page.js("return !document.querySelector('#main .note.ok')"), page.text('#main'))
 
 
-run(test_rebalance_without_a_result_is_no_success, test_pod_of_no_scheduler_has_one_reason_everywhere, test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
+def test_import_reads_before_it_asks(page: Page):
+    page.open('#/transfer')
+    page.wait_text('Drop a file here')
+    page.allowed.append('api/v1/import')
+    page.js("document.querySelector('#main details').open = true")
+    def paste(text, button='Replace the cluster'):
+        page.button(button)
+        page.js("const t = document.querySelector('#main textarea'); t.value = arguments[0]", text)
+        page.button('Import the text')
+    paste('kind: [\n')
+    page.wait_text('line 2', '#importresult')
+    check('a text that cannot be read is refused without a question', page.js("return !document.querySelector('dialog[open]')"), page.text('#importresult'))
+    paste('apiVersion: x/v1\nkind: Nothing\nmetadata: {name: q}\n')
+    page.wait_text('no such kind', '#importresult')
+    check('so is one of which nothing can be taken', page.js("return !document.querySelector('dialog[open]')") and 'as it was' in page.text('#importresult'), page.text('#importresult'))
+    paste(json.dumps({'apiVersion': 'v1', 'kind': 'List', 'items': [
+        *({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': f'imported-{i}'}} for i in range(3)),
+        {'apiVersion': 'v1', 'kind': 'Event', 'metadata': {'name': 'old-event'}}, {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'wrong'}, 'spec': {'contaners': []}}]}), 'Add to the cluster')
+    page.wait_text('Import 3 objects?', 'dialog')
+    page.wait_text('old-event', 'dialog')
+    text = page.text('dialog')
+    check('the question has kinds and counts, and names what is left out and refused', all(t in text for t in ('3 ConfigMap', 'events are not imported', 'wrong', 'contaners')), text)
+    page.shot('import-asks')
+    page.button('Import', 'dialog footer')
+    page.wait_text('3 created', '#importresult')
+    check('the answer names them, too', 'old-event' in page.text('#importresult') and 'wrong' in page.text('#importresult'), page.text('#importresult'))
+    for i in range(3):
+        api(f'/api/v1/namespaces/default/configmaps/imported-{i}', 'DELETE')
+
+
+run(test_import_reads_before_it_asks, test_rebalance_without_a_result_is_no_success, test_pod_of_no_scheduler_has_one_reason_everywhere, test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)

@@ -363,6 +363,8 @@ def transfer(page: Page):
         with open(path, 'w', encoding='utf-8') as f:
             f.write(pod('imported') + '---\napiVersion: v1\nkind: Pod\nmetadata: {name: "Not A Name"}\nspec: {containers: []}\n')
         page.one('#importfile').send_keys(path)
+        page.wait_text('Import 2 objects?', 'dialog')
+        page.button('Import', 'dialog footer')
         page.wait_text('The last import')
     check('what was refused is listed', 'Not A Name' in page.text('#main'), page.text('#importresult'))
     check('the rest is there', api('/api/v1/namespaces/default/pods/imported')['metadata']['name'] == 'imported')

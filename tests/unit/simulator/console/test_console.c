@@ -246,8 +246,23 @@ static void test_transfer(void)
 
     fixture_init(&f, NULL, true);
     make_node(&f, "old");
+    v = ask(&f, (struct call){.method = "POST", .path = "/api/v1/import?dryRun=All", .body = list},
+            200);
+    CU_ASSERT_EQUAL(bh_json_get_list(v, "kinds")->c.n, 2);
+    CU_ASSERT_EQUAL(number(bh_json_at(bh_json_get(v, "kinds"), 1), "count"), 1);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_at(bh_json_get(v, "kinds"), 1), "kind"), "Pod");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_first(bh_json_get(v, "leftOut")), "name"),
+                           "kube-system");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_first(bh_json_get(v, "errors")), "kind"),
+                           "Nonsense");
+    just(&f, (struct call){.path = NODES "/old"}, 200);
+    just(&f, (struct call){.path = PODS "/p"}, 404);
+    just(&f, (struct call){.method = "POST", .path = "/api/v1/import?dryRun=Some", .body = list},
+         400);
     v = ask(&f, (struct call){.method = "POST", .path = "/api/v1/import", .body = list}, 200);
     CU_ASSERT_EQUAL(number(v, "created"), 2);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_first(bh_json_get(v, "leftOut")), "name"),
+                           "kube-system");
     CU_ASSERT_EQUAL(number(v, "deleted"), 1);
     CU_ASSERT_EQUAL(number(v, "skipped"), 1);
     CU_ASSERT_EQUAL(bh_json_get_list(v, "errors")->c.n, 1);
