@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // edit.js - writing objects: YAML with templates, checks while typing, differences before anything is changed
-import {discover, objectPath, objectRoute} from './kinds.js';
+import {discover, kindByName, objectPath, objectRoute} from './kinds.js';
 import {
   confirmDialog, dialog, diffView, empty, fetchJSON, fetchText, fmt, h, lineOfField, linkTo, note, plural, registerScreen, replace,
   segmented, setQuery, setTitle, toast, withoutManaged, YamlEditor
@@ -10,6 +10,8 @@ import {forAll} from './resources.js';
 import {numbered, templateFor, TEMPLATES} from './templates.js';
 
 const MANAGER = 'fieldManager=berth-page';
+const MODES = {create: 'Create', apply: 'Apply', replace: 'Replace'};
+const NAMES = 5000, NAMES_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
 let draft = null;  // what was typed last, when the screen is left without applying
 
 registerScreen('edit', {
@@ -20,7 +22,7 @@ registerScreen('edit', {
     el.classList.add('fill');
     const screen = new EditScreen(el);
     if (r.query.path) await screen.openExisting(r.query.path);
-    else screen.openTemplate(r.query.kind, r.query.template);
+    else await screen.openTemplate(r.query.kind, r.query.template);
     return () => screen.leave();
   },
 });
@@ -116,12 +118,26 @@ function places(doc, e) {
 const forDiff = (yaml) =>
     withoutManaged(yaml).replace(/^ {2}(?:resourceVersion|generation|uid|creationTimestamp): .*\n/gm, '');
 
+// Of a template the text and the first number with which its name is free: {n} is counted up, another name gets a number.
+async function withFreeName(t) {
+  const k = kindByName(t.kind), [, name] = /^ {2}name: (\S+)$/m.exec(t.text) || [];
+  const list = await fetchJSON(`${objectPath(k, k.namespaced ? 'default' : '')}?limit=${NAMES}`, {accept: NAMES_ONLY}).catch(() => null);
+  const taken = new Set(((list && list.items) || []).map((o) => o.metadata.name));
+  let n = 1;
+  const at = (i) => (name.includes('{n}') ? numbered(name, i) : i === 1 ? name : name.replace(/^[^.]+/, (x) => `${x}-${i}`));
+  while (name && taken.has(at(n))) n++;
+  if (!name || name.includes('{n}')) return {text: t.text, first: n};
+  // A workload selects its pods by a label of its name, which must not be another's.
+  const line = /^ {4}spec:/m.test(t.text) ? /^( {2}name| +app): (\S+)$/gm : /^( {2}name): (\S+)$/m;
+  return {text: t.text.replace(line, (whole, key, value) => (value === name ? `${key}: ${at(n)}` : whole)), first: 1};
+}
+
 // ---- the screen --------------------------------------------------------------------------------------------
 
 class EditScreen {
   constructor(el) {
     this.el = el;
-    this.mode = 'apply';
+    this.mode = 'create';
     this.editor = new YamlEditor(
         {label: 'Objects as YAML', delay: 500, onChange: () => this.check(), onSubmit: () => this.apply()});
     this.status = h('span', {class: 'faint', role: 'status'});
@@ -135,12 +151,12 @@ class EditScreen {
       oninput: () => this.check()
     });
     this.first = h('input', {type: 'number', min: 0, value: 1, id: 'firstcopy', style: {width: '76px'}});
-    this.modes = segmented([['apply', 'Apply'], ['create', 'Create'], ['replace', 'Replace']], this.mode, (m) => {
-      this.mode = m;
+    this.modes = segmented(Object.entries(MODES), this.mode, (m) => {
+      this.setMode(m);
       this.check();
     }, 'How to write');
     this.button =
-        h('button', {type: 'button', class: 'primary', title: 'Ctrl Enter', writes: true, onclick: () => this.apply()}, 'Apply');
+        h('button', {type: 'button', class: 'primary', title: 'Ctrl Enter', writes: true, onclick: () => this.apply()}, 'Create');
     this.result = h('div', {class: 'col'});
     this.list = h('div', {class: 'templates', role: 'list', 'aria-label': 'Templates'});
     const side = h('aside', {class: 'panel editside'}, h('header', {}, h('h2', {}, 'Templates')), this.list);
@@ -204,29 +220,33 @@ class EditScreen {
     this.original = text;
     this.check();
   }
-  use(t) {
+  async use(t) {
     if (this.editor.value !== this.original && this.original !== undefined) draft = {text: this.editor.value};
-    this.template = t;
     if (this.path) {
       this.path = null;
-      this.setMode('apply');
       setTitle('New object');
     }
     setQuery({kind: null, path: null, template: t.id});
-    this.setText(t.text);
+    await this.begin(t);
+  }
+  // A new object of a template, with a name that no other has.
+  async begin(t) {
+    this.template = t;
+    this.setMode('create');
     this.showTemplates();
+    const {text, first} = await withFreeName(t);
+    if (this.dead || this.template !== t) return;
+    this.first.value = first;
+    this.setText(text);
     this.editor.focus();
   }
   setMode(m) {
     this.mode = m;
     this.modes.set(m);
+    this.button.textContent = MODES[m];
   }
   openTemplate(kind, id) {
-    const t = TEMPLATES.find((x) => x.id === id) || templateFor(kind) || TEMPLATES[0];
-    this.template = t;
-    this.setText(t.text);
-    this.showTemplates();
-    this.editor.focus();
+    return this.begin(TEMPLATES.find((x) => x.id === id) || templateFor(kind) || TEMPLATES[0]);
   }
   async fromFile(f) {
     if (!f) return;
@@ -328,7 +348,7 @@ class EditScreen {
       body:
           h('div', {class: 'col'},
             this.count() > 1 ? note('', `The first of ${fmt.count(this.count())} copies.`) : null, parts),
-      buttons: [{text: 'Close'}, {text: 'Apply', kind: 'primary', value: true}]
+      buttons: [{text: 'Close'}, {text: MODES[this.mode], kind: 'primary', value: true}]
     });
     if (go) await this.apply();
   }

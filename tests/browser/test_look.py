@@ -251,4 +251,31 @@ def test_import_reads_before_it_asks(page: Page):
         api(f'/api/v1/namespaces/default/configmaps/imported-{i}', 'DELETE')
 
 
-run(test_import_reads_before_it_asks, test_rebalance_without_a_result_is_no_success, test_pod_of_no_scheduler_has_one_reason_everywhere, test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)
+def test_new_creates_with_a_free_name(page: Page):
+    page.open('#/overview')
+    text = "return document.querySelector('#main .editor textarea')?.value || ''"
+    def new(kind):
+        page.go('#/settings')
+        page.go(f'#/edit?kind={kind}')
+        page.wait('the server would take it', "return document.querySelector('#main [role=status]')?.innerText.includes('the server would take it')")
+        return page.js(text)
+    for expected in ('name: web\n', 'name: web-2\n', 'name: web-3\n'):
+        got = new('deployments')
+        check(f'a new deployment has a free name: {expected.strip()}', expected in got and got.count(expected.strip().split()[1] + '\n') == 3, got)
+        check('and is created', page.js("return document.querySelector('#main .segmented [aria-pressed=true]').innerText") == 'Create')
+        page.js("[...document.querySelectorAll('#main button.primary')].find((b) => b.innerText === 'Create').click()")
+        page.wait_text('is written')
+    for first in ('1', '2'):
+        new('pods')
+        check(f'a new pod begins with number {first}', page.js("return document.getElementById('firstcopy').value") == first)
+        page.js("[...document.querySelectorAll('#main button.primary')].find((b) => b.innerText === 'Create').click()")
+        page.wait_text('is written')
+    page.go('#/edit?path=/api/v1/namespaces/default/pods/web-1')
+    page.wait('an object that is there is replaced', "return document.querySelector('#main .segmented [aria-pressed=true]').innerText === 'Replace'")
+    for name in ('web', 'web-2', 'web-3'):
+        api(f'/apis/apps/v1/namespaces/default/deployments/{name}', 'DELETE')
+    for name in ('web-1', 'web-2'):
+        api(f'/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0', 'DELETE')
+
+
+run(test_new_creates_with_a_free_name, test_import_reads_before_it_asks, test_rebalance_without_a_result_is_no_success, test_pod_of_no_scheduler_has_one_reason_everywhere, test_buttons_look_like_buttons, test_phone_shows_scores_status_and_answers, test_what_belongs_together_is_aligned, test_only_what_differs, test_map_stretches_its_colours, test_messages_show_their_reasons, test_each_screen_has_its_own_icon, test_narrow_navigation_has_labels_on_touch)

@@ -205,7 +205,7 @@ def editor(page: Page):
     page.wait_text('replicas: 4', 'dialog .diff')
     check('what would change is shown first', '- ' in page.text('dialog .diff') and 'replicas: 3' in page.text('dialog .diff'))
     page.shot('diff-light')
-    page.button('Apply', 'dialog footer')
+    page.button('Replace', 'dialog footer')
     page.wait_text('is written')
     check('and then written', api('/apis/apps/v1/namespaces/default/deployments/hello')['spec']['replicas'] == 4)
     other = {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'shared'}, 'data': {'k': 'theirs'}}
@@ -214,6 +214,7 @@ def editor(page: Page):
     page.allowed += ['configmaps/shared']
     page.go('#/edit?kind=nodes')
     page.wait('a template', "return document.querySelector('#main .editor textarea').value.includes('kind: Node')")
+    page.button('Apply', '#main .segmented')
     page.yaml('apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shared\n  namespace: default\ndata:\n  k: ours\n')
     page.wait('the conflict is told while typing', "return document.querySelector('.problems').innerText.includes('team-b')")
     page.js("document.querySelector('#main .editor textarea').focus()")
