@@ -153,7 +153,7 @@ def hostile(page: Page):
     page.wait('a switch shows it', shows)
     page.button('Events', '#main .tabs')
     page.wait_text('<b>Bold</b>')
-    page.go('#/events')
+    page.go('#/events?q=Bold')
     page.wait_text('<b>Bold</b>')
     page.go('#/kind/configmaps/default/hostile')
     page.wait_text('onerror=')
@@ -349,7 +349,7 @@ def configuration(page: Page):
     check('the new configuration runs', '"second"' in running, running[:500])
     page.button('Roll back', '#main .tabs')
     page.wait_text('at the start of this session')
-    page.js("[...document.querySelectorAll('#main table button')].filter(b => b.innerText === 'Roll back').pop().click()")
+    page.wait('the button', "const b = [...document.querySelectorAll('#main table button')].filter(b => b.innerText === 'Roll back').pop(); b?.click(); return !!b")
     page.wait_text('rolled back', seconds=40)
     check('and the old one again', '"second"' not in json.dumps(api('/api/v1/schedulerconfiguration')))
 
