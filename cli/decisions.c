@@ -79,7 +79,11 @@ static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
     const char *result = bh_json_get_text(row, "result"),
                *outcome = bh_json_get_text(row, "outcome"),
                *promised = bh_json_get_text(row, "nominatedNodeName");
-    bh_grid_members(g, bh_streq(result, "Scheduled") ? BH_CELL_GOOD : BH_CELL_BAD, row, "result");
+    if (bh_streq(outcome, "GroupWaits")) /* of a group that does not go, it is not scheduled */
+        bh_grid_cell(g, 0, "HasRoom");
+    else
+        bh_grid_members(g, bh_streq(result, "Scheduled") ? BH_CELL_GOOD : BH_CELL_BAD, row,
+                        "result");
     bh_grid_members(g, bh_streq(outcome, "Failed") ? BH_CELL_BAD : 0, row, "outcome");
     if (!*bh_json_get_text(row, "nodeName") && *promised)
         bh_grid_cell(g, BH_CELL_DIM, "(%s)", promised);

@@ -282,11 +282,20 @@ static int explain_group(struct session *s, struct bh_json **ret_doc, struct bh_
                           "off, and there is no PodGroup of plugin Coscheduling of this name");
     int rc = take_in_queue(s, err);
     if (rc == 0)
-        rc = bh_explain_group(&s->arena, &s->observer, s->pod.ns, s->pod.name, ret_doc, err);
+        rc = bh_explain_group(&s->arena, &s->observer, s->pod.ns, s->pod.name, true, ret_doc, err);
     for (unsigned i = 0; rc == 0 && i < s->facts.n_notes; i++)
         bh_json_push(bh_json_list_at(&s->arena, *ret_doc, "notes"),
                      bh_json_new_cstr(&s->arena, s->notes[i]));
     return rc;
+}
+
+/* Of a pod that has a node: does the group that it goes with go? */
+static void add_waiting_group(struct session *s, const struct bh_json *explanation)
+{
+    const char *name = bh_json_get_text(bh_json_get(s->facts.queue, "group"), "name");
+
+    if (*name && bh_streq(bh_json_get_text(explanation, "result"), "Scheduled"))
+        s->facts.group = bh_explain_waiting_group(&s->arena, &s->observer, s->pod.ns, name);
 }
 
 static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
@@ -316,6 +325,7 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
                                 "here it is the first by name",
                                 best));
     s->facts.notes = s->notes;
+    add_waiting_group(s, explanation);
     s->facts.fixes = s->what_if ? NULL : fixes(s, explanation);
     struct bh_json *whole = s->what_if ? bh_json_clone(&s->arena, explanation) : NULL;
     struct bh_json *doc = bh_explain_document(&s->arena, &s->pod, &s->facts, explanation);

@@ -15,6 +15,8 @@
  *   nodeNow       ... and how that node does now: {rank, of, total} or {plugin, code, reasons[]}
  *   scheduler     {running, deciding: bool, configuration: where it came from, trouble}
  *   queue         the scheduler's view of a pending pod, as an item of `berth queue -o json`
+ *   group         of a pending member that has a node while its group does not go: {namespace, name,
+ *                 haveRoom, waiting: int}; the whole group is explained by podgroup/NAME
  *   condition     {reason, message}: PodScheduled as the API server has it (pending pods)
  *   notes[]       what to know when reading on
  *   fixes         what would make it fit (simulator/offline/fixes.h); pending pods that fit nowhere;
@@ -45,6 +47,7 @@ struct bh_explain_facts { /* what is known besides; strings borrowed, "" or NULL
     const char *configuration, *trouble;
     struct bh_json *fixes;       /* of bh_offline_fixes, or NULL */
     const struct bh_json *queue; /* of bh_queue_pod_json, or NULL */
+    const struct bh_json *group; /* of the document, or NULL */
     const char *const *notes;
     unsigned n_notes;
 };
@@ -61,7 +64,10 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
 /* ---- explain_group.c -------------------------------------------------------------------------
  * The document stands in simulator/offline/fixes.h. */
 int bh_explain_group(struct bh_arena *a, struct bh_observer *o, const char *ns, const char *name,
-                     struct bh_json **ret_doc, struct bh_err *err);
+                     bool fixes, struct bh_json **ret_doc, struct bh_err *err);
+/* `group` of the document; NULL: the group goes, or it cannot be tried. */
+struct bh_json *bh_explain_waiting_group(struct bh_arena *a, struct bh_observer *o, const char *ns,
+                                         const char *name);
 void bh_explain_print_group(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
                             bool colour);
 

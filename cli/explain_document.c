@@ -53,8 +53,9 @@ struct bh_json *bh_explain_document(struct bh_arena *a, const struct bh_explain_
     bh_json_add(a, doc, "scheduler: {running: %i}", f->running);
     if (f->running)
         bh_json_add(a, doc, "scheduler: {deciding: %i}", f->deciding);
-    bh_json_add(a, doc, "scheduler: {trouble?: %s, configuration?: %s}, queue?: %p", f->trouble,
-                f->configuration, f->queue ? bh_json_clone(a, f->queue) : NULL);
+    bh_json_add(a, doc, "scheduler: {trouble?: %s, configuration?: %s}, queue?: %p, group?: %p",
+                f->trouble, f->configuration, f->queue ? bh_json_clone(a, f->queue) : NULL,
+                f->group ? bh_json_clone(a, f->group) : NULL);
     if (f->fixes)
         bh_json_set(a, doc, "fixes", f->fixes);
     if (pod->seen->reason)
@@ -153,6 +154,16 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
     if (group)
         bh_grid_line(g, "Group:", 0, "%s, %s", bh_json_get_text(group, "name"),
                      bh_json_get_text(group, "state"));
+    const struct bh_json *waits = bh_json_get(doc, "group");
+    const char *on = bh_json_get_text(bh_json_get(doc, "explanation"), "nodeName");
+    if (waits)
+        bh_grid_line(g, "Waits:", BH_CELL_BAD,
+                     "the pod has room on %s, and the group %s/%s waits: %lld of %lld have room "
+                     "(berth explain podgroup/%s -n %s)",
+                     on, bh_json_get_text(waits, "namespace"), bh_json_get_text(waits, "name"),
+                     (long long)bh_json_get_i64(waits, "haveRoom", 0),
+                     (long long)bh_json_get_i64(waits, "waiting", 0),
+                     bh_json_get_text(waits, "name"), bh_json_get_text(waits, "namespace"));
 }
 
 void bh_explain_print_fixes(struct bh_buf *out, const struct bh_json *fixes, bool all)
@@ -232,9 +243,12 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
     bh_grid_print(&g, out, 0, colour);
     bh_buf_addc(out, '\n');
     struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
-    bool bound = bh_streq(bh_json_get_text(doc, "state"), "Bound");
-    bh_explain_render(out, bound ? show_as_bound(&a, doc) : bh_json_get(doc, "explanation"), form,
-                      colour);
+    struct bh_json *e = bh_json_get(doc, "explanation");
+    if (bh_streq(bh_json_get_text(doc, "state"), "Bound"))
+        e = show_as_bound(&a, doc);
+    else if (bh_json_get(doc, "group")) /* it is not scheduled: its group waits */
+        e = bh_json_add(&a, bh_json_clone(&a, e), "result: 'Has room'");
+    bh_explain_render(out, e, form, colour);
     bh_explain_print_fixes(out, bh_json_get(doc, "fixes"), form == BH_FORM_WIDE);
     if (whatif)
         bh_explain_print_difference(out, whatif, form, colour);

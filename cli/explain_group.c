@@ -60,7 +60,7 @@ static void find_members(struct group *g)
 }
 
 int bh_explain_group(struct bh_arena *a, struct bh_observer *o, const char *ns, const char *name,
-                     struct bh_json **ret_doc, struct bh_err *err)
+                     bool fixes, struct bh_json **ret_doc, struct bh_err *err)
 {
     struct group g = {.o = o, .a = a, .ns = ns, .name = name};
 
@@ -68,7 +68,24 @@ int bh_explain_group(struct bh_arena *a, struct bh_observer *o, const char *ns, 
     o->w.now_ns = bh_wall_ns();
     const struct bh_offline_members m = {
         .ns = ns, .name = name, .v = g.v, .objects = g.objects, .n = g.n};
-    return bh_offline_explain_group(&o->w, a, &m, true, ret_doc, err);
+    return bh_offline_explain_group(&o->w, a, &m, fixes, ret_doc, err);
+}
+
+struct bh_json *bh_explain_waiting_group(struct bh_arena *a, struct bh_observer *o, const char *ns,
+                                         const char *name)
+{
+    struct bh_json *doc = NULL;
+    long long has = 0, waiting = 0;
+    struct bh_err err;
+
+    if (bh_explain_group(a, o, ns, name, false, &doc, &err) < 0 ||
+        !bh_streq(bh_json_get_text(doc, "result"), "Unschedulable"))
+        return NULL;
+    waiting = (long long)bh_json_get_i64(bh_json_get(doc, "members"), "waiting", 0);
+    bh_json_each(p, bh_json_get_list(doc, "pods"))
+        has += bh_streq(bh_json_get_text(p, "state"), "has room");
+    return bh_json_make(a, "namespace: %s, name: %s, haveRoom: %ld, waiting: %ld", ns, name,
+                        (long)has, (long)waiting);
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */

@@ -124,7 +124,20 @@ static void fail(struct cycle *c, uint32_t i, const struct bh_decision *dec, con
     bh_sched_count_attempt(c->d, result, profile_of(c, i), c->v[i].took_s);
 }
 
-/* Held back by its group. Nobody rejected it: it waits as after an error. */
+/* For the record of decisions alone: the pod's condition has kube-scheduler's text. */
+static const char *describe_waiting(struct cycle *c, uint32_t i)
+{
+    uint32_t has_node = 0;
+
+    for (uint32_t k = 0; k < c->n; k++)
+        has_node += c->try[k].node != BH_SYM_NONE && !c->try[k].preempts;
+    return bh_arena_printf(&c->arena,
+                           "the pod has room on %s, and its group %s/%s waits: %u of %u have room",
+                           bh_sym_text(c->d->symtab, c->try[i].node), c->names.namespace_,
+                           c->names.name, has_node, c->n);
+}
+
+/* Held back by its group. No plugin rejected it: it waits as after an error. */
 static void fail_with_group(struct cycle *c, uint32_t i, const char *reason, const char *message,
                             bh_sym nominated)
 {
@@ -134,7 +147,11 @@ static void fail_with_group(struct cycle *c, uint32_t i, const char *reason, con
                                     .nominated_node = nominated,
                                     .clear_nomination = nominated == BH_SYM_NONE};
 
-    bh_sched_record_outcome(c->d, c->v[i].p->decision, BH_OUTCOME_FAILED, message);
+    if (c->r.code != BH_ERROR && c->try[i].node != BH_SYM_NONE && !c->try[i].preempts)
+        bh_sched_record_outcome(c->d, c->v[i].p->decision, BH_OUTCOME_GROUP_WAITS,
+                                describe_waiting(c, i));
+    else
+        bh_sched_record_outcome(c->d, c->v[i].p->decision, BH_OUTCOME_FAILED, message);
     fail(c, i, &dec, bh_streq(reason, "Unschedulable") ? "unschedulable" : "error");
 }
 

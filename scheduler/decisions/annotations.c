@@ -198,7 +198,7 @@ static const char *outcome_map(struct bh_arena *a, const struct bh_decision_row 
                                const char *point, const char *const *plugins, uint32_t n)
 {
     struct pair *p = bh_arena_new_array(a, struct pair, n + 1);
-    bool binding = bh_streq(point, "Bind"), failed = row->outcome == BH_OUTCOME_FAILED;
+    bool binding = bh_streq(point, "Bind"), failed = row->outcome >= BH_OUTCOME_FAILED;
     uint32_t k = 0;
 
     if (failed && binding && !strstr(row->outcome_message, "running Bind plugin"))

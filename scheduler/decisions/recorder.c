@@ -25,7 +25,7 @@
 #define SHARE     256u
 #define CREDIT_NS INT64_C(40000000)
 
-const char *const bh_record_outcomes[] = {"", "Binding", "Bound", "Failed"};
+const char *const bh_record_outcomes[] = {"", "Binding", "Bound", "Failed", "GroupWaits"};
 
 struct bh_recorder {
     struct bh_recorder_options o;

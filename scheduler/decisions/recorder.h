@@ -52,8 +52,15 @@
             "attempts older than this go; 0 keeps them"                                            \
     }
 
-enum bh_record_outcome { BH_OUTCOME_NONE, BH_OUTCOME_BINDING, BH_OUTCOME_BOUND, BH_OUTCOME_FAILED };
-extern const char *const bh_record_outcomes[]; /* "", "Binding", "Bound", "Failed" */
+enum bh_record_outcome {
+    BH_OUTCOME_NONE,
+    BH_OUTCOME_BINDING,
+    BH_OUTCOME_BOUND,
+    BH_OUTCOME_FAILED,
+    BH_OUTCOME_GROUP_WAITS, /* the pod has a node, and its group does not go */
+    BH_N_OUTCOMES
+};
+extern const char *const bh_record_outcomes[]; /* "", "Binding", "Bound", "Failed", "GroupWaits" */
 
 struct bh_recorder_options {
     enum bh_record_mode mode; /* not OFF */

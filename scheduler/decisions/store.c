@@ -201,7 +201,7 @@ static int read_row(sqlite3_stmt *s, struct bh_arena *a, struct bh_decision_row 
     const void *head = sqlite3_column_blob(s, 10);
     int n = sqlite3_column_bytes(s, 10);
 
-    if (result < 0 || result > BH_DECISION_ERROR || outcome < 0 || outcome > BH_OUTCOME_FAILED ||
+    if (result < 0 || result > BH_DECISION_ERROR || outcome < 0 || outcome >= BH_N_OUTCOMES ||
         !head)
         return -EIO;
     *ret = (struct bh_decision_row){

@@ -5,7 +5,7 @@
 // #/decisions[?result=&namespace=&q=]   #/decisions/ID[?tab=]   #/decisions/pod/NAMESPACE/NAME[?tab=]
 
 import { empty, fmt, h, nodeLink, note, plural, reasonsOf, registerScreen, replace, segmented, setQuery, setTitle, stackedBar, to } from './lib.js';
-import { RowList, ask, badge, between, count, decisionHref, eventWords, failure, into, podDecisionsHref, podRef, whatifHref } from './parts.js';
+import { RowList, ask, attemptResult, badge, between, count, decisionHref, eventWords, failure, into, podDecisionsHref, podRef, whatifHref } from './parts.js';
 import { Computed, Recorded, answer, fromExplanation } from './answer.js';
 import { decisionReport, reportButton } from './report.js';
 import { askProfiles, isUnservedPod, unservedNote } from './schedulers.js';
@@ -57,7 +57,7 @@ class DecisionList {
   row(d) {
     const n = d.nodes || {};
     return h('div', { class: 'q-drow' }, h('span', { class: 'num' }, h('a', { href: decisionHref(d.id) }, fmt.time(d.time))),
-      h('span', { class: 'clip' }, podRef(d.pod.namespace, d.pod.name)), h('span', {}, badge(d.result)),
+      h('span', { class: 'clip' }, podRef(d.pod.namespace, d.pod.name)), h('span', {}, badge(attemptResult(d))),
       h('span', { class: 'clip', title: d.message || '' }, d.nodeName ? nodeLink(d.nodeName) : h('span', { class: 'muted' }, reasonsOf(d.message))),
       h('span', { class: 'q-share', title: `${count(n.feasible)} of ${count(n.total)} nodes were possible` }, stackedBar([{ value: n.feasible || 0, colour: 'var(--bar-1)' }], { max: n.total || 1, height: 8 }), h('small', { class: 'num' }, `${count(n.feasible)}/${count(n.total)}`)),
       h('span', { class: 'num' }, h('a', { href: podDecisionsHref(d.pod.namespace, d.pod.name) }, `#${d.attempt}`)),
@@ -171,7 +171,7 @@ function history(attempts, current, onPick) {
     if (i) out.push(gap(attempts[i - 1], d));
     const on = d.id === current;
     out.push(h('li', {}, h('button', { type: 'button', class: `q-attempt${on ? ' on' : ''}`, 'aria-current': on ? 'true' : 'false', onclick: () => onPick(d) },
-      h('b', {}, `#${d.attempt}`), badge(d.result), h('small', {}, d.nodeName || fmt.time(d.time)))));
+      h('b', {}, `#${d.attempt}`), badge(attemptResult(d)), h('small', {}, d.nodeName || fmt.time(d.time)))));
   });
   if (attempts.length < 2) return null;
   const el = h('ol', { class: 'q-history', 'aria-label': 'attempts of this pod' }, ...out);
@@ -181,12 +181,18 @@ function history(attempts, current, onPick) {
 
 // ---- one decision --------------------------------------------------------------------------------
 
+// The group that a member with room waits for.
+function groupLink(d) {
+  const m = d.outcome === 'GroupWaits' && /its group (\S+)\/(\S+) waits/.exec(d.outcomeMessage || '');
+  return m ? [' ', h('a', { href: to('groups', m[1], m[2]) }, 'The group')] : '';
+}
+
 function facts(d) {
-  const list = [['Result', badge(d.result)], ['Time', fmt.date(d.time)], ['Attempt', `#${d.attempt}`], ['Profile', d.profile], ['Took', fmt.ns(d.duration_ns)],
-    ['Woken because', eventWords(d.trigger || '')], ['Then', d.outcome ? [badge(d.outcome), d.outcomeMessage ? ` ${d.outcomeMessage}` : ''] : ''],
+  const list = [['Result', badge(attemptResult(d))], ['Time', fmt.date(d.time)], ['Attempt', `#${d.attempt}`], ['Profile', d.profile], ['Took', fmt.ns(d.duration_ns)],
+    ['Woken because', eventWords(d.trigger || '')], ['Then', d.outcome ? [badge(d.outcome), d.outcomeMessage ? ` ${d.outcomeMessage}` : '', groupLink(d)] : ''],
     ['Equals', d.result === 'Scheduled' && d.tie && d.tie.equals > 1 ? `${plural(d.tie.equals, 'node')} had the best total; one was drawn` : ''],
     ['Looked at', d.nodes && d.nodes.evaluated < d.nodes.total ? `${count(d.nodes.evaluated)} of ${plural(d.nodes.total, 'node')}` : '']];
-  return h('div', { class: 'q-facts' }, ...list.filter(([, v]) => v && v.length !== 0).map(([k, v]) => h('span', {}, h('small', {}, k), h('span', {}, ...[v].flat()))));
+  return h('div', { class: 'q-facts' }, ...list.filter(([, v]) => v && v.length !== 0).map(([k, v]) => h('span', {}, h('small', {}, k), h('span', {}, ...[v].flat(2)))));
 }
 
 function rawPart(d) {

@@ -54,7 +54,7 @@ const EVENTS = {
   UnscheduledPodAdd: 'it was created', UnscheduledPodUpdate: 'it was changed', UnschedulablePodAdd: 'it was created', UnschedulablePodUpdate: 'it was changed', UnschedulableTimeout: 'it had waited long enough',
   NodeUpdate: 'a node changed', NodeTaintChange: 'a taint changed', NodeLabelChange: 'a label of a node changed',
   NodeAllocatableChange: 'a node changed its size', NodeConditionChange: 'a node changed its state',
-  BackoffComplete: 'its backoff was over',
+  BackoffComplete: 'its backoff was over', ScheduleAttemptFailure: 'its last attempt failed and its backoff was over', ForceActivate: 'a plugin asked for it',
 };
 
 // An event without words of its own is shown as the scheduler names it.
@@ -225,8 +225,11 @@ export class RowList {
 
 // ---- small pieces --------------------------------------------------------------------------------
 
+// What an attempt came to: a member of a group that waits has room, and is not scheduled.
+export const attemptResult = (d) => d.outcome === 'GroupWaits' ? 'HasRoom' : d.result;
+
 export function badge(result) {
-  const tone = { Scheduled: 'ok', Bound: 'ok', Succeeded: 'ok', Done: 'ok', Unschedulable: 'bad', Error: 'bad', Failed: 'bad', Gated: 'warn', Paused: 'warn' }[result] || 'info';
+  const tone = { Scheduled: 'ok', Bound: 'ok', Succeeded: 'ok', Done: 'ok', Unschedulable: 'bad', Error: 'bad', Failed: 'bad', Gated: 'warn', Paused: 'warn', HasRoom: 'warn' }[result] || 'info';
   return tag(`${{ ok: '✓', bad: '✕', warn: '‖', info: '•' }[tone]} ${result}`, tone);
 }
 

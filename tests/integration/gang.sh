@@ -134,6 +134,12 @@ eventually "room for two: nobody goes" 20 is Unschedulable column trio 4
 check "really nobody" is 0 bound
 check "its condition is of no generation, as PodGroups have none" is '' kubectl get podgroup trio -o 'jsonpath={.metadata.generation}{.status.conditions[*].observedGeneration}'
 eventually "queue: what of it is scheduled" 20 says 't1 .*trio: 0 of 3 scheduled +-? .*pod group is unschedulable, waiting for minCount pods' queue
+expect "explain: one that has room is not scheduled" 'Result: +Has room on n[12]' "$BERTH_BIN/berth" explain pod/t1 --runtime-dir "$run"
+expect "... its group waits, and who else has room" 'Waits: +the pod has room on n[12], and the group default/trio waits: 2 of 3 have room \(berth explain podgroup/trio -n default\)' \
+    "$BERTH_BIN/berth" explain pod/t1 --runtime-dir "$run"
+expect "... as a document" '^2 3$' bash -c "'$BERTH_BIN/berth' explain pod/t1 --runtime-dir '$run' -o json | jq -r '.group | \"\(.haveRoom) \(.waiting)\"'"
+expect "decisions: neither" 'default/t1 +[0-9]+ +HasRoom +GroupWaits +n[12] .*the pod has room on n[12], and its group default/trio waits: 2 of 3 have room' \
+    "$BERTH_BIN/berth" decisions --runtime-dir "$run" --pod t1
 expect "explain names the group" 'Group: +trio, 0 of 3 scheduled' "$BERTH_BIN/berth" explain pod/t1 --runtime-dir "$run"
 expect "the event of one that has room" 'pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more plugins asked to wait and no plugin rejected pod' \
     kubectl get events --field-selector involvedObject.name=t1
