@@ -215,7 +215,7 @@ expect "BERTH_RUNTIME_DIR is stronger, and KUBECONFIG's cluster is named" "with 
 expect "also for what changes a cluster" 'bound +1$' \
     env BERTH_RUNTIME_DIR="$first" KUBECONFIG="$run/kubeconfig" "$BERTH_BIN/berth" load synthetic --node-count 0 --pod-count 1 --prefix stronger
 expect "a KUBECONFIG of no instance is named" "KUBECONFIG=$work/other leads to another cluster" \
-    bash -c 'echo "kind: Config" >"$1"; KUBECONFIG=$1 "$2/berth" get nodes' _ "$work/other" "$BERTH_BIN"
+    bash -c 'echo "kind: Config" >"$1"; KUBECONFIG=$1 "$2/berth" get nodes || true' _ "$work/other" "$BERTH_BIN"
 # berth run with a relative directory, of the first one's server
 (cd "$work/elsewhere" && exec "$BERTH_BIN/berth" run --runtime-dir brt --kubeconfig first/kubeconfig --secure-port=0 --leader-elect=false >"$work/run.out" 2>&1) &
 also_stop+=" $!"
