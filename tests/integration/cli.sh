@@ -131,7 +131,7 @@ get_all() { b get nodes "$@" 2>&1; }
 expect "nor an example" 'No nodes found' get_all --runtime-dir "$run"
 unset KUBECONFIG
 dirs() { grep -oE "^  ($first|$run) " <<<"$1" | tr -d ' ' | paste -sd' '; } # of ours, in their order
-expect "without being told, a command finds one" 'STATUS|No nodes found' get_all
+expect "without a flag, a command finds one" 'STATUS|No nodes found' get_all
 said=$(b queue 2>&1 >/dev/null)
 check "and says that there are others, the newest first" test "$(dirs "$said")" = "$run $first"
 said=$(b load synthetic --node-count 0 --pod-count 1 2>&1)
