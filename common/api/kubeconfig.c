@@ -247,6 +247,7 @@ static int resolve(const struct files *fs, const char *context, struct bh_api_co
     if (!get(&cluster, "server"))
         return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": cluster \"%s\": no server", ctx.path,
                           cluster_name);
+    c->cluster = bh_strdup(cluster_name);
     int rc = read_cluster(c, &cluster, err);
     if (rc < 0)
         return bh_err_prefix(err, rc, "kubeconfig \"%s\"", cluster.path);
@@ -380,10 +381,10 @@ int bh_kubeconfig_load_master(const char *path, const char *context, const char 
 
 static const size_t texts[] = {
 #define TEXT(member) offsetof(struct bh_api_config, member)
-    TEXT(server),   TEXT(tls_server_name), TEXT(proxy_url),  TEXT(unix_socket),
-    TEXT(ca_file),  TEXT(ca_pem),          TEXT(cert_file),  TEXT(cert_pem),
-    TEXT(key_file), TEXT(key_pem),         TEXT(token),      TEXT(token_file),
-    TEXT(username), TEXT(password),        TEXT(namespace_), TEXT(source),
+    TEXT(server), TEXT(tls_server_name), TEXT(proxy_url), TEXT(unix_socket), TEXT(ca_file),
+    TEXT(ca_pem), TEXT(cert_file),       TEXT(cert_pem),  TEXT(key_file),    TEXT(key_pem),
+    TEXT(token),  TEXT(token_file),      TEXT(username),  TEXT(password),    TEXT(namespace_),
+    TEXT(source), TEXT(cluster),
 #undef TEXT
 };
 

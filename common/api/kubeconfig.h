@@ -36,6 +36,7 @@ struct bh_api_config {
     struct bh_exec_config *exec; /* NULL = none */
     char **impersonate;          /* header lines, NULL-terminated; NULL = none */
     char *namespace_;            /* of the context, "default" */
+    char *cluster;               /* its name in the file; NULL = none */
     char *source;                /* file the configuration came from, or "in-cluster" */
 };
 /* path NULL: the order above. context NULL: current-context. 0, -ENOENT (nothing found),

@@ -101,8 +101,8 @@ struct bh_json *bh_console_observed(struct bh_console *c, struct bh_arena *a)
     for (size_t i = 0; i < bh_clean_n_kinds; i++)
         if (o->trouble[i] && bh_streq(bh_clean_kinds[i].plural, "pods"))
             lost = o->trouble[i];
-    doc = bh_json_make(a, "server: %s, synced: %i, since?: %s, lost?: %s, leftOut: []",
-                       o->from.cfg->server, o->synced_rv != 0, since, lost);
+    doc = bh_json_make(a, "server: %s, name?: %s, synced: %i, since?: %s, lost?: %s, leftOut: []",
+                       o->from.cfg->server, o->from.cfg->cluster, o->synced_rv != 0, since, lost);
     left_out = bh_json_get(doc, "leftOut");
     for (size_t i = 0; i < bh_clean_n_kinds && !*lost; i++)
         if (o->trouble[i])

@@ -96,7 +96,7 @@ struct bh_json *bh_console_recording(struct bh_console *c, struct bh_arena *a);
  * Its control socket (common/control/ask.h) is asked in worker threads; the loop sees what the
  * last answer said. Without --runtime-dir there is no scheduler. */
 /* The newest answer; when it is older than a second, the next one is asked for in the background.
- * running: it answered. trouble: what it says, or why no answer came. profiles: the schedulerNames
+ * running: it answered. trouble: what it reports, or why no answer came. profiles: the schedulerNames
  * that its configuration has profiles for, a list of strings; NULL: not known. The console's. */
 struct bh_console_scheduler_view {
     bool known; /* a scheduler was asked at all */

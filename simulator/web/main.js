@@ -134,6 +134,7 @@ function buildTop() {
     }[state];
     banner(state, info);
   });
+  const copy = h('span', {id: 'copy', class: 'tag warn', hidden: true});
   const crumbs = h('span', {class: 'crumbs'}), title = h('h1', {tabindex: '-1'});
   replace(
       document.getElementById('top'),
@@ -145,7 +146,7 @@ function buildTop() {
         onclick: toggleNav
       },
         icon('menu')),
-      h('div', {class: 'where'}, crumbs, title),
+      h('div', {class: 'where'}, crumbs, title), copy,
       h('button', {type: 'button', class: 'searchbutton', onclick: openPalette, 'aria-keyshortcuts': 'Control+K'},
         icon('search'), h('span', {class: 'label'}, 'Search'), h('kbd', {'aria-hidden': 'true'}, 'Ctrl K')),
       live, h('button', {
@@ -162,7 +163,7 @@ function buildTop() {
         onclick: openHelp
       },
         icon('help')));
-  return {crumbs, title};
+  return {crumbs, title, copy};
 }
 const phone = matchMedia('(max-width: 640px)');  // narrow.css: the navigation is a drawer there
 function drawer(open) {
@@ -480,10 +481,15 @@ async function start() {
   const [server] = await Promise.all([fetchJSON('/berth/v1/overview').catch(() => ({})), ...FILES.map(load)]);
   learnProfiles(server);
   if (server.observes) await load('comparison');
-  if (server.readOnly)
+  if (server.readOnly) {
+    const {name, server: url} = server.observes || {};
+    top.copy.hidden = false;
+    top.copy.title = url || '';
+    replace(top.copy, url ? [h('b', {}, name || url), ' read-only'] : 'read-only');
     forbidWrites(
         server.observes ? `This is a read-only copy of ${server.observes.server}: what is to change is changed there.` :
                           'The server runs with --read-only.');
+  }
   addEventListener('keydown', onKey);
   document.getElementById('skip').addEventListener('click', (e) => {
     e.preventDefault();

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of a `berth up --observe`, for tests/integration/observe.sh: the comparison; what writes is off and says why.
 
-BERTH_NODE and BERTH_POD name a node, and a pod that is a difference.
+BERTH_NODE and BERTH_POD name a node, and a pod that is a difference; BERTH_CLUSTER is the cluster's name in the kubeconfig.
 """
 import os
 
@@ -21,6 +21,16 @@ def test_comparison(page):
     page.shot('comparison')
 
 
+def test_frame_names_the_cluster(page):
+    for width in (1366, 390):
+        page.d.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {'width': width, 'height': 844, 'deviceScaleFactor': 1, 'mobile': False})
+        page.open('#/overview')
+        page.wait('the tag', "return !document.getElementById('copy').hidden")
+        tag = page.js("const e = document.getElementById('copy'), b = e.getBoundingClientRect(); return [e.innerText, e.title, b.left >= 0 && b.right <= innerWidth]")
+        check(f'the frame names the observed cluster and says read-only, {width} wide', os.environ['BERTH_CLUSTER'] in tag[0] and 'read-only' in tag[0] and tag[1].startswith('http') and tag[2], tag)
+    page.d.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+
+
 def test_writes_are_off(page):
     page.open(f"#/nodes/{os.environ['BERTH_NODE']}")
     page.wait_text('Cordon')
@@ -32,4 +42,4 @@ def test_writes_are_off(page):
         check(f'{button} is off, with the reason', page.js(OFF, button) == [True], page.js(OFF, button))
 
 
-run(test_comparison, test_writes_are_off)
+run(test_comparison, test_frame_names_the_cluster, test_writes_are_off)

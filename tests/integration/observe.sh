@@ -134,7 +134,7 @@ check "with the scores of both nodes" comparison '.differences[0] | .name == "bi
 expect "in words" 'big-1 .*NodeResourcesFit [0-9]+ against [0-9]+' berth compare
 if [ -x /usr/bin/chromium ] && /usr/bin/python3 -c 'import selenium' 2>/dev/null; then
     BERTH_URL=$(sed -n 's/.*API server *\([^ ]*\) .*/\1/p' "$work/up.out")
-    export BERTH_URL BERTH_NODE=n1 BERTH_POD=big-1 PYTHONDONTWRITEBYTECODE=1 SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
+    export BERTH_URL BERTH_NODE=n1 BERTH_POD=big-1 BERTH_CLUSTER=berth PYTHONDONTWRITEBYTECODE=1 SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
     (cd "$here/../browser" && /usr/bin/python3 observing.py) >"$work/page" 2>&1 && ! grep -q '^not ok' "$work/page" &&
         ok "the page compares, and what writes is off with the reason" || not_ok "the page" "$(cat "$work/page")"
 else

@@ -118,6 +118,7 @@ static void test_json(void)
                 "\"namespace\":\"n\"}}],\"current-context\":\"x\",\"users\":[{\"name\":\"u\","
                 "\"user\":{\"token\":\"t0ken\"}}]}");
     CU_ASSERT_STRING_EQUAL(c->token, "t0ken");
+    CU_ASSERT_STRING_EQUAL(c->cluster, "c");
     CU_ASSERT_STRING_EQUAL(c->namespace_, "n");
     bh_api_config_free(c);
 }
