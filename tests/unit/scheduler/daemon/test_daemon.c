@@ -162,7 +162,8 @@ static void test_a_restarted_scheduler_sends_the_pod_where_it_was_sent(void)
     f.b[0].n_wire = 1;
     f.b[0].n = 0;
     scheduler_stop(&f);
-    CU_ASSERT(unlink(bh_arena_printf(&f.a, "%s/" BH_INFLIGHT_FILE, f.dir)) == 0); /* binders know */
+    CU_ASSERT(unlink(bh_arena_printf(&f.a, "%s/scheduler/" BH_INFLIGHT_FILE, f.dir)) ==
+              0); /* binders know */
     f.hellos = 0;
     scheduler_start(&f);
     CU_ASSERT(f.d.epoch > old_epoch);
@@ -254,7 +255,7 @@ static void test_waits_for_binders_of_one_that_died(void)
     CU_ASSERT_EQUAL(f.b[0].epoch, f.d.epoch);
     bh_sched_adopt_left(&f.d);
     scheduler_stop(&f);
-    CU_ASSERT(access(bh_arena_printf(&f.a, "%s/" BH_INFLIGHT_FILE, f.dir), F_OK) < 0);
+    CU_ASSERT(access(bh_arena_printf(&f.a, "%s/scheduler/" BH_INFLIGHT_FILE, f.dir), F_OK) < 0);
     scheduler_start(&f);
     f.d.timing.binder_grace_ns = UINT64_MAX;
     CU_ASSERT_FALSE(bh_sched_binders_awaited(&f.d));
