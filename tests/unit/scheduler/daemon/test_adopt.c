@@ -5,6 +5,8 @@
  *
  * Who leads adopts them and finds out; here they have to go by what the watch and binders say.
  */
+#include <unistd.h>
+
 #include "scheduler/daemon/inflight.h"
 #include "scheduler/framework/plugin.h"
 #include "tests/unit/scheduler/daemon/fixture.h"
@@ -83,6 +85,37 @@ static void test_a_pod_that_is_recorded_twice_counts_once(void)
     CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "q")->node, "n1");
     CU_ASSERT_EQUAL(count_items(&f.b[0], BIND, "p"), 1);
     CU_ASSERT(f.d.adopt.n_binds == 0 && f.d.adopt.n_counted == 2);
+    teardown(&f);
+}
+
+/* The truncated slot may have named p, or a bind to the node that p fits on. */
+static void test_with_a_damaged_record_nothing_is_decided_before_its_binds_may_be_over(void)
+{
+    struct bh_inflight *r = NULL;
+    struct bh_err err = {0};
+    struct fixture f;
+
+    setup(&f);
+    scheduler_stop(&f);
+    f.known = false;
+    CU_ASSERT_FATAL(bh_inflight_open(f.dir, &r, &err) == 0);
+    record(r, 100, "u-p", "n1");
+    bh_inflight_close(r);
+    CU_ASSERT_EQUAL_FATAL(
+        truncate(bh_arena_printf(&f.a, "%s/scheduler/" BH_INFLIGHT_FILE, f.dir), 16384), 0);
+    snap_node(&f, "n1", "4");
+    scheduler_start(&f);
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    add_pod(&f, "p", "1");
+    feed_batch(&f, NULL, true);
+    settle(&f);
+    SPIN(&f, !bh_sched_binders_awaited(&f.d)); /* binders are not waited for any more */
+    settle(&f);
+    CU_ASSERT(bh_sched_ready(&f.d) && bh_sched_leads(&f.d));
+    CU_ASSERT(!bh_sched_adopted(&f.d) && !bh_sched_may_decide(&f.d));
+    CU_ASSERT_EQUAL(count_items(&f.b[0], BIND, "p"), 0);
     teardown(&f);
 }
 
@@ -300,6 +333,8 @@ static void test_a_bind_that_is_not_recorded_holds_nobody_up(void)
 }
 
 BH_TESTS("scheduler/daemon/adopt",
+         {"with a damaged record nothing is decided before its binds may be over",
+          test_with_a_damaged_record_nothing_is_decided_before_its_binds_may_be_over},
          {"a pod that is recorded twice counts once",
           test_a_pod_that_is_recorded_twice_counts_once},
          {"what a binder had that died comes in first",
