@@ -179,8 +179,11 @@ static bool adopt(struct bh_sched_daemon *d, struct bh_adopted *a)
     if (!a->counted && !count_bind(d, a, node))
         return true;
     const struct bh_queued_pod *p = a->pod->queued;
-    if (!p || !bh_engine_is_assumed(d->engine, bh_pod_uid(a->pod)))
+    if (!p)
         return true;
+    /* The snapshot, ahead of the feed, shows what became of it: the feed ends it too, in a moment. */
+    if (!bh_engine_is_assumed(d->engine, bh_pod_uid(a->pod)))
+        return false;
     if (!takes_claims(d, p, node) && bh_mono_ns() - d->started_ns < d->timing.claim_ns)
         return false;
     const uint64_t now = bh_boot_ns();

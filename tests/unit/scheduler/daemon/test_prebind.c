@@ -184,6 +184,12 @@ static void put_devices(struct fixture *f, const char *claim_status)
             claim_status));
 }
 
+#define ALLOCATED                                                                                  \
+    ",\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"q\",\"driver\":\"d."    \
+    "x\","                                                                                         \
+    "\"pool\":\"n1\",\"device\":\"g0\"}]}},\"reservedFor\":[{\"resource\":\"pods\",\"name\":"      \
+    "\"p\","                                                                                       \
+    "\"uid\":\"u-p\"}]}"
 #define OTHER_DEVICES "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],"
 
 /* Of the same device. */
@@ -588,6 +594,60 @@ static void test_nothing_is_decided_while_a_recorded_claim_may_be_written(void)
     teardown(&f);
 }
 
+/* The next scheduler knows the bind from the record, and its watcher shows the claim as it was before the
+ * device was written. */
+static void setup_unseen_claim(struct fixture *f)
+{
+    setup_with(f, "");
+    go(f);
+    put_devices(f, "");
+    feed_pod(f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(f, "p", "1", DEVICES, ""));
+    write_done(f, await(f, &f->b[0], ALLOCATE, "p"), BH_KIND_RESOURCECLAIM, "6");
+    SPIN(f, binds(f, "p"));
+    scheduler_stop(f);
+    f->known = false;
+    scheduler_start(f);
+    SPIN(f, f->known);
+    feed_begin(f);
+    put_devices(f, "");
+    feed_pod(f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(f, "p", "1", DEVICES, ""));
+    feed_batch(f, NULL, true);
+    SPIN(f, f->d.adopt.n_counted == 1);
+    settle(f);
+}
+
+static void test_adopted_bind_with_unseen_claim_is_not_sent_again(void)
+{
+    struct fixture f;
+
+    setup_unseen_claim(&f);
+    CU_ASSERT(bh_pod_phase(pod_of(&f, "u-p")) == BH_POD_ADOPTED);
+    CU_ASSERT(is_assumed(&f, "p") && !bh_sched_may_decide(&f.d));
+    CU_ASSERT_EQUAL(count_items(&f.b[0], BIND, "p"), 1);
+    put_devices(&f, ALLOCATED);
+    SPIN(&f, count_items(&f.b[0], BIND, "p") == 2);
+    CU_ASSERT(bh_sched_may_decide(&f.d));
+    teardown(&f);
+}
+
+/* The snapshot is ahead of the feed: the pod belongs to its adopted bind until the feed shows it too. */
+static void test_adopted_bind_shown_before_its_claim_is_not_a_lost_pod(void)
+{
+    struct fixture f;
+
+    setup_unseen_claim(&f);
+    snap_pod(&f, "p", "1", "n1", DEVICES);
+    SPIN(&f, !is_assumed(&f, "p"));
+    settle(&f);
+    CU_ASSERT(bh_pod_phase(pod_of(&f, "u-p")) == BH_POD_ADOPTED);
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_BOUND);
+    SPIN(&f, place(&f, "p") == BH_Q_NONE && !f.d.adopt.n_binds);
+    CU_ASSERT_EQUAL(f.d.audit.lost, 0);
+    CU_ASSERT_EQUAL(bh_inflight_count(f.d.adopt.record), 0);
+    CU_ASSERT_EQUAL(count_items(&f.b[0], BIND, "p"), 1);
+    teardown(&f);
+}
+
 static void test_the_end_of_a_term_takes_everything_back(void)
 {
     struct fixture f;
@@ -769,6 +829,10 @@ BH_TESTS("scheduler/daemon/prebind",
           test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire},
          {"nothing is decided while a recorded claim may be written",
           test_nothing_is_decided_while_a_recorded_claim_may_be_written},
+         {"adopted bind with unseen claim is not sent again",
+          test_adopted_bind_with_unseen_claim_is_not_sent_again},
+         {"adopted bind shown before its claim is not a lost pod",
+          test_adopted_bind_shown_before_its_claim_is_not_a_lost_pod},
          {"the end of a term takes everything back", test_the_end_of_a_term_takes_everything_back},
          {"a waiting pod is bound when it is allowed",
           test_a_waiting_pod_is_bound_when_it_is_allowed},
