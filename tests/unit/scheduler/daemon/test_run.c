@@ -105,6 +105,32 @@ static void test_it_decides_until_it_is_told_to_stop(void)
     teardown(&f);
 }
 
+/* Binders acknowledge that their grants are revoked; the last message to the watcher depends on that. */
+static void test_leaving_scheduler_reports_quiet_after_binders_acknowledged(void)
+{
+    struct fixture f;
+    struct process p;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    bh_snap_set_lease(f.snap, 0, 0); /* it knows all binders of the term */
+    p = process_of(&f);
+    start(&f, &p);
+    bh_snap_set_synced(f.snap, true);
+    feed_begin(&f);
+    feed_batch(&f, NULL, true);
+    SPIN(&f, f.ready);
+    bh_snap_set_lease(f.snap, 7, bh_boot_ns() + UINT64_C(600000000000));
+    SPIN(&f, f.b[0].valid_ns > 0);
+    CU_ASSERT_EQUAL(f.quiet_term, 0);
+    kill(getpid(), SIGTERM);
+    await_end(&f, &p);
+    SPIN(&f, f.leaving);
+    CU_ASSERT_EQUAL(f.b[0].valid_ns, 0);
+    CU_ASSERT_EQUAL(f.quiet_term, 7);
+    teardown(&f);
+}
+
 static void test_a_changed_file_starts_it_again(void)
 {
     static const char text[] = "apiVersion: kubescheduler.config.k8s.io/v1\n"
@@ -335,6 +361,8 @@ static void test_a_summary_tells_what_became_of_it(void)
 
 BH_TESTS("scheduler/daemon/run",
          {"it decides until it is told to stop", test_it_decides_until_it_is_told_to_stop},
+         {"leaving scheduler reports quiet after binders acknowledged",
+          test_leaving_scheduler_reports_quiet_after_binders_acknowledged},
          {"a changed file starts it again", test_a_changed_file_starts_it_again},
          {"the log tells of pods and nodes", test_the_log_tells_of_pods_and_nodes},
          {"each step of an attempt is kept", test_each_step_of_an_attempt_is_kept},
