@@ -263,6 +263,11 @@ class Checker:
         if there < self.min_count(group):
             self.judge("quorum", f"{m.key(pod)} was bound when {there} of {self.min_count(group)} members were there", self.lately(self.member_gone.get(group), self.late_ns))
 
+    def is_tried(self, pod):
+        """A member of a gang that is not complete is not: it keeps its nomination, as upstream's does."""
+        group = m.group_of(pod)
+        return not group or sum(1 for p in self.members(group) if m.node_of(p) or not (m.deleting(p) or m.spec(p).get("schedulingGates"))) >= self.min_count(group)
+
     def end_of_gang(self, group):
         """Its members are equals: if it fits, it fits in any order."""
         members, c = self.members(group), self.cluster
@@ -469,7 +474,7 @@ class Checker:
             return
         if said != "False" and not m.group_of(pod):  # a gang that is not complete is not tried
             self.fail("condition", f"{name} has no node and says PodScheduled={said}")
-        if nominated and nominated not in self.cluster.nodes:
+        if nominated and nominated not in self.cluster.nodes and self.is_tried(pod):
             self.fail("nominated", f"{name} is nominated to {nominated}, which is gone")
         if not m.spec(pod).get("schedulingGates") and self.attachable(pod) and not m.group_of(pod):
             self.should_fit(pod)

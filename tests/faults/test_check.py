@@ -567,6 +567,14 @@ def excuses():
     w = crowd(base())
     gang(w, 2, cpu="1500m")
     expect("a gang of which one has room, not two", not w.found()[0], w.found()[0])
+    for n, want in ((1, set()), (2, {"nominated"})):
+        w = crowd(base())
+        gang(w, n, cpu="1500m")
+        w.node("n9")
+        w.edit("Pod", "member0", lambda p: p["status"].update(nominatedNodeName="n9"))
+        w.put(w.objects[("Node", "", "n9")], gone=True)
+        found = w.found()[0]
+        expect(f"a nomination to a node that is gone, of {n} of a gang of 2", {rule for _, rule, _ in found} == want, found)
     w = crowd(base())
     gang(w, 2, cpu="1100m")
     w.bind("member0", "n4")
