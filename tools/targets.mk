@@ -56,7 +56,7 @@ SEEDS           ?= 10000
 SIMULATION_BIN  := $(BUILD)/bin/berth-simulation
 SIMULATION_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/simulation/*.c))
 SIMULATION_CASE := $(sort $(wildcard tests/simulation/cases/*))
-SIMULATION_WRAP := bh_signals_new bh_signals_close bh_log_write getrandom gethostname shm_open flock fcntl close bh_reserve_file bh_snap_writer_new bh_snap_follow
+SIMULATION_WRAP := bh_read_file bh_signals_new bh_signals_close bh_log_write getrandom gethostname shm_open flock fcntl close bh_reserve_file bh_snap_writer_new bh_snap_follow
 # Programs may call different things by one name, and here are three in one: watcher and binder keep theirs to themselves.
 $(BUILD)/obj/tests/simulation/lib_%.o: $(BUILD)/lib/%.a
 	@mkdir -p $(dir $@)

@@ -181,7 +181,7 @@ static bool adopt(struct bh_sched_daemon *d, struct bh_adopted *a)
     const struct bh_queued_pod *p = a->pod->queued;
     if (!p)
         return true;
-    /* The snapshot, ahead of the feed, shows what became of it: the feed ends it too, in a moment. */
+    /* The snapshot is ahead of the feed and shows the outcome: the feed's message ends the bind. */
     if (!bh_engine_is_assumed(d->engine, bh_pod_uid(a->pod)))
         return false;
     if (!takes_claims(d, p, node) && bh_mono_ns() - d->started_ns < d->timing.claim_ns)

@@ -75,6 +75,14 @@ struct bh_api_client {
 };
 static LIST_HEAD(, exchange) exchanges;
 struct net net = {.latency_ns = 2 * MS};
+/* What sequences.c orders for the writes of some pods. */
+static struct {
+    const char *pods; /* their names begin so; NULL: nothing is ordered */
+    uint64_t
+        delay_ns; /* the network delays the next binding by so much; 0: it refuses all writes */
+    bool cut;     /* the client of the delayed binding loses its connection at once */
+    struct process *sender; /* of the delayed binding, or of one that was refused */
+} order;
 
 /* ---- the server's side ----------------------------------------------------------------------- */
 
@@ -574,6 +582,43 @@ static struct call *make_call(const struct bh_api_req *r)
     return call;
 }
 
+static bool is_ordered(const struct exchange *x, const char *path)
+{
+    const char *name = order.pods ? strstr(path, "/pods/") : NULL;
+
+    return name && (order.delay_ns ? x->binds : x->writes) &&
+           strncmp(name + strlen("/pods/"), order.pods, strlen(order.pods)) == 0;
+}
+
+void api_refuse_writes(const char *pods)
+{
+    order.pods = pods;
+    order.delay_ns = 0;
+    order.sender = NULL;
+}
+
+void api_delay_binding(const char *pod, uint64_t ns, bool cut)
+{
+    order.pods = pod;
+    order.delay_ns = ns;
+    order.cut = cut;
+    order.sender = NULL;
+}
+
+struct process *api_ordered_sender(void)
+{
+    return order.sender;
+}
+
+void api_delay_watch(const struct host *h, const char *plural, uint64_t ns)
+{
+    struct exchange *x;
+
+    LIST_FOREACH(x, &exchanges, link)
+        if (x->watch && waits(x) && x->of->host == h && strstr(x->req->call.path, plural))
+            x->last_ns = BH_MAX(x->last_ns, world.now_ns + ns);
+}
+
 static enum fate draw_fate(const struct exchange *x)
 {
     unsigned d = (unsigned)draw(DRAW_NET, 100);
@@ -629,9 +674,34 @@ static uint64_t binding_leaves(const struct bh_api_req *r)
     const char *at_ = memmem(r->call.body, r->call.body_n, before, strlen(before));
     char node[16] = "";
 
-    if (at_)
-        (void)sscanf(at_ + strlen(before), "%15[a-z0-9]", node);
+    const char *from = at_ ? at_ + strlen(before) : NULL, *body = r->call.body;
+    const char *end = from ? memchr(from, '"', (size_t)(body + r->call.body_n - from)) : NULL;
+    if (end) /* the body has no NUL */
+        snprintf(node, sizeof(node), "%.*s", (int)(end - from), from);
     return plan_binding(r->x->of->host, node);
+}
+
+static void on_delayed_cut(void *arg)
+{
+    struct exchange *x = arg;
+
+    if (!waits(x))
+        return;
+    push(x, PIECE_CUT);
+    order.sender = x->of;
+}
+
+/* For how long the network delays the binding, by order. */
+static uint64_t take_delay(struct exchange *x)
+{
+    const uint64_t ns = order.delay_ns;
+
+    order.pods = NULL;
+    if (order.cut)
+        at(world.now_ns + MS, on_delayed_cut, x);
+    else
+        order.sender = x->of;
+    return ns;
 }
 
 static void leave(struct bh_api_req *r)
@@ -648,10 +718,13 @@ static void leave(struct bh_api_req *r)
     x->binds = strstr(r->call.path, "/binding") != NULL;
     x->heard_ns = world.now_ns;
     x->latency_ns = world.peace ? MS : net.latency_ns;
-    x->fate = draw_fate(x);
+    const bool ordered = is_ordered(x, r->call.path);
+    x->fate = ordered && !order.delay_ns ? REFUSED : draw_fate(x);
+    if (ordered && x->fate == REFUSED)
+        order.sender = x->of;
     r->queued = false;
     note(r->call.path, strlen(r->call.path));
-    if (r->call.not_after_boot_ns && world.now_ns >= r->call.not_after_boot_ns) {
+    if (r->call.not_after_boot_ns && boot_ns() >= r->call.not_after_boot_ns) {
         reach(fence_held_a_request);
         push(x, PIECE_LATE);
         return;
@@ -667,7 +740,9 @@ static void leave(struct bh_api_req *r)
     r->sent = true;
     LIST_INSERT_HEAD(&exchanges, x, link);
     x->listed = true;
-    const uint64_t held = x->binds && !world.peace ? binding_leaves(r) : 0;
+    const uint64_t held = ordered                    ? take_delay(x)
+                          : x->binds && !world.peace ? binding_leaves(r)
+                                                     : 0;
     p = bh_malloc(sizeof(*p));
     *p = (struct parcel){x, make_call(r), bh_strdup(r->call.path),
                          r->call.body_n ? bh_memdup(r->call.body, r->call.body_n) : NULL,

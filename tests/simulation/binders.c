@@ -16,6 +16,7 @@ void binder_main(struct process *p)
         .runtime_dir = p->host->dir,
         .instance = instance,
         .metrics_address = "0",
+        .plugin_writes = "pods,configmaps",
         .scheduler_endpoint = world.tcp && p->index == (int)world.n_binders - 1 ? endpoint : NULL,
         .api = &api_config[served->n]};
 

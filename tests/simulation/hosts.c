@@ -9,12 +9,14 @@
 #include "scheduler/config/config.h"
 #include "scheduler/daemon/daemon.h"
 #include "simulator/schema/schema.h"
+#include "simulator/server/features.h"
 #include "simulator/server/server.h"
 #include "simulator/server/sim.h"
 #include "simulator/server/sim_int.h"
 #include "tests/simulation/simulation.h"
 #include "watcher/watcher.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,12 +27,19 @@
 #define RESTART_MAX (2500 * MS)
 #define BOOKMARKS   (5 * SECOND)
 #define CONFIG      "scheduler.yaml"
+#define UPTIME_MAX  (100 * 86400 * SECOND)
+#define UPTIME_LESS                                                                                \
+    ((int64_t)(900 * SECOND)) /* world.now_ns begins later than most machines' clocks */
+#define DRIFT_PPM 100
+/* A machine takes so long until its services run: what it sent before has arrived. */
+#define DOWN_MIN   (4 * SECOND)
+#define DOWN_MAX   (10 * SECOND)
+#define GANG_GATES "GenericWorkload=true,GangScheduling=true"
 
 struct process processes[1 + MAX_HOSTS * (2 + MAX_BINDERS)];
 unsigned n_processes;
 struct bh_sim *server;
-static struct bh_feature_gates
-    gates; /* those of gangs are on: of the API server, and of hosts with gangs */
+static struct bh_feature_gates gates, preempting; /* those of gangs are on: of server and hosts */
 static struct bh_opt_list served;
 struct bh_api_config api_config[MAX_HOSTS];
 static struct bh_leader_config leader = {.leader_elect = true,
@@ -183,6 +192,12 @@ void hosts_configure(struct host *h, unsigned which)
         "podMaxBackoffSeconds: 1\n",
         "podMaxBackoffSeconds: 1\npercentageOfNodesToScore: 40\n",
     };
+    static const char *const with_plugin[] = {
+        ("profiles:\n- schedulerName: default-scheduler\n  plugins:\n"
+         "    multiPoint: {enabled: [{name: " PLUGIN "}]}\n"),
+        ("podMaxBackoffSeconds: 3\nprofiles:\n- schedulerName: default-scheduler\n  plugins:\n"
+         "    multiPoint: {enabled: [{name: " PLUGIN "}]}\n"),
+    };
     static const char coscheduling[] =
         "podMaxBackoffSeconds: 1\nprofiles:\n- schedulerName: default-scheduler\n  plugins:\n"
         "    multiPoint: {enabled: [{name: Coscheduling}]}\n"
@@ -195,6 +210,7 @@ void hosts_configure(struct host *h, unsigned which)
                              "kind: KubeSchedulerConfiguration\n%s",
                              world.gangs == OF_COSCHEDULING ? coscheduling
                              : world.gangs ? with_gangs[which % BH_ARRAY_LEN(with_gangs)]
+                             : world.marks ? with_plugin[which % BH_ARRAY_LEN(with_plugin)]
                                            : rest[which % BH_ARRAY_LEN(rest)]);
 
     snprintf(path, sizeof(path), "%s/" CONFIG, h->dir);
@@ -339,7 +355,8 @@ static void make_tables(void)
     char path[128];
 
     (void)bh_oas_root(bh_sim_type_find("", "v1", "pods"));
-    if (bh_feature_gates_parse(&gates, "GenericWorkload=true,GangScheduling=true", &err) < 0)
+    if (bh_feature_gates_parse(&gates, GANG_GATES, &err) < 0 ||
+        bh_feature_gates_parse(&preempting, GANG_GATES ",WorkloadAwarePreemption=true", &err) < 0)
         fail("%s", err.msg);
     served = (struct bh_opt_list){.v = versions, .n = BH_ARRAY_LEN(versions)};
     memcpy(nowhere.dir, world.prepared, sizeof(world.prepared));
@@ -392,14 +409,25 @@ void hosts_init(void)
         int64_t lease, renew, retry;
     } leases[] = {{15000, 10000, 2000}, {6000, 4000, 1000}, {4000, 2500, 500}};
     const size_t l = draw(DRAW_PLAN, BH_ARRAY_LEN(leases));
+    struct bh_err err = {""};
 
     leader.lease_duration_ns = leases[l].lease * (int64_t)MS;
     leader.renew_deadline_ns = leases[l].renew * (int64_t)MS;
     leader.retry_period_ns = leases[l].retry * (int64_t)MS;
+
+    if (world.groups_preempt) {
+        gates = preempting;
+        if (bh_sim_features_init(server, &err) < 0) /* what it had is the parent's */
+            fail("%s", err.msg);
+    }
     take_server();
     for (unsigned i = 0; i < world.n_hosts; i++) {
         struct host *h = &world.host[i];
         h->n = (int)i;
+        if (plan_clocks()) {
+            h->boot_off_ns = (int64_t)draw(DRAW_BOOT, UPTIME_MAX) - UPTIME_LESS;
+            h->boot_ppm = (int64_t)draw(DRAW_BOOT, 2 * DRIFT_PPM + 1) - DRIFT_PPM;
+        }
         snprintf(h->name, sizeof(h->name), "h%u", i);
         snprintf(h->dir, sizeof(h->dir), "%s/%s", world.dir, h->name);
         if (mkdir(h->dir, 0700) < 0)
@@ -414,6 +442,45 @@ void hosts_init(void)
         for (unsigned k = 0; k < world.n_binders; k++)
             add(P_BINDER, h, (int)k);
     }
+}
+
+/* What a runtime directory in memory has is gone with the machine; one on disk keeps it. */
+static void remove_files(const struct host *h)
+{
+    char path[sizeof(h->dir) + 256];
+    DIR *d = opendir(h->dir);
+    const struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        snprintf(path, sizeof(path), "%s/%s", h->dir, e->d_name);
+        if (!bh_streq(e->d_name, CONFIG))
+            (void)remove(path); /* not folders */
+    }
+    if (d)
+        closedir(d);
+}
+
+void hosts_restart(struct host *h, bool keeps_files)
+{
+    const uint64_t down = draw_between(DRAW_BOOT, DOWN_MIN, DOWN_MAX);
+
+    say("%s starts again, %s files", h->name, keeps_files ? "with" : "without");
+    reach(machine_restarted);
+    if (keeps_files)
+        reach(files_of_another_boot);
+    for (unsigned i = 1; i < n_processes; i++) {
+        struct process *p = &processes[i];
+        if (p->host != h)
+            continue;
+        process_kill(p);
+        process_start(p, down + draw(DRAW_BOOT, SECOND));
+    }
+    shared_memory_gone(world.dir, h);
+    if (!keeps_files)
+        remove_files(h);
+    h->boots++;
+    h->up_ns = world.now_ns + down;
+    h->boot_off_ns = (int64_t)draw(DRAW_BOOT, 60 * SECOND) - (int64_t)world.now_ns;
 }
 
 void hosts_start(void)

@@ -336,7 +336,7 @@ static void ungate(void)
 
 /* ---- gangs ----------------------------------------------------------------------------------- */
 
-static void add_group(unsigned serial, unsigned size)
+static void add_group(unsigned serial, unsigned size, const char *priority)
 {
     if (world.gangs == OF_COSCHEDULING)
         create("scheduling.x-k8s.io", "v1alpha1", "podgroups", "default",
@@ -344,13 +344,15 @@ static void add_group(unsigned serial, unsigned size)
                "'g%u','namespace':'default'},'spec':{'minMember':%u}}",
                serial, size);
     else
-        create("scheduling.k8s.io", "v1alpha2", "podgroups", "default",
-               "{'apiVersion':'scheduling.k8s.io/v1alpha2','kind':'PodGroup','metadata':{'name':"
-               "'g%u','namespace':'default'},'spec':{'schedulingPolicy':{'gang':{'minCount':%u}}}}",
-               serial, size);
+        create(
+            "scheduling.k8s.io", "v1alpha2", "podgroups", "default",
+            "{'apiVersion':'scheduling.k8s.io/v1alpha2','kind':'PodGroup','metadata':{'name':"
+            "'g%u','namespace':'default'},'spec':{'schedulingPolicy':{'gang':{'minCount':%u}}%s}}",
+            serial, size, priority);
 }
 
-static void add_member(unsigned serial, unsigned i, unsigned milli, bool gated)
+static void add_member(unsigned serial, unsigned i, unsigned milli, bool gated,
+                       const char *priority)
 {
     char name[12], label[64] = "", member[64] = "";
 
@@ -362,9 +364,9 @@ static void add_member(unsigned serial, unsigned i, unsigned milli, bool gated)
     if (create("", "v1", "pods", "default",
                "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'%s},"
                "'spec':{%s'containers':[{'name':'c','image':'pause','resources':{'requests':{"
-               "'cpu':'%um','memory':'64Mi'}}}]%s}}",
+               "'cpu':'%um','memory':'64Mi'}}}]%s%s}}",
                name, label, member, milli,
-               gated ? ",'schedulingGates':[{'name':'example.com/wait'}]" : ""))
+               gated ? ",'schedulingGates':[{'name':'example.com/wait'}]" : "", priority))
         return;
     keep(load.pod, &load.n_pods, name);
     if (gated)
@@ -375,13 +377,15 @@ static void add_member(unsigned serial, unsigned i, unsigned milli, bool gated)
 static void add_gang(unsigned size, unsigned milli)
 {
     const unsigned serial = ++load.serial, late = (unsigned)draw(DRAW_GANGS, size + 1);
+    const char *priority =
+        world.groups_preempt && chance(DRAW_PREEMPTORS, 50) ? ",'priorityClassName':'high'" : "";
 
     for (unsigned i = 0; i <= size; i++) {
         const bool gated = i < size && chance(DRAW_GANGS, 10);
         if (i == late)
-            add_group(serial, size);
+            add_group(serial, size, priority);
         if (i < size)
-            add_member(serial, i, milli, gated);
+            add_member(serial, i, milli, gated, priority);
     }
 }
 
@@ -425,6 +429,7 @@ void load_step(void)
     draw_for(DRAW_LOAD, ++load.n_steps);
     draw_for(DRAW_GANGS, load.n_steps);
     draw_for(DRAW_OTHERS, load.n_steps);
+    draw_for(DRAW_PREEMPTORS, load.n_steps);
     nominate_late();
     if (world.gangs && load.n_pods <= load.max_pods && chance(DRAW_GANGS, 12))
         add_gangs();
@@ -508,14 +513,19 @@ void load_rivals(void)
 
 /* ---- apart ----------------------------------------------------------------------------------- */
 
-void load_add_apart(bool cordoned)
+static void add_node_apart(const char *name, bool cordoned)
 {
     create("", "v1", "nodes", "",
-           "{'apiVersion':'v1','kind':'Node','metadata':{'name':'apart','labels':{'apart':'yes'}},"
+           "{'apiVersion':'v1','kind':'Node','metadata':{'name':'%s','labels':{'apart':'yes'}},"
            "'spec':{%s'taints':[{'key':'apart','effect':'NoSchedule'}]},'status':{'capacity':{"
            "'cpu':'4','memory':'8Gi','pods':'10'},'allocatable':{'cpu':'4','memory':'8Gi','pods':"
            "'10'}}}",
-           cordoned ? "'unschedulable':true," : "");
+           name, cordoned ? "'unschedulable':true," : "");
+}
+
+void load_add_apart(bool cordoned)
+{
+    add_node_apart("apart", cordoned);
 }
 
 void load_cordon_apart(bool cordoned)
@@ -535,14 +545,104 @@ void load_add_pod_apart(const char *name, const char *priority, unsigned milli, 
            priority, is_slow ? 3600 : 30);
 }
 
+/* The place of the second device does not change when the first is listed: claims name both. */
+void load_add_device_apart(bool all)
+{
+    static const char format[] =
+        "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':'apart-%s'},"
+        "'spec':{'driver':'gpu.example.com','nodeName':'apart','pool':{'name':'apart-%s',"
+        "'generation':1,'resourceSliceCount':1},'devices':[{'name':'d0'}]}}";
+    const char *name = all ? "a" : "b"; /* pools are tried by name */
+
+    create("resource.k8s.io", "v1", "resourceslices", "", format, name, name);
+}
+
+void load_add_claimant_apart(const char *name, const char *priority)
+{
+    create("", "v1", "pods", "default",
+           "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'},'spec':{"
+           "'containers':[{'name':'c','image':'pause','resources':{'requests':{'cpu':'100m'}}}],"
+           "'priorityClassName':'%s','nodeSelector':{'apart':'yes'},'tolerations':[{'key':'apart',"
+           "'operator':'Exists'}],'resourceClaims':[{'name':'r','resourceClaimTemplateName':"
+           "'one-gpu'}]}}",
+           name, priority);
+}
+
+#define SLOW_APART 4u
+
+static const char *slow_apart(unsigned i)
+{
+    static char name[16];
+
+    snprintf(name, sizeof(name), "apart-slow-%u", i);
+    return name;
+}
+
+void load_fill_apart(void)
+{
+    for (unsigned i = 0; i < SLOW_APART; i++)
+        load_add_pod_apart(slow_apart(i), "low", NODE_MILLI / SLOW_APART, true);
+}
+
+static const char *const members[] = {"apart-member-0", "apart-member-1"};
+static const char cheap[] = "apart-cheap";
+
+void load_add_group_apart(void)
+{
+    create("scheduling.k8s.io", "v1alpha2", "podgroups", "default",
+           "{'apiVersion':'scheduling.k8s.io/v1alpha2','kind':'PodGroup','metadata':{'name':'apart'"
+           ",'namespace':'default'},'spec':{'schedulingPolicy':{'gang':{'minCount':1}},"
+           "'priorityClassName':'high'}}");
+    for (unsigned i = 0; i < BH_ARRAY_LEN(members); i++)
+        create("", "v1", "pods", "default",
+               "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'},"
+               "'spec':{'schedulingGroup':{'podGroupName':'apart'},'containers':[{'name':'c',"
+               "'image':'pause','resources':{'requests':{'cpu':'%um'}}}],'priorityClassName':'high'"
+               ",'nodeSelector':{'apart':'yes'},'tolerations':[{'key':'apart','operator':'Exists'}]"
+               "}}",
+               members[i], NODE_MILLI / SLOW_APART);
+}
+
+void load_add_cheap_apart(void)
+{
+    add_node_apart("apart-b", false);
+    create("", "v1", "pods", "default",
+           "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'%s','namespace':'default'},'spec':{"
+           "'containers':[{'name':'c','image':'pause','resources':{'requests':{'cpu':'%um'}}}],"
+           "'tolerations':[{'operator':'Exists'}]}}", /* a node that is new has more taints */
+           cheap, NODE_MILLI);
+    load_bind_apart(cheap, "apart-b");
+}
+
+void load_clear_apart(void)
+{
+    for (unsigned i = 0; i < SLOW_APART; i++)
+        load_remove_pod(slow_apart(i));
+    load_remove_pod(cheap);
+}
+
+bool load_is_cheap_chosen(void)
+{
+    const struct bh_sim_obj *pod =
+        bh_sim_get(server, bh_sim_type_find("", "v1", "pods"), "default", cheap);
+
+    return !pod || pod->deleting || load_pod(members[0]) == POD_BOUND ||
+           load_pod(members[1]) == POD_BOUND;
+}
+
+bool load_is_group_bound(void)
+{
+    return load_pod(members[0]) == POD_BOUND && load_pod(members[1]) == POD_BOUND;
+}
+
 void load_remove_pod(const char *name)
 {
     delete ("", "pods", "default", name, 0);
 }
 
-void load_bind_apart(const char *name)
+void load_bind_apart(const char *name, const char *node)
 {
-    (void)bh_sim_bind(server, "default", name, NULL, "apart", NULL, NULL, NULL);
+    (void)bh_sim_bind(server, "default", name, NULL, node, NULL, NULL, NULL);
 }
 
 void load_touch_apart(void)
@@ -621,6 +721,10 @@ void load_build(void)
         snprintf(name, sizeof(name), "single-g%u", i);
         claim(name, "made", "ReadWriteOncePod");
     }
+    if (world.marks)
+        create("", "v1", "configmaps", "default",
+               "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'" TENDED "','namespace':"
+               "'default','labels':{'tended':'no'}}}");
     for (unsigned i = 0; i < load.usual; i++)
         add_node(i);
     for (unsigned i = 0; i < LOCAL_DISKS; i++)
@@ -647,6 +751,19 @@ void load_count_gangs(void)
             world.reached[(world.gangs == OF_SCHEDULING ? R_gang_bound : R_coscheduled) +
                           !*l.v[i]->node_name]++;
     bh_sim_objs_fini(&l);
+}
+
+static bool has_wrong_mark(const struct bh_sim_obj *pod)
+{
+    static const char before[] = "\"" MARK "\":\"";
+    const char *mark = strstr(pod->json, before);
+    const size_t n = strlen(pod->node_name);
+
+    if (!mark || !n)
+        return false;
+    mark += strlen(before);
+    reach(plugin_marked);
+    return strncmp(mark, pod->node_name, n) != 0 || mark[n] != '"';
 }
 
 static bool is_undecided(const struct bh_sim_obj *pod)
@@ -683,6 +800,11 @@ static const char *some_pod(bool (*is)(const struct bh_sim_obj *pod), const char
 const char *load_undecided(void)
 {
     return some_pod(is_undecided, "has no node, and says nothing");
+}
+
+const char *load_wrong_mark(void)
+{
+    return some_pod(has_wrong_mark, "is on another node than its mark names");
 }
 
 const char *load_leaving(void)

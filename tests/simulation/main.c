@@ -31,7 +31,7 @@
 #define END_NS         (15 * SECOND)
 #define MAX_JOBS       16
 #define HEAP_BYTES     (4 << 20) /* more than most seeds take */
-#define ALL_FAULTS     (1 << 18) /* one bit more than the last */
+#define ALL_FAULTS     (1 << 21) /* one bit more than the last */
 
 static const char *const reached_names[] = {
 #define X(name)       #name,
@@ -42,7 +42,7 @@ static const char *const reached_names[] = {
 };
 struct options {
     int64_t first, seeds, hosts, jobs, without, seconds, pods, first_fault, last_fault;
-    bool verbose, keep, stop, reach_all, traces;
+    bool verbose, keep, stop, reach_all, traces, no_shrink;
     const char *checker;
 };
 struct result { /* of one child, at the end of its pipe */
@@ -66,6 +66,11 @@ static void on_publication_step(int step_)
     world.running->in_publication = false;
 }
 
+static bool is_tended(void)
+{
+    return !world.marks || plugin_is_tended(find_process(P_SCHEDULER, world.leader, 0));
+}
+
 /* NULL: nothing is to come any more. What is dear to find out comes last. */
 static const char *unsettled(void)
 {
@@ -77,7 +82,8 @@ static const char *unsettled(void)
                        : world.now_ns <= world.doubt_until_ns  ? "something is still waited for"
                        : !world.leader || !world.leader->leads ? "nobody leads"
                        : !api_watches_stand()                  ? "a watch is not open"
-                                                               : load_undecided();
+                       : !is_tended() ? "the writes of a plugin are not complete"
+                                      : load_undecided();
 
     if (!what && (what = load_leaving())) /* and then somebody takes its room */
         world.doubt_until_ns = world.now_ns + QUIET_NS;
@@ -168,6 +174,8 @@ static void run_seed(const struct options *o, struct result *r)
             fail("not settled %d s after peace: %s", (int)((SETTLE_MIN + SETTLE_MAX) / SECOND),
                  load_undecided() ? load_undecided() : why);
         load_count_gangs();
+        if (load_wrong_mark())
+            fail("mark: %s", load_wrong_mark());
         r->quiet_ns = world.gangs == OF_COSCHEDULING ? UINT64_MAX : world.now_ns;
         run_until(world.now_ns + WATCH_NS, NULL);
         end_all();
@@ -217,17 +225,7 @@ static int remove_one(const char *path, const struct stat *st, int what, struct 
 
 static void clear_up(const struct result *r)
 {
-    char path[96], name[128];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s/" SHM_NAMES, r->dir);
-    f = fopen(path, "re");
-    while (f && fgets(name, sizeof(name), f)) {
-        name[strcspn(name, "\n")] = '\0';
-        (void)shm_unlink(name);
-    }
-    if (f)
-        fclose(f);
+    shared_memory_gone(r->dir, NULL);
     (void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -523,13 +521,16 @@ static int parse(struct options *o, int argc, char **argv, struct bh_opt_list *r
          "faults left out: 1 kill, 2 stop, 4 network, 8 server, 16 bus, 32 host cut off, 64 "
          "clock, 128 term, 256 binders, 512 no room, 1024 reload, 2048 restart of the server, 4096 "
          "lease taken, 8192 behind a binding, 16384 gangs, 32768 binders over tcp, 65536 host told "
-         "to end, 131072 sequences in peace"},
+         "to end, 131072 sequences in peace, 262144 clocks and restarts of machines, 524288 a "
+         "plugin that writes, 1048576 groups that preempt"},
         {"seconds", 0, BH_OPT_INT, &o->seconds, "N", "of unrest (0: drawn, 3 to 22)"},
         {"pods", 0, BH_OPT_INT, &o->pods, "N", "at most so many at a time (-1: drawn, 6 to 26)"},
         {"first-fault", 0, BH_OPT_INT, &o->first_fault, "N", "those before are left out (0)"},
         {"last-fault", 0, BH_OPT_INT, &o->last_fault, "N", "those behind are left out (all)"},
         {"verbose", 0, BH_OPT_BOOL, &o->verbose, NULL, "say what happens, with made-up times"},
         {"stop", 0, BH_OPT_BOOL, &o->stop, NULL, "end with the first seed that is not green"},
+        {"no-shrink", 0, BH_OPT_BOOL, &o->no_shrink, NULL,
+         "do not make the first that is red small"},
         {"keep", 0, BH_OPT_BOOL, &o->keep, NULL, "keep the histories"},
         {"reach-all", 0, BH_OPT_BOOL, &o->reach_all, NULL,
          "each of the places listed has to be reached by some seed"},
@@ -604,7 +605,7 @@ int main(int argc, char **argv)
         rc = run_case(&run, rest.v[i]);
     if (!rest.n)
         run_seeds(&run, &o);
-    if (run.green < run.done && !rest.n)
+    if (run.green < run.done && !rest.n && !o.no_shrink)
         shrink(&run, &o);
     judge_end(&run.judge);
     (void)nftw(world.prepared, remove_one, 16, FTW_DEPTH | FTW_PHYS);

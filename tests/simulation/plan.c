@@ -34,8 +34,11 @@ enum fault { /* bits of --without; order is --help's */
              F_BINDING = F_COUNT, /* has times of its own */
              F_GANGS,             /* no faults: parts of the load, and of the hosts */
              F_TCP,
-             F_DRAIN,    /* has times of its own */
-             F_SEQUENCES /* when there is peace */
+             F_DRAIN,     /* has times of its own */
+             F_SEQUENCES, /* when there is peace */
+             F_BOOT,      /* has times of its own */
+             F_PLUGIN,    /* no fault: a part of the configuration */
+             F_PREEMPT    /* neither: a gate */
 };
 unsigned plan_skip;
 uint64_t plan_seconds, plan_first, plan_last = UINT64_MAX;
@@ -44,6 +47,7 @@ static struct {
     uint64_t end_ns, gap_ns, load_gap_ns, n_faults;
     bool binding, strike; /* strike: as soon as a binding is on the wire */
     bool drains, drain;   /* drain: the same, and the host is told to end */
+    bool restarts;        /* of machines */
 } plan;
 
 static struct process *somebody(void)
@@ -390,6 +394,15 @@ static void on_drain(void *arg)
     at(world.now_ns + draw_between(DRAW_DRAIN, 3 * SECOND, 9 * SECOND), on_drain, NULL);
 }
 
+static void on_machine(void *arg)
+{
+    (void)arg;
+    if (world.now_ns >= plan.end_ns)
+        return;
+    hosts_restart(&world.host[draw(DRAW_BOOT, world.n_hosts)], chance(DRAW_BOOT, 50));
+    at(world.now_ns + draw_between(DRAW_BOOT, 8 * SECOND, 16 * SECOND), on_machine, NULL);
+}
+
 uint64_t plan_binding(struct host *h, const char *node)
 {
     if (!plan.strike && plan.drain) {
@@ -408,6 +421,11 @@ uint64_t plan_binding(struct host *h, const char *node)
 bool plan_sequences(void)
 {
     return !(plan_skip >> F_SEQUENCES & 1);
+}
+
+bool plan_clocks(void)
+{
+    return !(plan_skip >> F_BOOT & 1);
 }
 
 bool plan_binds(void)
@@ -432,11 +450,15 @@ void plan_draw(void)
         plan.on[f] = chance(DRAW_PLAN, f == F_KILL || f == F_STOP ? 60 : 40);
     plan.binding = !(plan_skip >> F_BINDING & 1) && chance(DRAW_BINDING, 50);
     plan.drains = !(plan_skip >> F_DRAIN & 1) && chance(DRAW_DRAIN, 20);
+    plan.restarts = chance(DRAW_BOOT, 15) && !(plan_skip >> F_BOOT & 1);
     const uint64_t gangs = draw(DRAW_GANGS, 100);
     world.gangs = plan_skip >> F_GANGS & 1 ? NO_GANGS
                   : gangs < 25             ? OF_SCHEDULING
                   : gangs < 40             ? OF_COSCHEDULING
                                            : NO_GANGS;
+    world.marks = chance(DRAW_PLUGIN, 20) && !world.gangs && !(plan_skip >> F_PLUGIN & 1);
+    world.groups_preempt =
+        world.gangs == OF_SCHEDULING && gangs % 3 == 0 && !(plan_skip >> F_PREEMPT & 1);
     world.tcp = !(plan_skip >> F_TCP & 1) && chance(DRAW_GANGS, 25);
     plan.gap_ns = draw_between(DRAW_PLAN, SECOND / 2, 3 * SECOND);
     plan.load_gap_ns = draw_between(DRAW_PLAN, 60 * MS, 500 * MS);
@@ -454,6 +476,8 @@ void plan_run(void)
         at(world.now_ns + draw(DRAW_BINDING, 4 * SECOND), on_strike, NULL);
     if (plan.drains)
         at(world.now_ns + draw(DRAW_DRAIN, 5 * SECOND), on_drain, NULL);
+    if (plan.restarts)
+        at(world.now_ns + draw(DRAW_BOOT, 6 * SECOND), on_machine, NULL);
     run_until(plan.end_ns, NULL);
 }
 

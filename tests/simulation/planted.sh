@@ -13,7 +13,7 @@ for name in "$@"; do
     patch=$PWD/tests/simulation/planted/$name.patch
     patch -d "$copy" -p1 -s --no-backup-if-mismatch <"$patch"
     make -C "$copy" -s BUILD="$build" WERROR= -j"${JOBS:-$(nproc)}" simulation-program >"$copy/make.log" 2>&1 || { cat "$copy/make.log"; exit 2; }
-    if (cd "$copy" && "$build/bin/berth-simulation" --first 1 --seeds "${SEEDS:-10000}" --jobs "${JOBS:-$(nproc)}" --stop) >"$copy/run.log" 2>&1; then
+    if (cd "$copy" && "$build/bin/berth-simulation" --first 1 --seeds "${SEEDS:-10000}" --jobs "${JOBS:-$(nproc)}" --stop --no-shrink) >"$copy/run.log" 2>&1; then
         echo "not ok - $name: $(grep -a '^seeds:' "$copy/run.log"), and nothing was found"
         failed=$((failed + 1))
     else

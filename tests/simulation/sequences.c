@@ -6,6 +6,7 @@
  * for room, any other attempt says anew why a pod waits. So some seeds, when there is peace, go
  * through a few steps on a node that nobody else can use, and nothing follows.
  */
+#include "scheduler/daemon/inflight.h"
 #include "tests/simulation/simulation.h"
 
 #define READY_NS (100 * SECOND) /* until somebody leads and decides */
@@ -116,7 +117,7 @@ static void promise(void)
 static void bind_first(void)
 {
     load_remove_pod(slow);
-    load_bind_apart(first);
+    load_bind_apart(first, "apart");
 }
 
 /* Another hand binds the pod that waits, when the other ends. The scheduler, woken by that, reads of
@@ -357,12 +358,237 @@ static void last_word(void)
              first);
 }
 
+/* ---- a refusal behind a request that may bind yet -------------------------------------------- */
+
+#define LONGEST_TRY (1800 * MS) /* of a try whose client has given it up: LATENCY_MAX of plan.c */
+
+static void add_wide(void)
+{
+    load_add_pod_apart(slow, "low", 4000, false);
+}
+
+static void add_rival(void)
+{
+    load_add_pod_apart(second, "high", 3000, false);
+}
+
+static void refuse_binds(void)
+{
+    server_faults("bind-404-every=1");
+}
+
+static void accept_binds(void)
+{
+    server_faults("");
+}
+
+static bool an_order_is_met(void)
+{
+    return api_ordered_sender();
+}
+
+static uint64_t refused_before;
+
+static bool one_more_is_refused(void)
+{
+    return world.reached[R_bind_refused] > refused_before;
+}
+
+/* The server falsely refuses the next binding, but not the one that the network delays. The capacity stays
+ * reserved for the pod: else a rival has it when the delayed binding arrives. */
+static bool rival_comes(uint64_t within_ns)
+{
+    const bool refused = comes(one_more_is_refused, within_ns);
+
+    in_server(accept_binds);
+    in_server(add_rival);
+    pass(6 * SECOND, 8 * SECOND);
+    return refused;
+}
+
+static unsigned count_binders(const struct host *h)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 1; i < n_processes; i++)
+        n += works_for(&processes[i], h);
+    return n;
+}
+
+/* The binder's connection is cut, as the scheduler learns from what it has to write next: another binder,
+ * or the same one, sends the binding again. */
+static void refused_behind_a_try(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    in_server(add_open);
+    pass(SECOND, 2 * SECOND);
+    api_delay_binding(first, draw_between(DRAW_SEQUENCE, 2 * SECOND, 4 * SECOND), false);
+    in_server(add_first);
+    if (!comes(an_order_is_met, STEP_NS))
+        return;
+    refused_before = world.reached[R_bind_refused];
+    in_server(refuse_binds);
+    bus_cut_one(api_ordered_sender());
+    in_server(add_wide);
+    if (rival_comes(1500 * MS))
+        reach(refused_behind_a_try);
+}
+
+/* The binder loses the answer and has to end before it tries again: it reports an unknown outcome. */
+static void refused_behind_an_unknown(void)
+{
+    if (!comes(somebody_leads, READY_NS) || count_binders(world.leader) < 2)
+        return;
+    in_server(add_open);
+    pass(SECOND, 2 * SECOND);
+    api_delay_binding(first, LONGEST_TRY, true);
+    in_server(add_first);
+    if (!comes(an_order_is_met, STEP_NS))
+        return;
+    refused_before = world.reached[R_bind_refused];
+    in_server(refuse_binds);
+    process_term(api_ordered_sender());
+    if (rival_comes(SECOND))
+        reach(refused_behind_an_unknown);
+}
+
+/* No connection for a minute: the scheduler repeats the item twice. The third time the request leaves, and
+ * the scheduler is killed: the next one has to count from the last time, not from the first. */
+static void refused_behind_repeats(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    struct host *h = world.leader;
+    in_server(add_open);
+    pass(SECOND, 2 * SECOND);
+    api_refuse_writes(first);
+    in_server(add_first);
+    pass(62 * SECOND, 70 * SECOND);
+    api_delay_binding(first, draw_between(DRAW_SEQUENCE, 5 * SECOND, 7 * SECOND), false);
+    if (!comes(an_order_is_met, STEP_NS) || world.leader != h)
+        return;
+    refused_before = world.reached[R_bind_refused];
+    in_server(refuse_binds);
+    process_kill(find_process(P_SCHEDULER, h, 0));
+    process_start(find_process(P_SCHEDULER, h, 0), 20 * MS);
+    if (rival_comes(4 * SECOND))
+        reach(refused_behind_repeats);
+}
+
+/* ---- a damaged record ------------------------------------------------------------------------ */
+
+/* The record of a scheduler that is gone: it ends within its head, or a part of it is something else. */
+static void damage_record(const struct host *h)
+{
+    char path[sizeof(h->dir) + sizeof(BH_INFLIGHT_FILE) + 1], *text = NULL;
+    size_t n = 0;
+
+    snprintf(path, sizeof(path), "%s/" BH_INFLIGHT_FILE, h->dir);
+    if (bh_read_file(path, (size_t)1 << 26, &text, &n) < 0 || !n)
+        fail("a scheduler with a binding in flight has no record");
+    else if (chance(DRAW_SEQUENCE, 50))
+        n = draw(DRAW_SEQUENCE, 8);
+    else
+        text[draw(DRAW_SEQUENCE, 8)] ^= (char)(1 << draw(DRAW_SEQUENCE, 8));
+    if (n && bh_write_file(path, text, n, 0600) < 0)
+        fail("cannot write %s", path);
+    free(text);
+}
+
+/* The next scheduler cannot know what is in flight, but from the binders. */
+static void damaged_record(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    struct host *h = world.leader;
+    in_server(add_open);
+    pass(SECOND, 2 * SECOND);
+    api_delay_binding(first, draw_between(DRAW_SEQUENCE, 3 * SECOND, 5 * SECOND), false);
+    in_server(add_first);
+    if (!comes(an_order_is_met, STEP_NS) || world.leader != h)
+        return;
+    reach(record_damaged);
+    process_kill(find_process(P_SCHEDULER, h, 0));
+    damage_record(h);
+    process_start(find_process(P_SCHEDULER, h, 0), draw_between(DRAW_SEQUENCE, 20 * MS, 200 * MS));
+    in_server(add_rival);
+    pass(8 * SECOND, 9 * SECOND);
+}
+
+/* ---- claims that are written and not seen ---------------------------------------------------- */
+
+static void add_claimants(void)
+{
+    load_add_apart(true);
+    load_add_device_apart(false);
+    load_add_claimant_apart(first, "high");
+    load_add_claimant_apart(second, "high");
+}
+
+static void add_device(void)
+{
+    load_add_device_apart(true);
+}
+
+/* The scheduler is killed when the binding leaves. The next one sees the claim without its device, and a
+ * device that is tried before that one. It may neither take that one for the claim's nor give the claim's
+ * away. */
+static void unseen_claim(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    struct host *h = world.leader;
+    in_server(add_claimants);
+    pass(2 * SECOND, 3 * SECOND);
+    if (world.leader != h)
+        return;
+    api_delay_watch(h, "/resourceclaims", draw_between(DRAW_SEQUENCE, 7 * SECOND, 9 * SECOND));
+    api_delay_binding(first, draw_between(DRAW_SEQUENCE, 3 * SECOND, 5 * SECOND), false);
+    in_server(open_node);
+    if (!comes(an_order_is_met, STEP_NS) || world.leader != h)
+        return;
+    reach(adopted_before_its_claim);
+    process_kill(find_process(P_SCHEDULER, h, 0));
+    process_start(find_process(P_SCHEDULER, h, 0), draw_between(DRAW_SEQUENCE, 20 * MS, 200 * MS));
+    in_server(add_device);
+    pass(10 * SECOND, 12 * SECOND);
+}
+
+/* ---- a group that waits for its victims ------------------------------------------------------ */
+
+/* Nothing evicts the victims for a while, and what would be chosen now is another pod. Members that do not
+ * wait evict that one, too. */
+static void group_waits(void)
+{
+    if (!comes(somebody_leads, READY_NS))
+        return;
+    in_server(add_open);
+    in_server(load_fill_apart);
+    pass(4 * SECOND, 5 * SECOND); /* they run: else they would end at once */
+    api_refuse_writes(slow);
+    in_server(load_add_group_apart);
+    if (comes(an_order_is_met, STEP_NS)) {
+        reach(group_waits_for_victims);
+        in_server(load_add_cheap_apart);
+        pass(5 * SECOND, 7 * SECOND); /* behind their backoff */
+        if (load_is_cheap_chosen())
+            fail("evicted twice: a group does not wait for the victims that were chosen for it");
+    }
+    api_refuse_writes(NULL);
+    pass(3 * SECOND, 4 * SECOND);
+    in_server(load_clear_apart);
+    if (!comes(load_is_group_bound, STEP_NS))
+        fail("not bound %d s after the end of its victims: a group", (int)(STEP_NS / SECOND));
+}
+
 void sequences_run(void)
 {
     const uint64_t which = draw(DRAW_SEQUENCE, 100);
 
     if (world.failure[0] || !plan_sequences())
         return;
+    say("sequence %u", (unsigned)which);
     if (which < 8)
         promise();
     else if (which < 16)
@@ -379,4 +605,16 @@ void sequences_run(void)
         cut_off();
     else if (which < 44)
         outdated();
+    else if (world.groups_preempt)
+        group_waits();
+    else if (which < 49)
+        refused_behind_a_try();
+    else if (which < 54)
+        refused_behind_an_unknown();
+    else if (which < 59)
+        refused_behind_repeats();
+    else if (which < 64)
+        unseen_claim();
+    else if (which < 68)
+        damaged_record();
 }

@@ -15,6 +15,7 @@
  *   load.c     what happens in the cluster
  *   plan.c     what goes wrong
  *   sequences.c  what chance does not come by
+ *   plugin.c   a plugin that writes
  *   main.c     seeds, judging
  *
  * One seed is one run of this process (main.c forks): nothing is freed that was a process's.
@@ -38,7 +39,7 @@
 #define FOREVER           UINT64_MAX
 #define DOUBT_NS          (48 * SECOND) /* so long a bind counts as on the wire whose binder is silent */
 #define STOPPED_LEADER_NS (90 * SECOND)
-#define SHM_NAMES         "shared-memory" /* files in world.dir */
+#define SHM_NAMES         "shared-memory" /* files in world.dir; this one: names, each with its host */
 #define HISTORY           "history.jsonl"
 /* Places that seeds must reach. The second kind: lines that the product's log has of them. */
 #define REACHED_LIST                                                                               \
@@ -90,7 +91,17 @@
     X(write_after_its_grant)                                                                       \
     X(last_word_lost)                                                                              \
     X(cut_off_while_stopped)                                                                       \
-    X(status_of_before)
+    X(status_of_before)                                                                            \
+    X(refused_behind_a_try)                                                                        \
+    X(refused_behind_an_unknown)                                                                   \
+    X(refused_behind_repeats)                                                                      \
+    X(adopted_before_its_claim)                                                                    \
+    X(group_waits_for_victims)                                                                     \
+    X(machine_restarted)                                                                           \
+    X(files_of_another_boot)                                                                       \
+    X(record_damaged)                                                                              \
+    X(plugin_marked)                                                                               \
+    X(plugin_tended)
 #define LOGGED_LIST                                                                                \
     L(bind_adopted, "Binds of the scheduler before count on their nodes and are asked for again")  \
     L(binders_heard_first, "A scheduler was here before, hearing its binders first")               \
@@ -135,6 +146,9 @@ enum stream { /* of random numbers: a draw in one does not shift the others */
               DRAW_DRAIN,
               DRAW_SEQUENCE,
               DRAW_OTHERS, /* clients that are none of ours */
+              DRAW_BOOT,   /* clocks, and machines that start again */
+              DRAW_PLUGIN,
+              DRAW_PREEMPTORS, /* groups */
               DRAW_COUNT
 };
 
@@ -152,10 +166,12 @@ struct source { /* wakes a process's loop, and is then called from it */
 struct host {
     int n;
     char name[8], dir[96];
-    int64_t wall_off_ns;
-    bool cut_off; /* from the API server */
-    bool leads;   /* as far as its watcher knows */
-    bool decides; /* its scheduler, as that says */
+    int64_t wall_off_ns, boot_off_ns, boot_ppm; /* of its clocks */
+    unsigned boots;
+    uint64_t up_ns; /* no process starts before */
+    bool cut_off;   /* from the API server */
+    bool leads;     /* as far as its watcher knows */
+    bool decides;   /* its scheduler, as that says */
     bool shm_full, disk_full;
     uint64_t log_entries; /* of its snapshot */
 };
@@ -188,7 +204,9 @@ struct world {
     struct host host[MAX_HOSTS];
     unsigned n_hosts, n_binders, history_events;
     enum gangs gangs;
-    bool tcp; /* the last binder of each host works for the scheduler of the next one */
+    bool groups_preempt; /* gate WorkloadAwarePreemption */
+    bool marks;          /* plugin.c is in the configuration */
+    bool tcp;            /* the last binder of each host works for the scheduler of the next one */
     bool peace, verbose;
     bool slow_copies;    /* copying out of a snapshot takes long */
     uint64_t peace_ns;   /* since then */
@@ -219,7 +237,10 @@ void note(const void *p, size_t n);
 void fail(const char *fmt, ...) BH_PRINTF(1, 2); /* the first one counts */
 
 void step(void);
+uint64_t boot_ns(void); /* the running process's boot clock: not a step, and takes no time */
 /* A source of the running process. fn is called from its loop, some time after source_set. */
+/* What the run in dir made of shared memory is removed; of that host alone, unless NULL. */
+void shared_memory_gone(const char *dir, const struct host *h);
 struct source *source_new(uv_loop_t *loop, void (*fn)(void *arg), void *arg);
 void source_set(struct source *s);
 void source_close(struct source *s);
@@ -241,7 +262,15 @@ void api_host_cut(struct host *h);
 bool api_watches_stand(void); /* as many on each host as there ever were */
 void api_server_gone(void);
 void api_no_silence(void); /* what nobody answers breaks now */
-struct net {               /* how the network of the API server behaves: percent of requests */
+/* Until the next order: each write of pods whose names begin so finds no connection. NULL: none. */
+void api_refuse_writes(const char *pods);
+/* The network delays the next binding of the pod. cut: its client loses the connection at once. */
+void api_delay_binding(const char *pod, uint64_t ns, bool cut);
+/* The process whose request was refused, delayed, or delayed and cut; NULL: there was none. */
+struct process *api_ordered_sender(void);
+/* What the open watches of the host bring from now on arrives so late. */
+void api_delay_watch(const struct host *h, const char *plural, uint64_t ns);
+struct net { /* how the network of the API server behaves: percent of requests */
     unsigned lost, answer_lost, half, never, cut_watch;
     uint64_t latency_ns; /* at most */
 };
@@ -258,6 +287,7 @@ extern struct bh_sim *server;
 void hosts_prepare(void);
 void hosts_init(void);
 void hosts_start(void);
+void hosts_restart(struct host *h, bool keeps_files); /* the machine: all of its processes end */
 void hosts_configure(struct host *h, unsigned which); /* writes one of some configurations */
 void process_over(struct process *p);                 /* main has returned, or it was killed */
 void binder_main(struct process *p); /* binders.c: its structs have a scheduler's names */
@@ -286,17 +316,37 @@ void load_add_apart(bool cordoned);
 void load_cordon_apart(bool cordoned);
 void load_add_pod_apart(const char *name, const char *priority, unsigned milli, bool is_slow);
 void load_remove_pod(const char *name);
-void load_bind_apart(const char *name); /* by somebody who is none of ours */
-void load_touch_apart(void);            /* some changes, and it is as before */
-#define TOUCHES 16u                     /* so many */
+void load_bind_apart(const char *name, const char *node); /* by another client */
+void load_touch_apart(void);                              /* some changes, and it is as before */
+#define TOUCHES 16u                                       /* so many */
 enum pod_state load_pod(const char *name);
+/* On a node apart that has devices; the first of them is listed later. */
+void load_add_device_apart(bool all);
+void load_add_claimant_apart(const char *name, const char *priority);
+/* Some slow pods of low priority fill the node apart; members of a group come, of which one is enough; so
+ * does another node apart, filled by a pod of no priority. */
+void load_fill_apart(void);
+void load_add_group_apart(void);
+void load_add_cheap_apart(void);
+void load_clear_apart(void);     /* without the group */
+bool load_is_cheap_chosen(void); /* it is to go, or there is a member of the group with a node */
+bool load_is_group_bound(void);
+
+/* ---- plugin.c -------------------------------------------------------------------------------- */
+#define PLUGIN "Marks"
+#define MARK   "example.com/node"               /* annotation of a pod */
+#define TENDED "tended"                         /* a ConfigMap */
+bool plugin_is_tended(const struct process *p); /* this scheduler requested all of its writes */
+/* A text for a pod that is bound to another node than its mark names; NULL: there is none. */
+const char *load_wrong_mark(void);
 
 /* ---- plan.c ---------------------------------------------------------------------------------- */
 void plan_draw(void);
 void plan_run(void); /* events for the time of unrest */
 void plan_peace(void);
 bool plan_sequences(void);
-bool plan_binds(void); /* are there strikes behind bindings, and what goes with them? */
+bool plan_clocks(void); /* each machine has its own */
+bool plan_binds(void);  /* are there strikes behind bindings, and what goes with them? */
 /* A leader's scheduler is stopped: the next one has to decide. */
 void plan_stop_leader(void);
 /* A binding to the node leaves: 0, or for how long the network holds it at least. */

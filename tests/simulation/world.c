@@ -244,6 +244,10 @@ static void on_start(void *arg)
 
     if (p->alive || !p->wanted)
         return;
+    if (p->host && world.now_ns < p->host->up_ns) {
+        process_start(p, p->host->up_ns - world.now_ns);
+        return;
+    }
     p->life++;
     p->alive = true;
     p->stopped = false;
@@ -603,13 +607,23 @@ static int64_t wall_ns(void)
     return WALL_NS + (int64_t)(world.now_ns - BOOT_NS) + (p && p->host ? p->host->wall_off_ns : 0);
 }
 
+/* Each machine counts from its own start, and none as fast as another. */
+uint64_t boot_ns(void)
+{
+    const struct host *h = world.running ? world.running->host : NULL;
+    const int64_t now = (int64_t)world.now_ns;
+
+    return (uint64_t)(h ? now + now / 1000000 * h->boot_ppm + h->boot_off_ns : now);
+}
+
 /* A process may be stopped before it looks, or right after. */
 static uint64_t look(void)
 {
     uint64_t now;
 
     step();
-    now = world.now_ns += LOOK_NS;
+    world.now_ns += LOOK_NS;
+    now = boot_ns();
     step();
     return now;
 }
@@ -632,7 +646,7 @@ int64_t bh_wall_ns(void)
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
     int64_t ns =
-        id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE ? wall_ns() : (int64_t)world.now_ns;
+        id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE ? wall_ns() : (int64_t)boot_ns();
     *ts = (struct timespec){ns / 1000000000, ns % 1000000000};
     return 0;
 }
@@ -649,7 +663,22 @@ int __wrap_close(int fd);
 int __wrap_bh_reserve_file(int fd, uint64_t bytes);
 int __real_bh_reserve_file(int fd, uint64_t bytes);
 
+int __wrap_bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n);
+int __real_bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n);
+
 static bool is_shared[1 << 14]; /* descriptors */
+
+/* Files are real; the identity of a boot is the host's. */
+int __wrap_bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n)
+{
+    const struct host *h = world.running ? world.running->host : NULL;
+
+    if (!h || !bh_streq(path, "/proc/sys/kernel/random/boot_id"))
+        return __real_bh_read_file(path, max, ret_p, ret_n);
+    *ret_p = bh_asprintf("%08x-0000-4000-8000-%012x\n", (unsigned)h->n, h->boots);
+    *ret_n = strlen(*ret_p);
+    return 0;
+}
 
 ssize_t __wrap_getrandom(void *p, size_t n, unsigned flags)
 {
@@ -680,9 +709,25 @@ int __wrap_shm_open(const char *name, int flags, mode_t mode)
         return fd;
     snprintf(path, sizeof(path), "%s/" SHM_NAMES, world.dir);
     list = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    dprintf(list, "%s\n", name);
+    dprintf(list, "%s %d\n", name,
+            world.running && world.running->host ? world.running->host->n : -1);
     syscall(SYS_close, list);
     return fd;
+}
+
+void shared_memory_gone(const char *dir, const struct host *h)
+{
+    char path[96], name[128];
+    int of;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/" SHM_NAMES, dir);
+    f = fopen(path, "re");
+    while (f && fscanf(f, "%127s %d", name, &of) == 2)
+        if (!h || h->n == of)
+            (void)shm_unlink(name);
+    if (f)
+        fclose(f);
 }
 
 /* Of a file or of shared memory; where there is no room for a while. */

@@ -594,7 +594,7 @@ static void test_nothing_is_decided_while_a_recorded_claim_may_be_written(void)
     teardown(&f);
 }
 
-/* The next scheduler knows the bind from the record, and its watcher shows the claim as it was before the
+/* The next scheduler reads the bind from the record, and its watcher shows the claim as it was before the
  * device was written. */
 static void setup_unseen_claim(struct fixture *f)
 {

@@ -113,7 +113,7 @@ static void test_leaving_scheduler_reports_quiet_after_binders_acknowledged(void
 
     setup(&f);
     snap_node(&f, "n1", "4");
-    bh_snap_set_lease(f.snap, 0, 0); /* it knows all binders of the term */
+    bh_snap_set_lease(f.snap, 0, 0); /* it starts before the term */
     p = process_of(&f);
     start(&f, &p);
     bh_snap_set_synced(f.snap, true);
