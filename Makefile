@@ -14,7 +14,9 @@
 #   FUZZ, SECONDS   for fuzz
 #   SOAK_SECONDS    for soak                                 (1200)
 #   FAULT_SECONDS, FAULT_SEED   for faults                   (360, drawn)
-#   SEED, COUNT   for wasm-differential, mutants
+#   SEED, COUNT   for wasm-differential, mutants, simulation-mutants
+#   SEEDS     for simulation (10000), simulation-mutants (2000)
+#   RESULTS   for simulation-mutants: file that a later run goes on with
 #   DIR       folder of guests for wasm-guests
 #   COVERED, COVERAGE_OF   for coverage: which checks run, and which paths are told line by line
 #   RUNS      for doublebook, with FAULT_SEED                (400)

@@ -115,6 +115,8 @@ simulation-program: $(SIMULATION_BIN)
 simulation: ## the whole pipeline from seeds, in made-up time: make simulation SEEDS=100000
 	@$(MAKE) --no-print-directory -j$$(nproc) simulation-program
 	@$(SIMULATION_BIN) --first 1 --seeds $(SEEDS) --jobs $$(nproc)
+simulation-mutants: unit-tests simulation-program ## change a line at random, ask the folder's unit tests and the simulation: make simulation-mutants COUNT=300 SEEDS=2000; goes on with RESULTS
+	@python3 tests/mutants.py --simulation --seed $(or $(SEED),1) --count $(or $(COUNT),300) --seeds $(if $(filter file,$(origin SEEDS)),$(SIMULATION_SEEDS),$(SEEDS)) --results $(or $(RESULTS),$(BUILD)/simulation-mutants.jsonl) $(WHERE)
 simulation-planted: ## does the simulation find bugs that are planted?
 	@bash tests/simulation/planted.sh
 
@@ -270,4 +272,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all man coverage wasm-differential wasm-guests simulation simulation-program simulation-planted integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install install-core install-dev install-plugins krew mutants planted deb clean unit-tests FORCE
+.PHONY: all man coverage wasm-differential wasm-guests simulation simulation-program simulation-planted simulation-mutants integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance conformance-gang asan asan-build tsan tsan-build valgrind systemd-live fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install install-core install-dev install-plugins krew mutants planted deb clean unit-tests FORCE
