@@ -62,7 +62,7 @@ void bh_reservation_add(struct bh_reservation *v, const struct bh_write *w);
  * as v. Of a claim in flight (the same group cycle's): v shares it. */
 void bh_reservation_fly(struct bh_reservations *r, struct bh_reservation *v, const char *key,
                         const K8s__ResourceClaim *claim);
-/* Write i is done: its claim's allocation is visible, whoever else wanted to write it. */
+/* Write i is done: its claim's allocation is visible, also for others that would have written it. */
 void bh_reservation_land(struct bh_reservations *r, struct bh_reservation *v, uint32_t i);
 /* Everything of the pod, its claims in flight too, unless others share them. */
 void bh_reservation_drop(struct bh_reservations *r, struct bh_str uid);

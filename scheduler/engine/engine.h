@@ -384,7 +384,7 @@ void bh_engine_each_object(const struct bh_engine *e, enum bh_kind kind,
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p,
                         bh_sym node); /* NONE: no longer */
 /* The same for a member whose group waits for its victims: until the group is tried again no pod of
- * lower priority takes the resources. The API server does not hear of it. */
+ * lower priority takes the resources. It is not written to the API server. */
 void bh_engine_keep_node(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
 /* The nomination there stays, but is found by its pod's uid alone from now on. */
 void bh_engine_nomination_stays(struct bh_nomination **at);

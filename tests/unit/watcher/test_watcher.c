@@ -425,7 +425,7 @@ static bool is_synced(void *arg)
     return e->feed_synced;
 }
 
-/* Without the right to read them all else is served; the scheduler is told before it decides. */
+/* Without the right to read them all else is served; the scheduler has its state before it decides. */
 static void test_forbidden_groups_of_the_plugin_hold_nothing_else_up(void)
 {
     struct env e = {.coscheduling = true, .refuse_groups = true};

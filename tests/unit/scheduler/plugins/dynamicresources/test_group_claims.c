@@ -164,7 +164,7 @@ static void test_members_of_one_cycle_share_a_claim(void)
     CU_ASSERT_EQUAL(result.code, BH_SUCCESS);
     for (uint32_t i = 0; i < 3; i++)
         CU_ASSERT_STRING_EQUAL(device_of(write_of(i, 0)), "d0");
-    EXPECT(ONE, IN_PROCESS); /* nobody outside the cycle shares it */
+    EXPECT(ONE, IN_PROCESS); /* pods of other cycles do not share it */
     unreserve(0);
     EXPECT(ONE, IN_PROCESS);
     write_done(2, 0);
