@@ -4,8 +4,8 @@
  *
  * Runs in: the simulator's loop, for every body. The path is written down only when there is
  * something to say: it is kept as a chain of frames on the stack.
- * Upstream: apimachinery/pkg/runtime/serializer/json (strict decoding), sigs.k8s.io/json;
- * differences: the type mismatch names the path as JSON has it.
+ * Upstream: apimachinery/pkg/runtime/serializer/json (strict decoding), sigs.k8s.io/json (v1.36); differences: a time that has no time zone is
+ * shown as one that has no year.
  */
 #include "simulator/schema/schema.h"
 
@@ -13,6 +13,7 @@
 #include "common/k8s/quantity.h"
 
 #include <errno.h>
+#include <stdarg.h>
 
 #define NEAR_EDITS 3u
 #define DEEP_MAX   4
@@ -21,6 +22,7 @@ struct frame {
     const struct frame *up;
     const char *name; /* NULL: index */
     size_t index;
+    const struct bh_oas_type *in; /* whose member it is; NULL: an entry of a map or a list */
 };
 
 static void put_path(struct bh_buf *b, const struct frame *f)
@@ -103,65 +105,206 @@ static void unknown(struct bh_oas_report *rep, const struct bh_oas_type *t, cons
     named(rep, "unknown", at, m->key.p);
 }
 
-static void mismatch(struct bh_oas_report *rep, const struct frame *at, const struct bh_json *v,
-                     const char *want)
+/* The Go struct that is embedded in t and has this member; "" = t has it itself. */
+static const char *embedded(const struct bh_oas_type *t, const char *member)
 {
-    static const char *const names[] = {"null", "bool", "number", "string", "array", "object"};
-    struct bh_buf path = {0};
-    if (*rep->mismatch)
-        return;
-    put_path(&path, at);
-    snprintf(rep->mismatch, sizeof(rep->mismatch),
-             "json: cannot unmarshal %s into Go struct field %.200s of type %s", names[v->type],
-             bh_buf_str(&path), want);
-    bh_buf_fini(&path);
+    static const struct {
+        const char *type, *own, *embedded;
+    } all[] = {
+        {"Volume", "name", "VolumeSource."},
+        {"Probe",
+         "failureThreshold initialDelaySeconds periodSeconds successThreshold "
+         "terminationGracePeriodSeconds timeoutSeconds",
+         "ProbeHandler."},
+        {"EphemeralContainer", "targetContainerName", "EphemeralContainerCommon."},
+        {"DeviceClaimConfiguration", "requests", "DeviceConfiguration."},
+        {"DeviceClassConfiguration", "", "DeviceConfiguration."},
+        {"PersistentVolumeSpec",
+         "accessModes capacity claimRef mountOptions nodeAffinity persistentVolumeReclaimPolicy "
+         "storageClassName volumeAttributesClassName volumeMode",
+         "PersistentVolumeSource."},
+    };
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(all); i++)
+        if (bh_streq(t->name, all[i].type) && bh_word_at(all[i].own, member) < 0)
+            return all[i].embedded;
+    return "";
 }
 
-static void check_leaf(char leaf, const struct bh_json *v, const struct frame *at,
-                       struct bh_oas_report *rep)
+/* As encoding/json counts: members of structs only. */
+static void put_go_path(struct bh_buf *b, const struct frame *f)
 {
-    int64_t n;
+    if (!f)
+        return;
+    put_go_path(b, f->up);
+    if (f->in)
+        bh_buf_addf(b, ".%s%s", embedded(f->in, f->name), f->name);
+}
+
+static void put_go_type(struct bh_buf *b, const struct bh_oas_field *f, const char *form,
+                        const struct bh_oas_type *in)
+{
+    static const struct {
+        char leaf;
+        const char *name;
+    } leaves[] = {{'b', "bool"},  {'i', "int32"},   {'l', "int64"}, {'d', "float64"},
+                  {'x', "int32"}, {'y', "[]uint8"}, {0, "string"}};
+    size_t i = 0;
+
+    if (*form == '{' && f->leaf == 'q') {
+        bh_buf_adds(b, "v1.ResourceList");
+    } else if (*form) {
+        bh_buf_adds(b, *form == '[' ? "[]" : "map[string]");
+        put_go_type(b, f, form + 1, in);
+    } else if (f->type) {
+        bh_buf_addf(b, "%s.%s", strrchr(f->type->package, '.') + 1, f->type->name);
+    } else if (*f->go) {
+        bh_buf_addf(b, "%s%s%s", strchr(f->go, '.') ? "" : strrchr(in->package, '.') + 1,
+                    strchr(f->go, '.') ? "" : ".", f->go);
+    } else {
+        while (leaves[i].leaf && leaves[i].leaf != f->leaf)
+            i++;
+        bh_buf_adds(b, leaves[i].name);
+    }
+}
+
+static const char *kind_of(const struct bh_json *v)
+{
+    static const char *const names[] = {"null", "bool", "number", "string", "array", "object"};
+
+    return names[v->type];
+}
+
+static void mismatch(struct bh_oas_report *rep, const struct frame *at, const struct bh_json *v,
+                     const struct bh_oas_field *f, const char *form)
+{
+    const struct frame *member = at;
+    struct bh_buf b = {0};
+
+    while (member && !member->in)
+        member = member->up;
+    if (*rep->mismatch || !member)
+        return;
+    bh_buf_addf(&b, "json: cannot unmarshal %s", kind_of(v));
+    if (v->type == BH_JSON_NUMBER && !*form && f->leaf && strchr("ilx", f->leaf))
+        bh_buf_addf(&b, " %s", v->s.p);
+    bh_buf_addf(&b, " into Go struct field %s", member->in->name);
+    put_go_path(&b, at);
+    bh_buf_adds(&b, " of type ");
+    put_go_type(&b, f, form, member->in);
+    snprintf(rep->mismatch, sizeof(rep->mismatch), "%s", bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+static void refuse_text(struct bh_oas_report *rep, const char *fmt, ...) BH_PRINTF(2, 3);
+static void refuse_text(struct bh_oas_report *rep, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (!*rep->mismatch)
+        vsnprintf(rep->mismatch, sizeof(rep->mismatch), fmt, ap);
+    va_end(ap);
+}
+
+/* Go's layout, up to the first element that does not fit. */
+static void check_time(const struct bh_json *v, bool micro, struct bh_oas_report *rep)
+{
+    static const char *const parts[] = {"2006", "-", "01", "-", "02", "T",
+                                        "15",   ":", "04", ":", "05"};
+    const char *p = v->s.p;
+    int64_t s;
     int32_t ns;
+
+    if (v->s.n && !bh_time_parse(v->s.p, v->s.n, &s, &ns))
+        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++) {
+        size_t n = strlen(parts[i]);
+        bool number = n > 1;
+        if (number ? strspn(p, "0123456789") < n : *p != *parts[i]) {
+            refuse_text(rep,
+                        "parsing time \"%.60s\" as \"2006-01-02T15:04:05%sZ07:00\": cannot parse "
+                        "\"%.60s\" as \"%s\"",
+                        v->s.p, micro ? ".000000" : "", p, parts[i]);
+            return;
+        }
+        p += n;
+    }
+    refuse_text(rep,
+                "parsing time \"%.60s\" as \"2006-01-02T15:04:05%sZ07:00\": cannot parse \"%.60s\" "
+                "as \"Z07:00\"",
+                v->s.p, micro ? ".000000" : "", p);
+}
+
+static const char *fault_of_quantity(const struct bh_json *v)
+{
+    const char *p = v->type == BH_JSON_STRING || v->type == BH_JSON_NUMBER ? v->s.p : "";
+    p += *p == '+' || *p == '-';
+    size_t digits = strspn(p, "0123456789.");
+
+    p += digits;
+    p += strspn(p, "eEinumkKMGTP");
+    p += *p == '+' || *p == '-';
+    p += strspn(p, "0123456789");
+    return digits && !*p ? "unable to parse quantity's suffix"
+                         : "quantities must match the regular expression "
+                           "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+}
+
+static void check_base64(const struct bh_json *v, struct bh_oas_report *rep)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = strspn(v->s.p, digits), pads = strspn(v->s.p + n, "=");
+
+    if (n + pads != v->s.n || pads > 2 || (n + pads) % 4)
+        refuse_text(rep, "illegal base64 data at input byte %zu",
+                    n + pads != v->s.n || !n ? n : (n + pads) / 4 * 4);
+}
+
+static void check_leaf(const struct bh_oas_field *f, const struct bh_json *v,
+                       const struct frame *at, struct bh_oas_report *rep)
+{
+    bool text = v->type == BH_JSON_STRING, number = v->type == BH_JSON_NUMBER, fits = true;
     bh_nano ignored;
-    switch (leaf) {
+    int64_t n;
+
+    switch (f->leaf) {
     case 's':
     case 'y':
     case 't':
     case 'm':
-        if (v->type != BH_JSON_STRING)
-            mismatch(rep, at, v, leaf == 't' || leaf == 'm' ? "v1.Time" : "string");
-        else if (leaf == 'y' || (leaf != 's' && v->s.n && bh_time_parse(v->s.p, v->s.n, &n, &ns)))
-            rep->careful = true;
+        fits = text;
+        if (text && f->leaf == 'y')
+            check_base64(v, rep);
+        else if (text && f->leaf != 's')
+            check_time(v, f->leaf == 'm', rep);
         break;
     case 'b':
-        if (v->type != BH_JSON_BOOL)
-            mismatch(rep, at, v, "bool");
+        fits = v->type == BH_JSON_BOOL;
         break;
     case 'i':
     case 'l':
-        if (!bh_json_i64(v, &n) || (leaf == 'i' && (n < INT32_MIN || n > INT32_MAX)))
-            mismatch(rep, at, v, leaf == 'i' ? "int32" : "int64");
+    case 'x':
+        fits = (f->leaf == 'x' && text) ||
+               (bh_json_i64(v, &n) && (f->leaf == 'l' || (n >= INT32_MIN && n <= INT32_MAX)));
         break;
     case 'd':
-        if (v->type != BH_JSON_NUMBER)
-            mismatch(rep, at, v, "float64");
+        fits = number;
         break;
     case 'q':
-    case 'x':
-        if (v->type != BH_JSON_STRING && v->type != BH_JSON_NUMBER)
-            mismatch(rep, at, v, leaf == 'q' ? "resource.Quantity" : "intstr.IntOrString");
-        else if (leaf == 'q' ? bh_quantity_parse(v->s.p, v->s.n, &ignored) != 0
-                             : v->type == BH_JSON_NUMBER)
-            rep->careful = true;
+        if ((!text && !number) || bh_quantity_parse(v->s.p, v->s.n, &ignored) != 0)
+            refuse_text(rep, "%s", fault_of_quantity(v));
         break;
     default: /* anything */
         rep->careful = true;
         break;
     }
+    if (!fits)
+        mismatch(rep, at, v, f, "");
 }
 
-static void check_object(const struct bh_oas_type *t, struct bh_json *v, const struct frame *at,
-                         struct bh_oas_report *rep);
+static void check_object(const struct bh_oas_field *f, const struct bh_oas_type *t,
+                         struct bh_json *v, const struct frame *at, struct bh_oas_report *rep);
 
 /* An element of a list or a map that is null: what decoding it into Go's type leaves, so that whoever reads a list
  * of texts finds texts. Times and "anything" are null there, too. */
@@ -194,13 +337,13 @@ static void check_value(const struct bh_oas_field *f, const char *form, struct b
         return;
     if (!*form) {
         if (f->type)
-            check_object(f->type, v, at, rep);
+            check_object(f, f->type, v, at, rep);
         else
-            check_leaf(f->leaf, v, at, rep);
+            check_leaf(f, v, at, rep);
         return;
     }
     if (v->type != (*form == '[' ? BH_JSON_ARRAY : BH_JSON_OBJECT)) {
-        mismatch(rep, at, v, *form == '[' ? "[]" : "map[string]");
+        mismatch(rep, at, v, f, form);
         return;
     }
     bh_json_each(m, v) {
@@ -212,21 +355,26 @@ static void check_value(const struct bh_oas_field *f, const char *form, struct b
     }
 }
 
-static void check_object(const struct bh_oas_type *t, struct bh_json *v, const struct frame *at,
-                         struct bh_oas_report *rep)
+/* f: NULL when it is the whole. */
+static void check_object(const struct bh_oas_field *f, const struct bh_oas_type *t,
+                         struct bh_json *v, const struct frame *at, struct bh_oas_report *rep)
 {
     if (v->type == BH_JSON_NULL)
         return;
     if (v->type != BH_JSON_OBJECT) {
-        mismatch(rep, at, v, t->name);
+        if (f)
+            mismatch(rep, at, v, f, "");
+        else
+            refuse_text(rep, "json: cannot unmarshal %s into Go value of type %s.%s", kind_of(v),
+                        strrchr(t->package, '.') + 1, t->name);
         return;
     }
     for (struct bh_json *m = v->c.first, *next; m; m = next) {
-        const struct bh_oas_field *f = bh_oas_field(t, m->key.p);
-        struct frame here = {.up = at, .name = m->key.p};
+        const struct bh_oas_field *own = bh_oas_field(t, m->key.p);
+        struct frame here = {.up = at, .name = m->key.p, .in = t};
         next = m->next;
-        if (f) {
-            check_value(f, f->form, m, &here, rep);
+        if (own) {
+            check_value(own, own->form, m, &here, rep);
         } else {
             unknown(rep, t, at, m);
             bh_json_remove(v, m);
@@ -239,7 +387,7 @@ void bh_oas_check(const struct bh_oas_type *t, struct bh_json *obj, const char *
 {
     struct frame here = {.name = at};
     rep->whole = t;
-    check_object(t, obj, at ? &here : NULL, rep);
+    check_object(NULL, t, obj, at ? &here : NULL, rep);
 }
 
 /* ---- manifests that no request brings -------------------------------------------------------- */

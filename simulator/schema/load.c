@@ -48,6 +48,24 @@ static struct bh_oas_type *type_at(const char *name, size_t n)
     return t;
 }
 
+/* Takes the marks off the end of "TYPE~key&=!"; returns the new end. */
+static const char *read_marks(struct bh_oas_field *f, const char *type, const char *end)
+{
+    bool by_value = false, flipped = false;
+
+    for (; end > type && strchr("!*&=?", end[-1]); end--) {
+        f->required |= end[-1] == '!';
+        f->pointer |= end[-1] == '*';
+        by_value |= end[-1] == '&';
+        flipped |= end[-1] == '=' || end[-1] == '?';
+    }
+    f->always = f->required != flipped;
+    bool leaf = end - type == 1 || type[1] == '(' || type[1] == '~';
+    if (!leaf && !*f->form)
+        f->pointer = !by_value;
+    return end;
+}
+
 /* "containers:[Container~name!" */
 static void read_field(struct bh_oas_type *t, struct bh_oas_field *f, const char *p, size_t n)
 {
@@ -56,8 +74,9 @@ static void read_field(struct bh_oas_type *t, struct bh_oas_field *f, const char
     size_t form = strspn(type, "[{");
     f->name = bh_arena_strndup(a, p, (size_t)(colon - p));
     f->words = words_of(t->name, f->name);
-    f->required = end[-1] == '!';
-    end -= f->required;
+    f->form = bh_arena_strndup(a, type, form);
+    type += form;
+    end = read_marks(f, type, end);
     f->retain_keys = end[-1] == '~';
     end -= f->retain_keys ? 2 : 0;
     const char *key = memchr(type, '~', (size_t)(end - type));
@@ -65,8 +84,9 @@ static void read_field(struct bh_oas_type *t, struct bh_oas_field *f, const char
         f->merge_key = bh_arena_strndup(a, key + 1, (size_t)(end - key - 1));
         end = key;
     }
-    f->form = bh_arena_strndup(a, type, form);
-    type += form;
+    const char *open = memchr(type, '(', (size_t)(end - type));
+    f->go = open ? bh_arena_strndup(a, open + 1, (size_t)(end - open - 2)) : "";
+    end = open ? open : end;
     size_t len = (size_t)(end - type);
     if (len == 1) {
         f->leaf = *type;
@@ -78,7 +98,14 @@ static void read_field(struct bh_oas_type *t, struct bh_oas_field *f, const char
     }
 }
 
-static void read_type(const char *package, const char *line, size_t n)
+static int by_name(const void *a, const void *b)
+{
+    const struct bh_oas_field *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static void read_type(const char *package, const char *line, size_t n, bool plain)
 {
     size_t name = strcspn(line, " \n");
     const char *full = bh_arena_printf(&tables.arena, "%s.%.*s", package, (int)name, line);
@@ -87,13 +114,20 @@ static void read_type(const char *package, const char *line, size_t n)
     size_t count = 0, i = 0;
     for (size_t k = 0; k < n; k++)
         count += line[k] == ' ';
+    t->plain = plain;
     t->fields = fields = bh_arena_new_array(&tables.arena, struct bh_oas_field, count + 1);
     t->n = count;
     for (const char *p = line + name; p < line + n; i++) {
         size_t len = strcspn(++p, " \n");
         read_field(t, &fields[i], p, len);
+        fields[i].declared = i;
         p += len;
     }
+    qsort(fields, count, sizeof(*fields), by_name);
+    size_t *declared = bh_arena_new_array(&tables.arena, size_t, count + 1);
+    for (i = 0; i < count; i++)
+        declared[fields[i].declared] = i;
+    t->declared = declared;
 }
 
 static const struct bh_oas_type *find_type(const char *package, const char *name)
@@ -107,6 +141,7 @@ static void load(void)
 {
     bh_arena_init(&tables.arena, 0);
     char package[80] = "";
+    bool plain = false;
     size_t n;
     for (const char *p = word_lines; *p; p += n + 1) {
         const char *text = strstr(p, ": ") + 2;
@@ -116,10 +151,12 @@ static void load(void)
     }
     for (const char *p = field_lines; *p; p += n + 1) {
         n = strcspn(p, "\n");
-        if (*p == '@')
-            snprintf(package, sizeof(package), "%.*s", (int)n - 1, p + 1);
-        else
-            read_type(package, p, n);
+        if (*p == '@') {
+            plain = p[n - 1] == '-';
+            snprintf(package, sizeof(package), "%.*s", (int)n - 1 - 2 * plain, p + 1);
+        } else {
+            read_type(package, p, n, plain);
+        }
     }
     roots = bh_arena_new_array(&tables.arena, const struct bh_oas_type *, bh_sim_n_types);
     for (size_t i = 0; i < bh_sim_n_types; i++) {

@@ -21,15 +21,21 @@ struct bh_oas_field {
     const char *form; /* "", "[", "{", "{[": what is around it */
     char leaf;        /* one letter of fields.data; 0 = type */
     bool required, retain_keys;
+    bool pointer;                   /* nil is another value than the zero of its type */
+    bool always;                    /* written even when it is empty */
+    const char *go;                 /* the name of a leaf's Go type, "" = that of its letter */
     const char *merge_key;          /* NULL = atomic */
     const struct bh_oas_type *type; /* NULL when a leaf */
     const char *words;              /* "" = none */
+    size_t declared;                /* its rank in its Go struct */
 };
 struct bh_oas_type {
     const char *package, *name; /* "core.v1", "PodSpec" */
     const char *words;
+    bool plain; /* what its Go type does with empty members is not known */
     size_t n;
     const struct bh_oas_field *fields; /* in the order of their names */
+    const size_t *declared;            /* their indices in the order of the Go struct */
 };
 /* Of the objects of t; NULL for custom resources. */
 const struct bh_oas_type *bh_oas_root(const struct bh_sim_type *t);
@@ -49,7 +55,8 @@ void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out);
 struct bh_oas_report {
     unsigned n;            /* unknown or repeated members */
     struct bh_buf unknown; /* `unknown field "spec.foo"`, a line each, the first 16 of them */
-    char mismatch[320];    /* the first member of a wrong JSON type, "" = none */
+    char mismatch
+        [512]; /* the first member of a wrong JSON type, or a text that is none of its type, "" = none */
     bool careful; /* a text or a number may still be none of its type (a quantity, a time, base64,
                      "anything"): only decoding tells */
     struct {
@@ -62,6 +69,9 @@ struct bh_oas_report {
  * its type. at: the member of the whole object that obj is, NULL = itself. */
 void bh_oas_check(const struct bh_oas_type *t, struct bh_json *obj, const char *at,
                   struct bh_oas_report *rep);
+/* normal.c: what obj is after it has been read into its Go type and written again: members that are
+ * empty are left out or added, quantities get the text that upstream keeps. */
+void bh_oas_normalise(struct bh_arena *a, const struct bh_oas_type *t, struct bh_json *obj);
 /* What a person reads of finding i < BH_OAS_NAMED, without its line:
  * `unknown field "spec.foo" (did you mean spec.fool?)`. */
 void bh_oas_sentence(const struct bh_oas_report *rep, unsigned i, struct bh_buf *out);

@@ -192,11 +192,14 @@ static void test_unknown(void)
               sizeof(left)),
        "");
     EQ(judged(&a, "Pod", "{spec: {containers: [{name: 1}]}}", left, sizeof(left)),
-       "json: cannot unmarshal number into Go struct field spec.containers[0].name of type string");
+       "json: cannot unmarshal number into Go struct field Container.spec.containers.name of type "
+       "string");
     EQ(judged(&a, "LimitRange", "{spec: {limits: {a: b}}}", left, sizeof(left)),
-       "json: cannot unmarshal object into Go struct field spec.limits of type []");
+       "json: cannot unmarshal object into Go struct field LimitRangeSpec.spec.limits of type "
+       "[]v1.LimitRangeItem");
     EQ(judged(&a, "Pod", "{spec: {priority: 3000000000}}", left, sizeof(left)),
-       "json: cannot unmarshal number into Go struct field spec.priority of type int32");
+       "json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority of "
+       "type int32");
     EQ(judged(&a, "Pod", "{spec: null, metadata: {labels: {a: null}}}", left, sizeof(left)), "");
     EQ(left, "{\"spec\":null,\"metadata\":{\"labels\":{\"a\":\"\"}}}");
     bh_arena_fini(&a);
