@@ -88,7 +88,7 @@ PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
 GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
 PROTO_H   := $(GEN_C:.c=.h)
 # Tables that are read at run time: each becomes the text of one string literal, without its comments and empty lines.
-DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css)) \
+DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data $(d)/*/*/*.data)) $(wildcard simulator/*/*.css)) \
              $(patsubst cli/completion/%,$(BUILD)/gen/cli/%.h,$(wildcard cli/completion/berth.*)) \
              $(patsubst %,$(BUILD)/gen/common/wasm/%.text.h,trap operations compiled)
 GEN_H     := $(PROTO_H) $(DATA_H)

@@ -64,7 +64,7 @@ simulator/http: common/http common/base
 simulator/server: common proto simulator/http
 simulator/schema: common proto simulator/server
 simulator/crd: common proto simulator/server simulator/schema
-simulator/admission: common proto simulator/server simulator/schema simulator/crd
+simulator/admission: common proto simulator/server simulator/schema simulator/crd simulator/admission/rules
 simulator/tables: common proto simulator/server simulator/crd
 simulator/controllers: common proto simulator/server simulator/admission
 simulator/replay: common proto simulator/server

@@ -18,20 +18,13 @@ typedef int bh_adm_default_fn(struct bh_sim_write *w);
 typedef void bh_adm_validate_fn(struct bh_sim_write *w);
 
 bh_adm_default_fn bh_adm_default_pod, bh_adm_default_node, bh_adm_default_namespace,
-    bh_adm_default_service, bh_adm_default_deployment, bh_adm_default_replicaset,
-    bh_adm_default_replicationcontroller, bh_adm_default_statefulset, bh_adm_default_daemonset,
+    bh_adm_default_service, bh_adm_default_maker, bh_adm_default_replicationcontroller,
     bh_adm_default_job, bh_adm_default_cronjob, bh_adm_default_pv, bh_adm_default_pvc,
-    bh_adm_default_storageclass, bh_adm_default_csidriver, bh_adm_default_priorityclass,
-    bh_adm_default_pdb, bh_adm_default_secret, bh_adm_default_claim, bh_adm_default_claimtemplate,
-    bh_adm_default_hpa, bh_adm_default_event, bh_adm_default_limitrange, bh_adm_default_crd,
-    bh_adm_default_quota, bh_adm_default_clusterrole, bh_adm_default_podgroup,
-    bh_adm_default_workload;
-bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_node, bh_adm_validate_service,
-    bh_adm_validate_deployment, bh_adm_validate_replicaset, bh_adm_validate_replicationcontroller,
-    bh_adm_validate_statefulset, bh_adm_validate_daemonset, bh_adm_validate_job,
-    bh_adm_validate_cronjob, bh_adm_validate_pv, bh_adm_validate_pvc, bh_adm_validate_storageclass,
-    bh_adm_validate_priorityclass, bh_adm_validate_pdb, bh_adm_validate_data, bh_adm_validate_crd,
-    bh_adm_validate_podgroup, bh_adm_validate_workload;
+    bh_adm_default_pdb, bh_adm_default_secret, bh_adm_default_claim, bh_adm_default_limitrange,
+    bh_adm_default_crd, bh_adm_default_quota, bh_adm_default_event, bh_adm_default_clusterrole,
+    bh_adm_default_podgroup, bh_adm_default_workload;
+bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_service, bh_adm_validate_crd,
+    bh_adm_validate_pvc, bh_adm_validate_podgroup, bh_adm_validate_workload;
 /* Custom resources, by the schema of their definition (crd/crd.h). */
 void bh_adm_default_custom(struct bh_sim_write *w);
 void bh_adm_validate_custom(struct bh_sim_write *w);
@@ -57,6 +50,8 @@ int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec);
 int bh_adm_job_gang(struct bh_sim_write *w);
 int bh_adm_group_priority(struct bh_sim_write *w, struct bh_json *spec); /* of a PodGroup */
 int bh_adm_pod_runtime_class(struct bh_sim_write *w, struct bh_json *spec);
+/* An overhead that no class gives: 403, of a pod that is in order otherwise. */
+void bh_adm_pod_overhead(struct bh_sim_write *w);
 int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec);
 void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec);
 /* matchLabelKeys and mismatchLabelKeys become selector requirements. */
@@ -97,36 +92,14 @@ const char *bh_adm_text(struct bh_sim_write *w, const char *at, const struct bh_
 /* One of the words, which stand in alphabetical order. */
 void bh_adm_one_of(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
                    const char *member, const char *words, bool required);
-void bh_adm_one_of_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
-                         const char *words, bool required);
-#define BH_ADM_EFFECTS "NoExecute NoSchedule PreferNoSchedule"
-void bh_adm_not_negative(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
-                         const char *member);
 /* Differs from the old value: "field is immutable". */
 void bh_adm_immutable(struct bh_sim_write *w, const char *dotted);
-/* Differs from the old one in other members than these words. */
-void bh_adm_frozen_spec(struct bh_sim_write *w, const char *may_change, const char *text);
 bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *dotted);
 void bh_adm_dns_label(struct bh_sim_write *w, const char *field, const char *v);
 /* Absent is fine. */
 void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
                           const char *member);
 void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v);
-void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct bh_json *v);
-void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels);
-/* metav1.LabelSelector, v1.NodeSelector; absent is fine. */
-void bh_adm_label_selector(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
-                           const char *member);
-void bh_adm_node_selector(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
-                          const char *member);
-void bh_adm_topology_key(struct bh_sim_write *w, const char *at, const struct bh_json *holder);
-/* {requests, limits} */
-void bh_adm_resource_map(struct bh_sim_write *w, const char *field, const struct bh_json *map);
-/* IntOrString of a rolling update or a budget: not negative, percent syntax. */
-void bh_adm_int_or_percent(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
-                           const char *member);
-void bh_adm_pod_spec(struct bh_sim_write *w, const char *at, const struct bh_json *spec);
-void bh_adm_affinity(struct bh_sim_write *w, const char *at, const struct bh_json *affinity);
 
 /* ---- shared knowledge ------------------------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
  * pkg/registry/<group>/<kind>/strategy.go, plugin/pkg/admission (v1.36); differences: the field
  * checks that people meet are made, not all of them; each file names what it leaves out.
  */
-#include "simulator/admission/admission.h"
+#include "simulator/admission/rules.h"
 
 struct kind {
     const char *group, *kind;
@@ -22,39 +22,31 @@ struct kind {
     }
 #define MAKER(group, kind, name)                                                                   \
     {                                                                                              \
-        group, kind, bh_adm_default_##name, bh_adm_validate_##name, true                           \
+        group, kind, bh_adm_default_##name, NULL, true                                             \
     }
 /* The busiest first: the look-up is a walk. */
 static const struct kind kinds[] = {
     KIND("", "Pod", bh_adm_default_pod, bh_adm_validate_pod),
-    KIND("", "Node", bh_adm_default_node, bh_adm_validate_node),
-    MAKER("apps", "ReplicaSet", replicaset),
-    MAKER("apps", "Deployment", deployment),
+    KIND("", "Node", bh_adm_default_node, NULL),
+    MAKER("apps", "ReplicaSet", maker),
+    MAKER("apps", "Deployment", maker),
     MAKER("batch", "Job", job),
-    MAKER("apps", "StatefulSet", statefulset),
-    MAKER("apps", "DaemonSet", daemonset),
+    MAKER("apps", "StatefulSet", maker),
+    MAKER("apps", "DaemonSet", maker),
     MAKER("", "ReplicationController", replicationcontroller),
     MAKER("batch", "CronJob", cronjob),
     KIND("", "Service", bh_adm_default_service, bh_adm_validate_service),
     KIND("", "Namespace", bh_adm_default_namespace, NULL),
-    KIND("", "ConfigMap", NULL, bh_adm_validate_data),
-    KIND("", "Secret", bh_adm_default_secret, bh_adm_validate_data),
+    KIND("", "Secret", bh_adm_default_secret, NULL),
     KIND("", "ResourceQuota", bh_adm_default_quota, NULL),
     KIND("", "LimitRange", bh_adm_default_limitrange, NULL),
-    KIND("policy", "PodDisruptionBudget", bh_adm_default_pdb, bh_adm_validate_pdb),
-    KIND("scheduling.k8s.io", "PriorityClass", bh_adm_default_priorityclass,
-         bh_adm_validate_priorityclass),
+    KIND("policy", "PodDisruptionBudget", bh_adm_default_pdb, NULL),
     KIND("scheduling.k8s.io", "PodGroup", bh_adm_default_podgroup, bh_adm_validate_podgroup),
     KIND("scheduling.k8s.io", "Workload", bh_adm_default_workload, bh_adm_validate_workload),
-    KIND("", "PersistentVolume", bh_adm_default_pv, bh_adm_validate_pv),
+    KIND("", "PersistentVolume", bh_adm_default_pv, NULL),
     KIND("", "PersistentVolumeClaim", bh_adm_default_pvc, bh_adm_validate_pvc),
-    KIND("storage.k8s.io", "StorageClass", bh_adm_default_storageclass,
-         bh_adm_validate_storageclass),
-    KIND("storage.k8s.io", "CSIDriver", bh_adm_default_csidriver, NULL),
     KIND("resource.k8s.io", "ResourceClaim", bh_adm_default_claim, NULL),
-    KIND("resource.k8s.io", "ResourceClaimTemplate", bh_adm_default_claimtemplate, NULL),
     KIND("", "Event", bh_adm_default_event, NULL),
-    KIND("autoscaling", "HorizontalPodAutoscaler", bh_adm_default_hpa, NULL),
     KIND("rbac.authorization.k8s.io", "ClusterRole", bh_adm_default_clusterrole, NULL),
     KIND(BH_SIM_CRD_GROUP, "CustomResourceDefinition", bh_adm_default_crd, bh_adm_validate_crd),
 };
@@ -74,23 +66,43 @@ int bh_sim_default(struct bh_sim_write *w)
 {
     const struct kind *k = find_kind(w->type);
 
+    if (w->warnings && !w->type->custom) /* from a client: as its Go type has it */
+        bh_oas_normalise(w->arena, bh_oas_root(w->type), w->obj);
     if (w->type->custom)
         bh_adm_default_custom(w);
+    if (w->op != BH_SIM_OP_UPDATE_STATUS && !w->type->custom)
+        bh_rules_default(w, w->type->kind, w->obj);
     if (!k || !k->dflt || (k->makes_pods && w->op == BH_SIM_OP_UPDATE_STATUS))
         return 0;
     return k->dflt(w);
 }
 
+/* The set of rules for what is done to a kind: "PodStatusUpdate", "ConfigMapUpdate", "Pod". */
+static const char *find_rules(const struct bh_sim_write *w)
+{
+    static const char *const endings[] = {[BH_SIM_OP_CREATE] = "",
+                                          [BH_SIM_OP_UPDATE] = "Update",
+                                          [BH_SIM_OP_UPDATE_STATUS] = "StatusUpdate",
+                                          [BH_SIM_OP_RESIZE] = "",
+                                          [BH_SIM_OP_EPHEMERAL] = ""};
+    const char *name = bh_arena_printf(w->arena, "%s%s", w->type->kind, endings[w->op]);
+
+    if (bh_rules_find(name))
+        return name;
+    return w->op != BH_SIM_OP_UPDATE_STATUS && bh_rules_find(w->type->kind) ? w->type->kind : NULL;
+}
+
 void bh_sim_validate(struct bh_sim_write *w)
 {
     const struct kind *k = find_kind(w->type);
+    const char *rules = w->type->custom ? NULL : find_rules(w);
 
+    bh_rules_apply_meta(w);
     if (w->type->custom)
         bh_adm_validate_custom(w);
-    if (!k || !k->validate)
-        return;
-    if (!k->makes_pods ||
-        (w->op != BH_SIM_OP_UPDATE_STATUS && !(w->old && bh_adm_same(w->obj, w->old, "spec"))))
+    if (rules)
+        bh_rules_apply(w, rules);
+    if (k && k->validate)
         k->validate(w);
 }
 

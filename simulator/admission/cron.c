@@ -46,6 +46,7 @@ static int element(const char **p, const struct range *r, uint64_t *bits, bool *
                    struct bh_err *err)
 {
     int lo, hi, step = 1;
+    const char *text = *p;
 
     if (**p == '*' || **p == '?') {
         (*p)++;
@@ -65,7 +66,17 @@ static int element(const char **p, const struct range *r, uint64_t *bits, bool *
         (*p)++;
         step = number(p, &(struct range){"step", 1, 1000, NULL});
     }
-    if (lo < r->min || hi > r->max || lo > hi || step < 1)
+    int n = (int)strcspn(text, ", \t");
+    if (lo >= 0 && hi >= 0 && lo < r->min)
+        return bh_err_set(err, -EINVAL, "beginning of range (%d) below minimum (%d): %.*s", lo,
+                          r->min, n, text);
+    if (lo >= 0 && hi > r->max)
+        return bh_err_set(err, -EINVAL, "end of range (%d) above maximum (%d): %.*s", hi, r->max, n,
+                          text);
+    if (hi >= 0 && lo > hi)
+        return bh_err_set(err, -EINVAL, "beginning of range (%d) beyond end of range (%d): %.*s",
+                          lo, hi, n, text);
+    if (lo < 0 || hi < 0 || step < 1)
         return bh_err_set(err, -EINVAL, "%s: want values from %d to %d, ranges A-B and steps /N",
                           r->what, r->min, r->max);
     for (int v = lo; v <= hi; v += step)
@@ -100,17 +111,17 @@ static int fields(const char *text, struct bh_cron *c, struct bh_err *err)
     uint64_t *const bits[] = {&c->minute, &c->hour, &c->day, &c->month, &c->weekday};
     bool open[BH_ARRAY_LEN(ranges)] = {false};
     const char *p = text;
+    size_t n = 0;
 
+    for (const char *q = text; *(q += strspn(q, " \t")); q += strcspn(q, " \t"))
+        n++;
+    if (n != BH_ARRAY_LEN(ranges))
+        return bh_err_set(err, -EINVAL, "expected exactly 5 fields, found %zu: [%.80s]", n, text);
     for (size_t i = 0; i < BH_ARRAY_LEN(ranges); i++) {
-        if (!p[strspn(p, " \t")])
-            return bh_err_set(err, -EINVAL, "expected exactly 5 fields, found %zu: [%.80s]", i,
-                              text);
         int rc = field(&p, &ranges[i], bits[i], &open[i], err);
         if (rc < 0)
             return rc;
     }
-    if (p[strspn(p, " \t")])
-        return bh_err_set(err, -EINVAL, "expected exactly 5 fields, found more: [%.80s]", text);
     c->any_day = open[2];
     c->any_weekday = open[4];
     return 0;

@@ -182,7 +182,7 @@ const char *bh_adm_text(struct bh_sim_write *w, const char *at, const struct bh_
     return NULL;
 }
 
-void bh_adm_one_of_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+static void one_of_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
                          const char *words, bool required)
 {
     const char *s = bh_json_cstr(v);
@@ -213,18 +213,8 @@ void bh_adm_one_of(struct bh_sim_write *w, const char *at, const struct bh_json 
     const char *s = bh_tree_str(holder, member);
 
     if (!s || !*s || bh_word_at(words, s) < 0) /* no path is written for what is in order */
-        bh_adm_one_of_value(w, bh_adm_member(w, at, member), bh_json_path(holder, member), words,
-                            required);
-}
-
-void bh_adm_not_negative(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
-                         const char *member)
-{
-    const struct bh_json *v = bh_json_path(holder, member);
-    int64_t n;
-
-    if (v && bh_json_i64(v, &n) && n < 0)
-        bh_adm_invalid(w, at, holder, member, "must be greater than or equal to 0");
+        one_of_value(w, bh_adm_member(w, at, member), bh_json_path(holder, member), words,
+                     required);
 }
 
 bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *dotted)
@@ -237,7 +227,13 @@ bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *d
 
 void bh_adm_immutable(struct bh_sim_write *w, const char *dotted)
 {
-    if (w->old && !bh_adm_same(w->obj, w->old, dotted))
+    const struct bh_json *v = bh_json_path(w->obj, dotted);
+
+    if (!w->old || bh_adm_same(w->obj, w->old, dotted))
+        return;
+    if (v && v->type >= BH_JSON_ARRAY) /* declarative validation shows scalars only */
+        bh_sim_field_error(w->error, dotted, "Invalid value", "null", "field is immutable");
+    else
         bh_adm_invalid(w, "", w->obj, dotted, "field is immutable");
 }
 
@@ -273,22 +269,4 @@ void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v)
         bh_adm_invalid_text(w, field, "", "name part must be non-empty");
     else if (!bh_valid_label_key(v, strlen(v)))
         bh_adm_invalid_text(w, field, v, BH_SIM_KEY_TEXT);
-}
-
-void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct bh_json *v)
-{
-    if (v->type != BH_JSON_STRING)
-        bh_adm_invalid_value(w, field, v, "must be a string");
-    else if (v->s.n > 63)
-        bh_adm_invalid_value(w, field, v, "must be no more than 63 bytes");
-    else if (!bh_valid_label_value(v->s.p, v->s.n))
-        bh_adm_invalid_value(w, field, v, BH_SIM_VALUE_TEXT);
-}
-
-void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels)
-{
-    bh_json_each(l, labels) {
-        bh_adm_label_key(w, field, l->key.p);
-        bh_adm_label_value(w, field, l);
-    }
 }

@@ -67,6 +67,18 @@ static void sync_taints(struct bh_sim_write *w, struct bh_json *spec)
         bh_json_unset(spec, "taints");
 }
 
+/* podCIDR is the first of podCIDRs, and wins over it. */
+static void pod_cidrs(struct bh_arena *a, struct bh_json *spec)
+{
+    const char *one = bh_json_get_text(spec, "podCIDR");
+    const char *first = bh_json_cstr(bh_json_at(bh_tree_arr(spec, "podCIDRs"), 0));
+
+    if (*one && (!first || !bh_streq(one, first)))
+        bh_json_add(a, spec, "podCIDRs: [%s]", one);
+    else if (!*one && first)
+        bh_json_set_str(a, spec, "podCIDR", first);
+}
+
 int bh_adm_default_node(struct bh_sim_write *w)
 {
     struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec");
@@ -75,49 +87,8 @@ int bh_adm_default_node(struct bh_sim_write *w)
     if (bh_adm_quantities_at(w, status, "capacity") ||
         bh_adm_quantities_at(w, status, "allocatable"))
         return w->error->code;
+    pod_cidrs(w->arena, spec);
     bh_adm_default_allocatable(w->arena, w->obj);
     sync_taints(w, spec);
     return 0;
-}
-
-/* ---- validation ------------------------------------------------------------------------------ */
-
-static void validate_taint(struct bh_sim_write *w, const char *at, const struct bh_json *t)
-{
-    const struct bh_json *value = bh_json_get(t, "value");
-
-    bh_adm_label_key(w, bh_adm_member(w, at, "key"), bh_tree_str(t, "key"));
-    if (value && value->type != BH_JSON_NULL)
-        bh_adm_label_value(w, bh_adm_member(w, at, "value"), value);
-    bh_adm_one_of(w, at, t, "effect", BH_ADM_EFFECTS, true);
-}
-
-static bool same_str(const struct bh_json *a, const struct bh_json *b, const char *key)
-{
-    return bh_streq(bh_json_get_text(a, key), bh_json_get_text(b, key));
-}
-
-void bh_adm_validate_node(struct bh_sim_write *w)
-{
-    bh_adm_each(w, "", w->obj, "spec.taints", validate_taint);
-    /* key and effect together are a taint's identity. */
-    const struct bh_json *taints = bh_tree_arr(w->obj, "spec.taints");
-    size_t i = 0;
-    bh_json_each(t, taints) {
-        for (const struct bh_json *p = taints->c.first; p != t; p = p->next) {
-            if (!same_str(p, t, "key") || !same_str(p, t, "effect"))
-                continue;
-            struct bh_buf b = {0};
-            bh_json_write(&b, t);
-            bh_sim_field_error(w->error, bh_adm_path(w, "spec.taints[%zu]", i), "Duplicate value",
-                               bh_buf_str(&b), "taints must be unique by key and effect pair");
-            bh_buf_fini(&b);
-            break;
-        }
-        i++;
-    }
-    bh_adm_resource_map(w, "status.capacity", bh_tree_obj(w->obj, "status.capacity"));
-    bh_adm_resource_map(w, "status.allocatable", bh_tree_obj(w->obj, "status.allocatable"));
-    if (w->old && bh_tree_has(w->old, "spec.providerID"))
-        bh_adm_immutable(w, "spec.providerID");
 }

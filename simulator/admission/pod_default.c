@@ -94,13 +94,13 @@ int bh_adm_default_pod(struct bh_sim_write *w)
     if (bh_tree_has(spec, "schedulingGroup") && !bh_tree_has(w->old, "spec.schedulingGroup") &&
         !bh_sim_feature(w->sim, "GenericWorkload"))
         bh_json_unset(spec, "schedulingGroup");
-    if (!bh_tree_has(spec, "enableServiceLinks"))
-        bh_json_set_bool(a, spec, "enableServiceLinks", true);
     if (w->op == BH_SIM_OP_CREATE) {
         if (bh_tree_dflt_str(a, spec, "serviceAccountName", "default"))
             bh_json_set_str(a, spec, "serviceAccount", "default");
-        if (bh_adm_pod_runtime_class(w, spec) || bh_adm_pod_limits(w, spec) ||
-            bh_adm_pod_priority(w, spec))
+        if (bh_adm_pod_limits(w, spec) || bh_adm_pod_priority(w, spec))
+            return w->error->code;
+        bh_adm_pod_tolerations(w, spec);
+        if (bh_adm_pod_runtime_class(w, spec))
             return w->error->code;
         bh_adm_pod_label_keys(w, spec);
         fresh_status(w, spec);

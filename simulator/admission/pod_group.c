@@ -44,8 +44,6 @@ static void drop_gated(struct bh_sim_write *w, struct bh_json *spec, const struc
     for (size_t i = 0; i < BH_ARRAY_LEN(gated); i++)
         if (!bh_sim_feature(w->sim, gated[i].gate) && !uses(old, gated[i].fields))
             bh_json_drop(spec, gated[i].fields);
-    if (bh_sim_feature(w->sim, "WorkloadAwarePreemption"))
-        bh_tree_dflt(w->arena, spec, "disruptionMode: Pod");
 }
 
 /* ---- admission plugins of a new group -------------------------------------------------------- */
@@ -96,12 +94,13 @@ int bh_adm_default_podgroup(struct bh_sim_write *w)
         return 0;
     }
     drop_gated(w, spec, bh_tree_obj(w->old, "spec"));
+    /* A default of v1alpha2, which stays when what was sent is dropped. */
+    if (bh_sim_feature(w->sim, "WorkloadAwarePreemption") || (w->warnings && !is_later(w)))
+        bh_tree_dflt(w->arena, spec, "disruptionMode: Pod");
     if (w->op != BH_SIM_OP_CREATE)
         return 0;
     protect(w);
-    if (bh_sim_feature(w->sim, "WorkloadAwarePreemption") && bh_adm_group_priority(w, spec))
-        return w->error->code;
-    return workload_exists(w, spec);
+    return bh_sim_feature(w->sim, "WorkloadAwarePreemption") ? bh_adm_group_priority(w, spec) : 0;
 }
 
 static bool is_gang(const struct bh_sim_obj *o)
@@ -140,6 +139,11 @@ int bh_adm_default_workload(struct bh_sim_write *w)
 
     bh_json_each(t, bh_tree_arr(w->obj, "spec.podGroupTemplates")) {
         drop_gated(w, t, old);
+        if (bh_sim_feature(w->sim, "WorkloadAwarePreemption"))
+            bh_tree_dflt(w->arena, t, "disruptionMode: Pod");
+        if (w->warnings && !is_later(w) &&
+            !bh_json_get(t, "schedulingConstraints")) /* no omitempty in v1alpha2 */
+            bh_json_set(w->arena, t, "schedulingConstraints", bh_json_new(w->arena, BH_JSON_NULL));
         old = old ? old->next : NULL;
     }
     return 0;
@@ -399,6 +403,8 @@ void bh_adm_validate_podgroup(struct bh_sim_write *w)
         immutable_group(w);
     check_reference(w, spec);
     check_group(w, "spec", spec);
+    if (!w->old && !w->error->n_causes)
+        workload_exists(w, spec);
 }
 
 /* ---- Workload -------------------------------------------------------------------------------- */
@@ -438,7 +444,7 @@ void bh_adm_validate_workload(struct bh_sim_write *w)
         check_segment(w, "spec.controllerRef", ref, "name");
     }
     if (!bh_tree_len(list))
-        bh_adm_required(w, "spec", "podGroupTemplates", "must have at least one item");
+        bh_adm_required(w, "spec", "podGroupTemplates", "");
     if (too_many(w, "spec", spec, "podGroupTemplates", 8))
         return;
     bh_json_each(t, list)

@@ -4,8 +4,7 @@
  *
  * Upstream: plugin/pkg/admission/priority, plugin/pkg/admission/defaulttolerationseconds,
  * plugin/pkg/admission/limitranger, pkg/registry/core/pod/strategy.go (match label keys) (v1.36);
- * differences: LimitRanger looks at pods only, not at the sizes of claims; a requirement that a
- * label key would add is not added twice.
+ * differences: a requirement that a label key would add is not added twice.
  */
 #include "simulator/admission/admission.h"
 
@@ -204,11 +203,11 @@ void bh_adm_pod_label_keys(struct bh_sim_write *w, struct bh_json *spec)
 
 /* ---- LimitRanger ----------------------------------------------------------------------------- */
 
-/* One bound on one amount; kind: "Container" or "Pod". v < 0: nothing is specified. */
+/* One bound on one amount; kind: "Container", "Pod" or a claim. v < 0: nothing is specified. */
 static int check_amount(struct bh_sim_write *w, const char *kind, const struct bh_json *m,
                         bool is_min, bh_nano v)
 {
-    const char *what = is_min ? "request" : "limit";
+    const char *what = is_min || bh_streq(kind, "PersistentVolumeClaim") ? "request" : "limit";
     struct bh_buf b = {0};
     bh_nano bound;
     int rc = 0;
@@ -315,4 +314,29 @@ int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec)
     }
     bh_sim_objs_fini(&l);
     return w->error->code;
+}
+
+void bh_adm_validate_pvc(struct bh_sim_write *w)
+{
+    const struct bh_json *requests = bh_tree_obj(w->obj, "spec.resources.requests");
+    struct bh_sim_objs l = {0};
+
+    if (w->error->n_causes || w->op == BH_SIM_OP_UPDATE_STATUS)
+        return;
+    bh_sim_list(w->sim, BH_SIM_TYPE("", "v1", "limitranges"),
+                bh_tree_str(w->obj, "metadata.namespace"), &l);
+    for (size_t i = 0; i < l.n; i++) {
+        bh_json_each(item, bh_tree_arr(bh_sim_obj_tree(w->arena, l.v[i]), "spec.limits")) {
+            static const char *const bounds[] = {"min", "max"};
+            if (!bh_tree_is(item, "type", "PersistentVolumeClaim"))
+                continue;
+            for (size_t k = 0; k < BH_ARRAY_LEN(bounds) && !w->error->code; k++) {
+                const struct bh_json *m = bh_json_get(bh_tree_obj(item, bounds[k]), "storage");
+                bh_nano v;
+                if (m && bh_adm_parse_quantity(bh_json_get(requests, "storage"), &v))
+                    check_amount(w, "PersistentVolumeClaim", m, k == 0, v);
+            }
+        }
+    }
+    bh_sim_objs_fini(&l);
 }

@@ -3,20 +3,9 @@
  * simulator/admission/pod_spec_default.c - defaults of a pod's spec, in pods and in templates
  *
  * Upstream: pkg/apis/core/v1/defaults.go SetDefaults_PodSpec, _Container, _Probe, _Volume ...
- * (v1.36); differences: volume sources that are no longer in use (iscsi, rbd ...) get no defaults.
+ * (v1.36). rules/defaults.data has what needs no function.
  */
-#include "simulator/admission/admission.h"
-
-static void default_probe(struct bh_arena *a, struct bh_json *p)
-{
-    struct bh_json *grpc = bh_tree_obj(p, "grpc");
-
-    bh_tree_dflt(a, p,
-                 "timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3");
-    bh_tree_dflt(a, bh_tree_obj(p, "httpGet"), "path: /, scheme: HTTP");
-    if (grpc && !bh_json_get(grpc, "service"))
-        bh_json_set_str(a, grpc, "service", "");
-}
+#include "simulator/admission/rules.h"
 
 /* Without a tag, or with "latest", the image may change under its name. */
 static const char *pull_policy(const char *image)
@@ -27,29 +16,14 @@ static const char *pull_policy(const char *image)
                                                                          : "IfNotPresent";
 }
 
-static void default_field_ref(struct bh_arena *a, struct bh_json *holder)
-{
-    bh_tree_dflt_str(a, bh_tree_obj(holder, "fieldRef"), "apiVersion", "v1");
-}
-
 static int default_container(struct bh_sim_write *w, struct bh_json *c)
 {
-    static const char *const probes[] = {"livenessProbe", "readinessProbe", "startupProbe"};
-    struct bh_arena *a = w->arena;
     const char *image = bh_tree_str(c, "image");
+    struct bh_json *res = bh_tree_obj(c, "resources");
 
     if (c->type != BH_JSON_OBJECT)
         return 0;
-    bh_tree_dflt_str(a, c, "imagePullPolicy", pull_policy(image ? image : ""));
-    bh_tree_dflt_str(a, c, "terminationMessagePath", "/dev/termination-log");
-    bh_tree_dflt_str(a, c, "terminationMessagePolicy", "File");
-    bh_json_each(p, bh_tree_arr(c, "ports"))
-        bh_tree_dflt_str(a, p, "protocol", "TCP");
-    bh_json_each(e, bh_tree_arr(c, "env"))
-        default_field_ref(a, bh_tree_obj(e, "valueFrom"));
-    for (size_t i = 0; i < BH_ARRAY_LEN(probes); i++)
-        default_probe(a, bh_tree_obj(c, probes[i]));
-    struct bh_json *res = bh_tree_dflt_obj(a, c, "resources");
+    bh_tree_dflt_str(w->arena, c, "imagePullPolicy", pull_policy(image ? image : ""));
     if (bh_adm_quantities_at(w, res, "requests"))
         return w->error->code;
     return bh_adm_quantities_at(w, res, "limits");
@@ -57,28 +31,12 @@ static int default_container(struct bh_sim_write *w, struct bh_json *c)
 
 static void default_volume(struct bh_arena *a, struct bh_json *v)
 {
-    static const char *const with_mode[] = {"secret", "configMap", "downwardAPI"};
-    struct bh_json *host = bh_tree_obj(v, "hostPath");
+    struct bh_json *image = bh_tree_obj(v, "image");
+    const char *reference = bh_tree_str(image, "reference");
 
-    if (v->type != BH_JSON_OBJECT)
-        return;
-    if (v->c.n == 1 && bh_json_get(v, "name")) /* no source at all */
+    if (v->type == BH_JSON_OBJECT && v->c.n == 1 && bh_json_get(v, "name")) /* no source at all */
         bh_json_obj_at(a, v, "emptyDir");
-    for (size_t i = 0; i < BH_ARRAY_LEN(with_mode); i++)
-        bh_tree_dflt_i64(a, bh_tree_obj(v, with_mode[i]), "defaultMode", 420);
-    bh_json_each(i, bh_tree_arr(v, "downwardAPI.items"))
-        default_field_ref(a, i);
-    if (host && !bh_json_get(host, "type"))
-        bh_json_set_str(a, host, "type", "");
-    struct bh_json *projected = bh_tree_obj(v, "projected");
-    bh_tree_dflt_i64(a, projected, "defaultMode", 420);
-    bh_json_each(s, bh_tree_arr(projected, "sources")) {
-        bh_tree_dflt_i64(a, bh_tree_obj(s, "serviceAccountToken"), "expirationSeconds", 3600);
-        bh_json_each(i, bh_tree_arr(s, "downwardAPI.items"))
-            default_field_ref(a, i);
-    }
-    bh_tree_dflt_str(a, bh_tree_obj(v, "ephemeral.volumeClaimTemplate.spec"), "volumeMode",
-                     "Filesystem");
+    bh_tree_dflt_str(a, image, "pullPolicy", pull_policy(reference ? reference : ""));
 }
 
 int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec)
@@ -88,6 +46,7 @@ int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec)
 
     if (!spec)
         return 0;
+    bh_rules_default(w, "PodSpec", spec);
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
         bh_json_each(c, bh_tree_arr(spec, lists[i])) {
             if (default_container(w, c))
@@ -96,11 +55,6 @@ int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec)
     }
     bh_json_each(v, bh_tree_arr(spec, "volumes"))
         default_volume(a, v);
-    bh_tree_dflt_str(a, spec, "restartPolicy", "Always");
-    bh_tree_dflt_i64(a, spec, "terminationGracePeriodSeconds", 30);
-    bh_tree_dflt_str(a, spec, "dnsPolicy", "ClusterFirst");
-    bh_tree_dflt_obj(a, spec, "securityContext");
-    bh_tree_dflt_str(a, spec, "schedulerName", "default-scheduler");
     /* serviceAccount is the old name of serviceAccountName; both are stored. */
     const char *name = bh_tree_str(spec, "serviceAccountName");
     const char *old = bh_tree_str(spec, "serviceAccount");

@@ -3,8 +3,7 @@
  * simulator/admission/pod_update.c - what an update may change in a pod
  *
  * Upstream: pkg/apis/core/validation/validation.go ValidatePodUpdate (v1.36); differences: the
- * message carries no diff; the node affinity of a gated pod may be changed freely, not only made
- * stricter.
+ * message carries no diff; the kubelets of controllers/ resize without resources in their statuses.
  */
 #include "simulator/admission/admission.h"
 
@@ -139,46 +138,47 @@ static void update(struct bh_sim_write *w)
     }
     deadline(w);
     tolerations(w);
+    size_t i = 0;
     bh_json_each(n, bh_tree_arr(w->obj, "spec.schedulingGates")) {
-        const char *name = bh_tree_str(n, "name");
+        const char *name = bh_tree_str(n, "name"),
+                   *at = bh_adm_path(w, "spec.schedulingGates[%zu]", i++);
         bool known = false;
         bh_json_each(o, bh_tree_arr(w->old, "spec.schedulingGates"))
             known = known || (name && bh_tree_is(o, "name", name));
         if (!known)
-            bh_adm_forbidden(w, "spec", "schedulingGates",
+            bh_adm_forbidden(w, at, "name",
                              bh_adm_path(w,
                                          "only deletion is allowed, but found new scheduling "
                                          "gate '%.63s'",
                                          name ? name : ""));
     }
     frozen(w);
-    bh_adm_pod_spec(w, "spec", spec);
 }
 
 /* ---- resize ---------------------------------------------------------------------------------- */
 
-/* Only cpu and memory may differ, and nothing may be taken away. */
-static void same_others(struct bh_sim_write *w, const struct bh_json *now,
-                        const struct bh_json *old, const char *field)
+static bool has_lost(const struct bh_json *now, const struct bh_json *old)
 {
-    bh_json_each(o, old) {
-        const struct bh_json *n = bh_json_get(now, o->key.p);
-        if (!n)
-            bh_adm_forbidden(w, "", field,
-                             bh_adm_path(w, "resource %s cannot be removed",
-                                         strstr(field, "limits") ? "limits" : "requests"));
-        else if (!bh_streq(o->key.p, "cpu") && !bh_streq(o->key.p, "memory") &&
-                 !bh_json_equal(n, o))
-            bh_adm_forbidden(w, "", field, "only cpu and memory resources are mutable");
-    }
-    bh_json_each(n, now) {
-        if (!bh_json_get(old, n->key.p) && !bh_streq(n->key.p, "cpu") &&
-            !bh_streq(n->key.p, "memory"))
-            bh_adm_forbidden(w, "", field, "only cpu and memory resources are mutable");
-    }
+    bh_json_each(o, old)
+        if (!bh_json_get(now, o->key.p))
+            return true;
+    return false;
 }
 
-/* spec: a copy of the new one, which gets the old resources back. */
+/* c gets o's cpu and memory back. */
+static void put_back(struct bh_arena *a, struct bh_json *c, const struct bh_json *o,
+                     const char *which)
+{
+    struct bh_json *now = bh_json_obj_at(a, bh_json_obj_at(a, c, "resources"), which);
+    const struct bh_json *old = bh_tree_obj(bh_tree_obj(o, "resources"), which);
+
+    copy_member(a, now, old, "cpu");
+    copy_member(a, now, old, "memory");
+    if (!now->c.n)
+        bh_json_unset(bh_tree_obj(c, "resources"), which);
+}
+
+/* spec: a copy of the new one, which gets the old cpu and memory back. */
 static void resize_list(struct bh_sim_write *w, struct bh_json *spec, const struct bh_json *old,
                         const char *list)
 {
@@ -188,14 +188,27 @@ static void resize_list(struct bh_sim_write *w, struct bh_json *spec, const stru
 
     for (const struct bh_json *o = bh_json_first(bh_tree_arr(old, list)); o && c;
          o = o->next, c = c->next, i++) {
-        for (size_t k = 0; k < 2; k++)
-            same_others(w, bh_json_get(bh_tree_obj(c, "resources"), maps[k]),
-                        bh_json_get(bh_tree_obj(o, "resources"), maps[k]),
-                        bh_adm_path(w, "spec.%s[%zu].resources.%s", list, i, maps[k]));
-        if (bh_streq(list, "containers") || bh_tree_is(o, "restartPolicy", "Always"))
-            copy_member(w->arena, c, o, "resources");
-        copy_member(w->arena, c, o, "resizePolicy");
+        if (bh_streq(list, "initContainers") && !bh_tree_is(o, "restartPolicy", "Always"))
+            continue;
+        for (size_t k = 0; k < BH_ARRAY_LEN(maps); k++) {
+            if (has_lost(bh_tree_obj(bh_tree_obj(c, "resources"), maps[k]),
+                         bh_tree_obj(bh_tree_obj(o, "resources"), maps[k])))
+                bh_adm_forbidden(w, bh_adm_path(w, "spec.%s[%zu].resources", list, i), maps[k],
+                                 bh_adm_path(w, "resource %s cannot be removed", maps[k]));
+            put_back(w->arena, c, o, maps[k]);
+        }
+        if (!bh_tree_len(bh_tree_obj(c, "resources")) && !bh_tree_has(o, "resources"))
+            bh_json_unset(c, "resources");
     }
+}
+
+/* A node that can resize reports what its containers have. */
+static bool can_resize(const struct bh_json *pod)
+{
+    bh_json_each(c, bh_tree_arr(pod, "status.containerStatuses"))
+        if (bh_tree_obj(c, "state.running"))
+            return bh_tree_has(c, "resources");
+    return true;
 }
 
 static void resize(struct bh_sim_write *w)
@@ -205,17 +218,15 @@ static void resize(struct bh_sim_write *w)
 
     if (!spec || !old)
         return;
-    if (bh_tree_is(w->old, "status.phase", "Succeeded") ||
-        bh_tree_is(w->old, "status.phase", "Failed"))
-        bh_adm_forbidden(w, "", "spec", "a finished pod cannot be resized");
-    resize_list(w, spec, old, "containers");
+    if (!bh_streq(bh_adm_pod_qos(bh_tree_obj(w->obj, "spec")), bh_adm_pod_qos(old)))
+        bh_adm_invalid_text(w, "spec", bh_json_get_text(bh_tree_obj(w->obj, "status"), "qosClass"),
+                            "Pod QOS Class may not change as a result of resizing");
+    if (!bh_sim_has_kubelet(w->sim) && !can_resize(w->old))
+        bh_adm_forbidden(w, "", "spec", "Pod running on node without support for resize");
     resize_list(w, spec, old, "initContainers");
+    resize_list(w, spec, old, "containers");
     if (!bh_json_equal(spec, old))
         bh_adm_forbidden(w, "", "spec", "only cpu and memory resources are mutable");
-    if (!bh_streq(bh_adm_pod_qos(bh_tree_obj(w->obj, "spec")), bh_adm_pod_qos(old)))
-        bh_adm_invalid_text(w, "spec", bh_adm_pod_qos(bh_tree_obj(w->obj, "spec")),
-                            "Pod QOS Class may not change as a result of resizing");
-    bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
 }
 
 /* Containers for debugging: some may be added, none be changed or taken away. Upstream writes the
@@ -234,7 +245,22 @@ static void debugging(struct bh_sim_write *w)
                              bh_adm_path(w, "existing ephemeral containers \"%s\" may not be %s\n",
                                          name, now ? "changed" : "removed"));
     }
-    bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
+}
+
+static void claim_statuses(struct bh_sim_write *w)
+{
+    size_t i = 0;
+
+    bh_json_each(s, bh_tree_arr(w->obj, "status.resourceClaimStatuses")) {
+        const char *name = bh_json_get_text(s, "name");
+        const char *at = bh_adm_path(w, "status.resourceClaimStatuses[%zu].name", i++);
+        bool known = false;
+        bh_json_each(c, bh_tree_arr(w->obj, "spec.resourceClaims"))
+            known = known || bh_tree_is(c, "name", name);
+        if (!known)
+            bh_adm_invalid_text(w, at, name,
+                                "must match the name of an entry in `spec.resourceClaims`");
+    }
 }
 
 /* A nomination that comes after the binding is late: nobody would take it away again. */
@@ -247,20 +273,19 @@ static void status(struct bh_sim_write *w)
         !bh_tree_is(w->old, key, nominated))
         bh_adm_forbidden(w, "status", "nominatedNodeName",
                          "may not be set on pods that are already bound to a node");
+    claim_statuses(w);
 }
 
 void bh_adm_validate_pod(struct bh_sim_write *w)
 {
-    if (w->op == BH_SIM_OP_CREATE) {
-        if (bh_tree_len(bh_tree_arr(w->obj, "spec.ephemeralContainers")))
-            bh_adm_forbidden(w, "spec", "ephemeralContainers", "cannot be set on create");
-        bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
-    } else if (w->op == BH_SIM_OP_EPHEMERAL)
+    if (w->op == BH_SIM_OP_EPHEMERAL)
         debugging(w);
     else if (w->op == BH_SIM_OP_RESIZE)
         resize(w);
     else if (w->op == BH_SIM_OP_UPDATE)
         update(w);
-    else
+    else if (w->op == BH_SIM_OP_UPDATE_STATUS)
         status(w);
+    else if (!w->error->n_causes)
+        bh_adm_pod_overhead(w);
 }

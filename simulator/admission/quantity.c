@@ -2,12 +2,14 @@
  *
  * simulator/admission/quantity.c - resource lists in the text the real server would store
  *
- * Upstream: apimachinery/pkg/api/resource/quantity.go (UnmarshalJSON, CanonicalizeBytes);
- * differences: a decimal exponent ("1e3") becomes an SI suffix.
+ * Upstream: apimachinery/pkg/api/resource/quantity.go (UnmarshalJSON, CanonicalizeBytes),
+ * pkg/apis/core/v1/defaults.go SetDefaults_ResourceList (v1.36); differences: none known.
  */
 #include "simulator/admission/admission.h"
 
 #include "common/k8s/quantity.h"
+
+#define NANOS_PER_MILLI 1000000
 
 bool bh_adm_parse_quantity(const struct bh_json *v, __int128 *ret_nano)
 {
@@ -38,6 +40,10 @@ int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char
                 w->type->kind, w->type->version, w->type->kind);
             break;
         }
+        if (q % NANOS_PER_MILLI) /* a ResourceList is rounded up */
+            q += (q > 0 ? NANOS_PER_MILLI : 0) - q % NANOS_PER_MILLI;
+        else if (w->warnings && m->type == BH_JSON_STRING)
+            continue; /* from a client: in order since bh_oas_normalise() */
         bh_buf_reset(&b);
         bh_quantity_format(&b, q, binary);
         if (m->type == BH_JSON_STRING && bh_str_eqc(m->s, bh_buf_str(&b)))

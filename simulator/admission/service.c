@@ -46,41 +46,75 @@ static const char *next_ip(struct bh_sim_write *w)
     return ip;
 }
 
-static void mark_ports(uint8_t *used, const struct bh_json *svc)
+struct ports {
+    uint8_t used[LAST_NODE_PORT - FIRST_NODE_PORT + 1];
+    size_t next;
+};
+
+static void mark_port(struct ports *p, int64_t n)
 {
-    bh_json_each(p, bh_tree_arr(svc, "spec.ports")) {
-        int64_t n = bh_tree_i64(p, "nodePort", 0);
-        if (n >= FIRST_NODE_PORT && n <= LAST_NODE_PORT)
-            used[n - FIRST_NODE_PORT] = 1;
+    if (n >= FIRST_NODE_PORT && n <= LAST_NODE_PORT)
+        p->used[n - FIRST_NODE_PORT] = 1;
+}
+
+static void mark_ports(struct ports *p, const struct bh_json *svc)
+{
+    bh_json_each(port, bh_tree_arr(svc, "spec.ports"))
+        mark_port(p, bh_tree_i64(port, "nodePort", 0));
+    mark_port(p, bh_tree_i64(svc, "spec.healthCheckNodePort", 0));
+}
+
+/* member of obj, when it has none yet. */
+static void allocate_port(struct bh_sim_write *w, struct ports *p, struct bh_json *obj,
+                          const char *member)
+{
+    if (bh_tree_i64(obj, member, 0))
+        return;
+    while (p->next < sizeof(p->used) && p->used[p->next])
+        p->next++;
+    if (p->next < sizeof(p->used))
+        bh_json_set_i64(w->arena, obj, member, FIRST_NODE_PORT + (int64_t)p->next++);
+}
+
+/* What the service had of the same port and protocol is kept. */
+static void keep_ports(struct bh_sim_write *w, struct bh_json *spec)
+{
+    bh_json_each(o, bh_tree_arr(w->old, "spec.ports")) {
+        int64_t n = bh_tree_i64(o, "nodePort", 0);
+        bh_json_each(p, bh_tree_arr(spec, "ports"))
+            if (n && !bh_tree_i64(p, "nodePort", 0) && bh_adm_same(p, o, "port") &&
+                bh_adm_same(p, o, "protocol"))
+                bh_json_set_i64(w->arena, p, "nodePort", n);
     }
 }
 
-static void allocate_node_ports(struct bh_sim_write *w, struct bh_json *spec)
+static void allocate_ports(struct bh_sim_write *w, struct bh_json *spec, bool node_ports,
+                           bool health)
 {
-    uint8_t used[LAST_NODE_PORT - FIRST_NODE_PORT + 1] = {0};
+    struct ports used = {0};
     struct bh_sim_objs l = {0};
-    size_t next = 0;
 
+    if (node_ports)
+        keep_ports(w, spec);
     bh_sim_list(w->sim, services_type(), NULL, &l);
     for (size_t i = 0; i < l.n; i++) {
         struct bh_arena a;
-        if (!strstr(l.v[i]->json, "\"nodePort\":"))
+        if (!strstr(l.v[i]->json, "NodePort\":") && !strstr(l.v[i]->json, "\"nodePort\":"))
             continue;
         bh_arena_init(&a, 0);
-        mark_ports(used, bh_sim_obj_tree(&a, l.v[i]));
+        mark_ports(&used, bh_sim_obj_tree(&a, l.v[i]));
         bh_arena_fini(&a);
     }
     bh_sim_objs_fini(&l);
-    mark_ports(used, w->obj);
-    bh_json_each(p, bh_tree_arr(spec, "ports")) {
-        if (bh_tree_i64(p, "nodePort", 0))
-            continue;
-        while (next < sizeof(used) && used[next])
-            next++;
-        if (next == sizeof(used))
-            return;
-        bh_json_set_i64(w->arena, p, "nodePort", FIRST_NODE_PORT + (int64_t)next++);
-    }
+    mark_ports(&used, w->obj);
+    if (node_ports)
+        bh_json_each(p, bh_tree_arr(spec, "ports"))
+            allocate_port(w, &used, p, "nodePort");
+    int64_t old = bh_tree_i64(w->old, "spec.healthCheckNodePort", 0);
+    if (health && old && !bh_tree_i64(spec, "healthCheckNodePort", 0))
+        bh_json_set_i64(w->arena, spec, "healthCheckNodePort", old);
+    if (health)
+        allocate_port(w, &used, spec, "healthCheckNodePort");
 }
 
 /* On update an empty address means "keep it". */
@@ -92,10 +126,28 @@ static void cluster_ip(struct bh_sim_write *w, struct bh_json *spec)
         ip = old && *old ? old : next_ip(w);
     if (!ip)
         return;
-    bh_json_add(w->arena, spec, "clusterIP: %s, clusterIPs: [%s]", ip, ip);
+    bool given = bh_tree_len(bh_tree_arr(spec, "clusterIPs")) && bh_tree_str(spec, "clusterIP");
+    if (old && *old && !bh_streq(old, ip) && bh_adm_same(w->obj, w->old, "spec.clusterIPs"))
+        given = false; /* an update of the one is meant for both */
+    bh_json_set_str(w->arena, spec, "clusterIP", ip);
+    if (!given)
+        bh_json_add(w->arena, spec, "clusterIPs: [%s]", ip);
     if (bh_streq(ip, "None") && !bh_tree_len(bh_tree_obj(spec, "selector")))
         return;
     bh_tree_dflt(w->arena, spec, "ipFamilies: [IPv4], ipFamilyPolicy: SingleStack");
+}
+
+/* What belongs to a type goes with it, unless the client has changed it. */
+static void drop_of_type(struct bh_sim_write *w, struct bh_json *spec, const char *members)
+{
+    const struct bh_json *old = bh_tree_obj(w->old, "spec");
+
+    for (struct bh_json *m = spec->c.first, *next; m; m = next) {
+        const struct bh_json *o = bh_json_get(old, m->key.p);
+        next = m->next;
+        if (bh_word_at(members, m->key.p) >= 0 && o && bh_json_equal(o, m))
+            bh_json_remove(spec, m);
+    }
 }
 
 /* ---- defaults -------------------------------------------------------------------------------- */
@@ -107,88 +159,119 @@ int bh_adm_default_service(struct bh_sim_write *w)
 
     if (w->op == BH_SIM_OP_UPDATE_STATUS)
         return 0;
-    bh_tree_dflt(a, spec, "sessionAffinity: None, type: ClusterIP");
     bh_json_each(p, bh_tree_arr(spec, "ports")) {
         const struct bh_json *target = bh_json_get(p, "targetPort"), *port = bh_json_get(p, "port");
         int64_t n;
         if (p->type != BH_JSON_OBJECT)
             continue;
-        bh_tree_dflt(a, p, "protocol: TCP");
         if (port &&
             (!target || target->type == BH_JSON_NULL || (bh_json_i64(target, &n) && n == 0)))
             bh_json_set(a, p, "targetPort", bh_json_clone(a, port));
     }
+    bool lb = bh_tree_is(spec, "type", "LoadBalancer");
+    bool node_ports = bh_tree_is(spec, "type", "NodePort");
     if (!bh_tree_is(spec, "type", "ExternalName")) {
         cluster_ip(w, spec);
         bh_tree_dflt(a, spec, "internalTrafficPolicy: Cluster");
+    } else {
+        drop_of_type(w, spec,
+                     "clusterIP clusterIPs ipFamilies ipFamilyPolicy internalTrafficPolicy");
     }
-    bool lb = bh_tree_is(spec, "type", "LoadBalancer");
-    bool node_ports = bh_tree_is(spec, "type", "NodePort");
     if (lb) {
         bh_tree_dflt(a, spec, "allocateLoadBalancerNodePorts: true");
         node_ports = bh_tree_bool(spec, "allocateLoadBalancerNodePorts", true);
+    } else {
+        drop_of_type(w, spec, "allocateLoadBalancerNodePorts loadBalancerClass");
     }
-    if (lb || node_ports)
+    if (lb || node_ports || bh_tree_len(bh_tree_arr(spec, "externalIPs")))
         bh_tree_dflt(a, spec, "externalTrafficPolicy: Cluster");
-    if (node_ports)
-        allocate_node_ports(w, spec);
+    else
+        drop_of_type(w, spec, "externalTrafficPolicy");
+    bool health = lb && bh_tree_is(spec, "externalTrafficPolicy", "Local");
+    if (!health)
+        drop_of_type(w, spec, "healthCheckNodePort");
+    if (node_ports || health)
+        allocate_ports(w, spec, node_ports, health);
     if (w->op == BH_SIM_OP_CREATE && !bh_tree_has(w->obj, "status"))
         bh_json_obj_at(a, bh_json_obj_at(a, w->obj, "status"), "loadBalancer");
     return 0;
 }
 
-/* ---- validation ------------------------------------------------------------------------------ */
+/* ---- allocation ------------------------------------------------------------------------------ */
 
-static bool ip_taken(struct bh_sim_write *w, const char *ip)
+static bool is_taken(struct bh_sim_write *w, const char *needle)
 {
-    char *needle = bh_arena_printf(w->arena, "\"clusterIP\":\"%s\"", ip);
     struct bh_sim_objs l = {0};
     bool taken = false;
 
     bh_sim_list(w->sim, services_type(), NULL, &l);
-    for (size_t i = 0; needle && i < l.n && !taken; i++)
-        taken = strstr(l.v[i]->json, needle) != NULL;
+    for (size_t i = 0; i < l.n && !taken; i++)
+        taken = l.v[i] != w->old_obj && strstr(l.v[i]->json, needle) != NULL;
     bh_sim_objs_fini(&l);
     return taken;
 }
 
-static void validate_port(struct bh_sim_write *w, const char *at, const struct bh_json *p)
+static void allocate_ip(struct bh_sim_write *w, const struct bh_json *spec)
 {
-    int64_t n = bh_tree_i64(p, "port", 0), node = bh_tree_i64(p, "nodePort", 0);
+    const struct bh_json *ips = bh_tree_arr(spec, "clusterIPs");
+    const char *ip = bh_json_cstr(bh_json_at(ips, 0)), *why = NULL;
+    unsigned a = 0, b = 0;
 
-    if (bh_tree_len(bh_tree_arr(w->obj, "spec.ports")) > 1 || *bh_json_get_text(p, "name"))
-        bh_adm_dns_label(w, bh_adm_member(w, at, "name"), bh_tree_str(p, "name"));
-    if (n < 1 || n > 65535)
-        bh_sim_field_error(w->error, bh_adm_member(w, at, "port"), "Invalid value",
-                           bh_adm_path(w, "%lld", (long long)n),
-                           "must be between 1 and 65535, inclusive");
-    if (node && (node < FIRST_NODE_PORT || node > LAST_NODE_PORT))
-        bh_adm_invalid(w, at, p, "nodePort",
-                       "provided port is not in the valid range. The range of valid ports is "
-                       "30000-32767");
-    bh_adm_one_of(w, at, p, "protocol", "SCTP TCP UDP", true);
+    if (!ip || bh_streq(ip, "None"))
+        return;
+    if (strchr(ip, ':'))
+        bh_adm_invalid_value(w, "spec.clusterIPs[0]", ips,
+                             "IPv6 is not configured on this cluster");
+    else if (sscanf(ip, "%3u.%3u.", &a, &b) != 2 || a != 10 || b < 96 || b > 111)
+        why =
+            bh_adm_path(w,
+                        "failed to allocate IP %s: the provided IP (%s) is not in the valid range. "
+                        "The range of valid IPs is 10.96.0.0/12",
+                        ip, ip);
+    else if (is_taken(w, bh_adm_path(w, "\"clusterIP\":\"%s\"", ip)))
+        why = bh_adm_path(w, "failed to allocate IP %s: provided IP is already allocated", ip);
+    if (why)
+        bh_adm_invalid_value(w, "spec.clusterIPs", ips, why);
 }
 
+static void allocate_families(struct bh_sim_write *w, const struct bh_json *spec)
+{
+    size_t i = 0;
+
+    bh_json_each(f, bh_tree_arr(spec, "ipFamilies")) {
+        const char *at = bh_adm_path(w, "spec.ipFamilies[%zu]", i++);
+        if (bh_json_cstr(f) && bh_streq(f->s.p, "IPv6"))
+            bh_adm_invalid_value(w, at, f, "not configured on this cluster");
+    }
+    if (bh_tree_is(spec, "ipFamilyPolicy", "RequireDualStack"))
+        bh_adm_invalid(w, "", w->obj, "spec.ipFamilyPolicy",
+                       "this cluster is not configured for dual-stack services");
+}
+
+/* What is in order may still be taken already, or not be this cluster's. */
 void bh_adm_validate_service(struct bh_sim_write *w)
 {
-    if (!bh_tree_len(bh_tree_arr(w->obj, "spec.ports")) &&
-        !bh_tree_is(w->obj, "spec.clusterIP", "None") &&
-        !bh_tree_is(w->obj, "spec.type", "ExternalName"))
-        bh_adm_required(w, "spec", "ports", "");
-    bh_adm_each(w, "", w->obj, "spec.ports", validate_port);
-    bh_adm_one_of(w, "", w->obj, "spec.type", "ClusterIP ExternalName LoadBalancer NodePort", true);
-    bh_adm_one_of(w, "", w->obj, "spec.sessionAffinity", "ClientIP None", true);
-    bh_adm_label_map(w, "spec.selector", bh_tree_obj(w->obj, "spec.selector"));
-    const char *ip = bh_tree_str(w->obj, "spec.clusterIP");
-    const char *old = bh_tree_str(w->old, "spec.clusterIP");
-    if (bh_tree_is(w->obj, "spec.type", "ExternalName")) {
-        if (!bh_tree_has(w->obj, "spec.externalName"))
-            bh_adm_required(w, "spec", "externalName", "");
-    } else if (old && *old && ip && !bh_streq(ip, old) &&
-               !bh_tree_is(w->old, "spec.type", "ExternalName")) {
-        bh_adm_invalid_text(w, "spec.clusterIPs[0]", ip, "may not change once set");
-    } else if (!w->old && ip && !bh_streq(ip, "None") && ip_taken(w, ip)) {
-        bh_adm_invalid_text(w, "spec.clusterIPs", ip,
-                            "failed to allocate IP: provided IP is already allocated");
+    const struct bh_json *spec = bh_tree_obj(w->obj, "spec");
+    size_t i = 0;
+
+    if (w->error->n_causes || w->op == BH_SIM_OP_UPDATE_STATUS)
+        return;
+    if (!bh_tree_is(spec, "type", "ExternalName")) {
+        allocate_families(w, spec);
+        if (!w->error->n_causes && !bh_adm_same(w->obj, w->old, "spec.clusterIP"))
+            allocate_ip(w, spec);
+    }
+    bh_json_each(p, bh_tree_arr(spec, "ports")) {
+        const char *at = bh_adm_path(w, "spec.ports[%zu].nodePort", i++);
+        int64_t n = bh_tree_i64(p, "nodePort", 0);
+        const struct bh_json *v = bh_json_get(p, "nodePort");
+        if (n && (n < FIRST_NODE_PORT || n > LAST_NODE_PORT))
+            bh_adm_invalid_value(w, at, v,
+                                 "provided port is not in the valid range. The range of valid "
+                                 "ports is 30000-32767");
+        else if (n && is_taken(w, bh_adm_path(w, "\"nodePort\":%zu,", (size_t)n)))
+            bh_adm_invalid_value(w, at, v, "provided port is already allocated");
+        else if (n && is_taken(w, bh_adm_path(w, "\"nodePort\":%zu}", (size_t)n)))
+            bh_adm_invalid_value(w, at, v, "provided port is already allocated");
     }
 }

@@ -577,7 +577,7 @@ static bool is_blocked(const struct bh_sim_error *e)
     for (unsigned i = 0; i < e->n_causes; i++)
         if (bh_word_at("FieldValueRequired FieldValueTooLong FieldValueTooMany",
                        e->causes[i].type) >= 0 ||
-            strstr(e->causes[i].message, "in body must be of type"))
+            strstr(bh_sim_cause_message(e, i), "in body must be of type"))
             return true;
     return false;
 }

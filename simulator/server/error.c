@@ -36,38 +36,49 @@ void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *k
         {"Not found", "FieldValueNotFound"},
         {"Too long", "FieldValueTooLong"},
         {"Too many", "FieldValueTooMany"},
+        {"Internal error", "InternalError"},
     };
-    if (e->n_causes == BH_SIM_MAX_CAUSES)
-        return;
-    char text[sizeof(e->causes->message)];
+    struct bh_buf b = {0};
     va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     const char *type = "FieldValueInvalid";
-    for (size_t i = 0; i < BH_ARRAY_LEN(table); i++) {
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(table); i++)
         if (bh_streq(table[i].kind, kind))
             type = table[i].type;
-    }
-    struct bh_buf b = {0};
     bh_buf_adds(&b, kind);
     if (value)
         bh_buf_addf(&b, ": %s", value);
-    if (*text)
-        bh_buf_addf(&b, ": %s", text);
+    size_t n = b.n;
+    bh_buf_adds(&b, ": ");
+    va_start(ap, fmt);
+    bh_buf_vaddf(&b, fmt, ap);
+    va_end(ap);
+    if (b.n == n + 2)
+        b.p[n] = '\0';
     bh_sim_error_cause(e, type, field, bh_buf_str(&b));
     bh_buf_fini(&b);
+}
+
+static uint16_t keep_text(struct bh_sim_error *e, const char *s)
+{
+    uint16_t at = e->n_texts;
+    size_t n = BH_MIN(strlen(s), sizeof(e->texts) - 2 - at);
+
+    memcpy(e->texts + at, s, n);
+    e->texts[at + n] = '\0';
+    e->n_texts = (uint16_t)(at + n + 1);
+    return at;
 }
 
 void bh_sim_error_cause(struct bh_sim_error *e, const char *type, const char *field,
                         const char *message)
 {
-    if (e->n_causes == BH_SIM_MAX_CAUSES)
+    if (e->n_causes == BH_SIM_MAX_CAUSES || (size_t)e->n_texts + 4 > sizeof(e->texts))
         return;
     struct bh_sim_cause *c = &e->causes[e->n_causes++];
     snprintf(c->type, sizeof(c->type), "%s", type);
-    snprintf(c->field, sizeof(c->field), "%s", field);
-    snprintf(c->message, sizeof(c->message), "%s", message);
+    c->field = keep_text(e, field);
+    c->message = keep_text(e, message);
 }
 
 void bh_sim_error_about(struct bh_sim_error *e, const struct bh_sim_type *t, const char *kind,
@@ -78,17 +89,31 @@ void bh_sim_error_about(struct bh_sim_error *e, const struct bh_sim_type *t, con
     snprintf(e->details_name, sizeof(e->details_name), "%s", name);
 }
 
+static bool is_repeated(const struct bh_sim_error *e, unsigned i)
+{
+    for (unsigned k = 0; k < i; k++)
+        if (bh_streq(bh_sim_cause_field(e, k), bh_sim_cause_field(e, i)) &&
+            bh_streq(bh_sim_cause_message(e, k), bh_sim_cause_message(e, i)))
+            return true;
+    return false;
+}
+
 int bh_sim_error_close(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
 {
     if (e->code || !e->n_causes)
         return e->code;
-    struct bh_buf b = {0};
-    bh_buf_addf(&b, "%s%s%s \"%s\" is invalid: %s", t->kind, *t->group ? "." : "", t->group, name,
-                e->n_causes > 1 ? "[" : "");
-    for (unsigned i = 0; i < e->n_causes; i++)
-        bh_buf_addf(&b, "%s%s: %s", i ? ", " : "", e->causes[i].field, e->causes[i].message);
-    if (e->n_causes > 1)
-        bh_buf_addc(&b, ']');
+    struct bh_buf b = {0}, all = {0};
+    bool several = false;
+    for (unsigned i = 0; i < e->n_causes; i++) {
+        if (is_repeated(e, i))
+            continue;
+        several |= all.n > 0;
+        bh_buf_addf(&all, "%s%s: %s", all.n ? ", " : "", bh_sim_cause_field(e, i),
+                    bh_sim_cause_message(e, i));
+    }
+    bh_buf_addf(&b, "%s%s%s \"%s\" is invalid: %s%s%s", t->kind, *t->group ? "." : "", t->group,
+                name, several ? "[" : "", bh_buf_str(&all), several ? "]" : "");
+    bh_buf_fini(&all);
     bh_sim_error_about(e, t, t->kind, name);
     bh_sim_fail(e, 422, "Invalid", "%s", bh_buf_str(&b));
     bh_buf_fini(&b);
@@ -107,7 +132,7 @@ struct bh_json *bh_sim_status_tree(struct bh_arena *a, const struct bh_sim_error
         for (unsigned i = 0; i < e->n_causes; i++)
             bh_json_append(a, bh_json_list_at(a, d, "causes"),
                            "reason?: %s, message?: %s, field?: %s", e->causes[i].type,
-                           e->causes[i].message, e->causes[i].field);
+                           bh_sim_cause_message(e, i), bh_sim_cause_field(e, i));
         bh_json_add(a, d, "retryAfterSeconds?: %d", e->retry_after_s);
     }
     return bh_json_add(a, o, "code: %d", e->code);

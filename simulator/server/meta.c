@@ -7,11 +7,7 @@
  */
 #include "simulator/server/meta.h"
 
-#include "common/k8s/selector.h"
-#include <stdio.h>
-
-#define ANNOTATION_BYTES_MAX ((size_t)256 * 1024)
-#define REORDER_MEMBERS_MAX  256 /* look-up by name is linear: beyond it order is left alone */
+#define REORDER_MEMBERS_MAX 256 /* look-up by name is linear: beyond it order is left alone */
 static int bad_type(struct bh_sim_error *e, const char *field, const char *wanted)
 {
     return bh_sim_fail(e, 400, "BadRequest", "the object provided is invalid: %s must be %s", field,
@@ -110,99 +106,6 @@ struct bh_json *bh_sim_meta_begin(const struct bh_sim_type *t, const char *ns, s
         bh_json_set_str(a, meta, "namespace", ns);
     }
     return meta;
-}
-
-/* ---- validation ------------------------------------------------------------------------------ */
-
-static void invalid(struct bh_sim_error *e, const char *field, const char *s, size_t n,
-                    const char *text)
-{
-    struct bh_buf b = {0};
-    bh_buf_add_json_str(&b, s, BH_MIN(n, (size_t)120));
-    bh_sim_field_error(e, field, "Invalid value", bh_buf_str(&b), "%s", text);
-    bh_buf_fini(&b);
-}
-
-static void check_name(const struct bh_sim_type *t, const char *name, struct bh_sim_error *e)
-{
-    size_t n = strlen(name);
-    if (!n) {
-        bh_sim_field_error(e, "metadata.name", "Required value", NULL,
-                           "name or generateName is required");
-    } else if (n > 253) {
-        invalid(e, "metadata.name", name, n, "must be no more than 253 characters");
-    } else if (t->flags & BH_SIM_NAME_FREE) {
-        if (bh_streq(name, ".") || bh_streq(name, "..") || strpbrk(name, "/%"))
-            invalid(e, "metadata.name", name, n, "may not contain '/' or '%'");
-    } else if (t->flags & BH_SIM_NAME_LABEL) {
-        if (n > 63)
-            invalid(e, "metadata.name", name, n, "must be no more than 63 characters");
-        else if (!bh_valid_dns1123_label(name, n))
-            invalid(e, "metadata.name", name, n, BH_SIM_LABEL_TEXT);
-    } else if (!bh_valid_dns1123_subdomain(name, n)) {
-        invalid(e, "metadata.name", name, n, BH_SIM_SUBDOMAIN_TEXT);
-    }
-}
-
-static bool valid_annotation_key(const char *s, size_t n)
-{
-    char lower[320];
-    if (n >= sizeof(lower))
-        return false;
-    memcpy(lower, s, n + 1);
-    bh_lower(lower);
-    return bh_valid_label_key(lower, n);
-}
-
-static void check_owners(const struct bh_json *refs, struct bh_sim_error *e)
-{
-    size_t i = 0;
-    unsigned controllers = 0;
-    bh_json_each(r, refs) {
-        static const char *const needed[] = {"apiVersion", "kind", "name", "uid"};
-        for (size_t k = 0; k < BH_ARRAY_LEN(needed); k++) {
-            const char *v = bh_json_get_str(r, needed[k]);
-            if (v && *v)
-                continue;
-            char field[96];
-            snprintf(field, sizeof(field), "metadata.ownerReferences[%zu].%s", i, needed[k]);
-            bh_sim_field_error(e, field, "Invalid value", "\"\"", "must not be empty");
-        }
-        controllers += bh_json_get_bool(r, "controller", false);
-        i++;
-    }
-    if (controllers > 1)
-        bh_sim_field_error(e, "metadata.ownerReferences", "Invalid value", NULL,
-                           "Only one reference can have Controller set to true");
-}
-
-void bh_sim_meta_validate(const struct bh_sim_type *t, const char *name, const struct bh_json *meta,
-                          struct bh_sim_error *e)
-{
-    check_name(t, name, e);
-    bh_json_each(l, bh_json_get(meta, "labels")) {
-        if (!bh_valid_label_key(l->key.p, l->key.n))
-            invalid(e, "metadata.labels", l->key.p, l->key.n, BH_SIM_KEY_TEXT);
-        if (l->s.n > 63)
-            invalid(e, "metadata.labels", l->s.p, l->s.n, "must be no more than 63 bytes");
-        else if (!bh_valid_label_value(l->s.p, l->s.n))
-            invalid(e, "metadata.labels", l->s.p, l->s.n, BH_SIM_VALUE_TEXT);
-    }
-    size_t total = 0;
-    bh_json_each(m, bh_json_get(meta, "annotations")) {
-        total += m->key.n + m->s.n;
-        if (!valid_annotation_key(m->key.p, m->key.n))
-            invalid(e, "metadata.annotations", m->key.p, m->key.n, BH_SIM_KEY_TEXT);
-    }
-    if (total > ANNOTATION_BYTES_MAX)
-        bh_sim_field_error(e, "metadata.annotations", "Too long", NULL,
-                           "must have at most %zu bytes", ANNOTATION_BYTES_MAX);
-    check_owners(bh_json_get(meta, "ownerReferences"), e);
-    bh_json_each(f, bh_json_get(meta, "finalizers")) {
-        const char *s = bh_json_cstr(f) ? bh_json_cstr(f) : "";
-        if (!bh_valid_label_key(s, strlen(s)))
-            invalid(e, "metadata.finalizers", s, strlen(s), BH_SIM_KEY_TEXT);
-    }
 }
 
 /* ---- update ---------------------------------------------------------------------------------- */

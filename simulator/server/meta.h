@@ -11,9 +11,6 @@
  * namespace. Returns metadata, or NULL with e filled (400). */
 struct bh_json *bh_sim_meta_begin(const struct bh_sim_type *t, const char *ns, struct bh_arena *a,
                                   struct bh_json *obj, struct bh_sim_error *e);
-/* Field errors of name, labels, annotations, finalizers and owners. */
-void bh_sim_meta_validate(const struct bh_sim_type *t, const char *name, const struct bh_json *meta,
-                          struct bh_sim_error *e);
 /* Update: what clients cannot change is taken from the old metadata. */
 void bh_sim_meta_keep(struct bh_arena *a, struct bh_json *meta, const struct bh_json *old,
                       enum bh_sim_sub sub);

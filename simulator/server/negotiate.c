@@ -165,11 +165,17 @@ static int validation_of(struct bh_sim_req *r, enum validation *ret)
     const char *v = bh_http_query(r->http, "fieldValidation");
     int at = v && *v ? bh_word_at("Ignore Warn Strict", v) : WARN;
     *ret = (enum validation)at;
-    return at >= 0 ? 0
-                   : bh_sim_fail(&r->e, 400, "BadRequest",
-                                 "fieldValidation: Unsupported value: \"%.40s\": supported values: "
-                                 "\"Ignore\", \"Strict\", \"Warn\"",
-                                 v);
+    if (at >= 0)
+        return 0;
+    static const char text[] = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
+    const char *shown = bh_arena_printf(r->a, "\"%.40s\"", v);
+    const char *options = bh_streq(r->method, "POST")  ? "CreateOptions"
+                          : bh_streq(r->method, "PUT") ? "UpdateOptions"
+                                                       : "PatchOptions";
+    bh_sim_field_error(&r->e, "fieldValidation", "Unsupported value", shown, "%s", text);
+    return bh_sim_fail(&r->e, 422, "Invalid",
+                       "%s.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: %s: %s",
+                       options, shown, text);
 }
 
 /* Unknown and repeated members: an error, warnings, or nothing. */
@@ -206,10 +212,8 @@ static int parse_as(struct bh_sim_req *r, bool yaml, unsigned flags, struct bh_j
 
 static void name_kind(const struct bh_sim_req *r, char out[static 400])
 {
-    char av[80];
-    bh_sim_type_api_version(r->type, av);
-    snprintf(out, 400, "%s in version \"%s\" cannot be handled as a %s", r->type->kind, av,
-             r->type->kind);
+    snprintf(out, 400, "%s in version \"%s\" cannot be handled as a %s", r->type->kind,
+             r->type->version, r->type->kind);
 }
 
 /* A body with repeated members is refused before it is checked: what its kind does not have is told
@@ -359,7 +363,7 @@ static int check_fields(struct bh_sim_req *r, struct bh_json *obj, bool *ret_car
     enum validation how;
     struct bh_oas_report rep = {0};
     const struct bh_oas_type *t = bh_oas_root(r->type);
-    char who[400], text[512];
+    char who[400], text[1024];
     if ((!t && !r->type->custom) || validation_of(r, &how))
         return r->e.code;
     if (t)

@@ -129,8 +129,12 @@ int bh_sim_pod_bind(struct bh_sim *s, const char *ns, const char *name,
     }
     if (!b.node || !*b.node)
         bh_sim_field_error(e, "target.name", "Required value", NULL, "%s", "");
-    if (bh_sim_error_close(e, t, name))
-        return e->code;
+    if (bh_sim_error_close(e, t, name)) { /* upstream hands on a list of errors that is no Status */
+        char text[256];
+        snprintf(text, sizeof(text), "%s", strstr(e->message, " is invalid: ") + 13);
+        *e = (struct bh_sim_error){0};
+        return bh_sim_fail(e, 500, "", "%s", text);
+    }
     return bind_pod(s, ns, name, &b, e);
 }
 
@@ -291,8 +295,29 @@ int bh_sim_pod_evict(struct bh_sim *s, const char *ns, const char *name,
     struct bh_sim_obj *pod = bh_sim_get(s, pods_type(), ns, name);
     if (!pod)
         return bh_sim_not_found(e, pods_type(), name);
+    const char *kind = bh_json_get_text(eviction, "kind");
+    if (eviction && !bh_streq(bh_json_get_text(bh_json_get(eviction, "metadata"), "name"), name))
+        return bh_sim_fail(e, 400, "BadRequest",
+                           "name in URL does not match name in Eviction object");
+    if (*kind && !bh_streq(kind, "Eviction"))
+        return bh_sim_fail(e, 400, "BadRequest",
+                           "%.60s in version \"v1\" cannot be handled as a Eviction: no kind "
+                           "\"%.60s\" is registered for version \"policy/v1\" in scheme "
+                           "\"pkg/api/legacyscheme/scheme.go:30\"",
+                           kind, kind);
     struct bh_sim_delete_options o = {.grace_s = -1};
     bh_sim_delete_options_read(bh_json_get(eviction, "deleteOptions"), &o);
+    if (o.propagation && bh_word_at("Foreground Background Orphan", o.propagation) < 0) {
+        static const char text[] =
+            "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+        char shown[80];
+        snprintf(shown, sizeof(shown), "\"%.70s\"", o.propagation);
+        bh_sim_field_error(e, "propagationPolicy", "Unsupported value", shown, "%s", text);
+        return bh_sim_fail(e, 422, "Invalid",
+                           "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: "
+                           "Unsupported value: %s: %s",
+                           shown, text);
+    }
     bh_sim_obj_ref(pod);
     int rc = check_budgets(s, pod, dry_run, e);
     if (!rc && !dry_run)

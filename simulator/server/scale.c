@@ -93,6 +93,13 @@ static void write_scale(struct bh_sim_req *r, const struct bh_sim_obj *o, const 
     const char *rv = bh_json_get_str(bh_json_get(v, "metadata"), "resourceVersion");
     const char *shown = ""; /* anything can stand there */
     int64_t n = 0;
+    const char *name = bh_json_get_str(bh_json_get(v, "metadata"), "name");
+    if (name && *name && !bh_streq(name, o->name)) {
+        bh_sim_fail(&r->e, 400, "BadRequest",
+                    "the name of the object (%s) does not match the name on the URL (%s)", name,
+                    o->name);
+        return;
+    }
     if (replicas && (replicas->type == BH_JSON_NUMBER || replicas->type == BH_JSON_STRING))
         shown = replicas->s.p;
     if (replicas && (!bh_json_i64(replicas, &n) || n < 0)) {

@@ -306,3 +306,8 @@ void bh_sim_free(struct bh_sim *s)
     free(s->features);
     free(s);
 }
+
+bool bh_sim_has_kubelet(const struct bh_sim *s)
+{
+    return s->controllers && !s->opt.no_kubelet;
+}

@@ -140,24 +140,37 @@ void bh_sim_type_api_version(const struct bh_sim_type *t, char out[static 80]);
 /* ---- refusals ----------------------------------------------------------------------------------
  * What a client sees as a Status. code 0 = none. Messages live in the struct (no ownership). */
 struct bh_sim_cause {
-    char type[40]; /* "FieldValueInvalid", "FieldValueRequired", ... */
-    char field[160];
-    char message[320];
+    char type[40];           /* "FieldValueInvalid", "FieldValueRequired", ... */
+    uint16_t field, message; /* offsets in texts */
 };
-#define BH_SIM_MAX_CAUSES 16
+#define BH_SIM_MAX_CAUSES  48
+#define BH_SIM_CAUSE_BYTES 12288 /* of all causes; what is more is cut */
 struct bh_sim_error {
     int code;        /* HTTP */
     char reason[40]; /* "NotFound", "Conflict", "Invalid", "Forbidden", ... */
-    char message[1024];
+    char message[8192];
     char details_group[64], details_kind[64], details_name[256], details_uid[40];
     int retry_after_s;
     unsigned n_causes;
+    uint16_t n_texts;
     struct bh_sim_cause causes[BH_SIM_MAX_CAUSES];
+    char texts[BH_SIM_CAUSE_BYTES];
 };
-/* No refusal; as {0}, without the ten thousand bytes of causes that n_causes = 0 hides. */
+static inline const char *bh_sim_cause_field(const struct bh_sim_error *e, unsigned i)
+{
+    return e->texts + e->causes[i].field;
+}
+static inline const char *bh_sim_cause_message(const struct bh_sim_error *e, unsigned i)
+{
+    return e->texts + e->causes[i].message;
+}
+/* No refusal; as {0}, without the thousands of bytes that n_causes = 0 hides. */
 static inline void bh_sim_error_init(struct bh_sim_error *e)
 {
-    memset(e, 0, offsetof(struct bh_sim_error, causes));
+    e->code = 0;
+    *e->reason = *e->message = '\0';
+    memset(e->details_group, 0,
+           offsetof(struct bh_sim_error, causes) - offsetof(struct bh_sim_error, details_group));
 }
 /* Fills e (the first refusal wins: a second call on a filled e changes nothing) and returns
  * code. */
@@ -167,8 +180,8 @@ int bh_sim_fail(struct bh_sim_error *e, int code, const char *reason, const char
  *   Pod "x" is invalid: spec.containers: Required value
  * kind: "Required value", "Invalid value", "Unsupported value", "Forbidden", "Duplicate value",
  * "Not found", "Too long", "Too many". value: JSON text shown after the kind, so a string comes
- * with its quotes ("\"x\"", "-1"); NULL = not shown. Text "" = none. Further errors than
- * BH_SIM_MAX_CAUSES are dropped. */
+ * with its quotes ("\"x\"", "-1"); NULL = not shown. Text "" = none. Errors that do not fit any
+ * more are dropped. */
 void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *kind,
                         const char *value, const char *fmt, ...) BH_PRINTF(5, 6);
 /* A cause with a type of its own. */
@@ -426,6 +439,9 @@ void bh_console_start(struct bh_sim *s);
 void bh_console_stop(struct bh_sim *s);
 /* Called by route.c for every request that passed the checks. false: not one of ours. */
 bool bh_console_route(struct bh_sim_req *r);
+
+/* The nodes' kubelets are this server's own. */
+bool bh_sim_has_kubelet(const struct bh_sim *s);
 
 /* ---- controllers/ (called by the core) ------------------------------------------------------- */
 struct bh_sim_controller_options {

@@ -195,14 +195,6 @@ bool bh_tree_dflt_str(struct bh_arena *a, struct bh_json *obj, const char *key, 
     return true;
 }
 
-bool bh_tree_dflt_i64(struct bh_arena *a, struct bh_json *obj, const char *key, int64_t v)
-{
-    if (!absent(obj, key))
-        return false;
-    bh_json_set_i64(a, obj, key, v);
-    return true;
-}
-
 static struct bh_json *dflt_container(struct bh_arena *a, struct bh_json *obj, const char *key,
                                       enum bh_json_type t)
 {

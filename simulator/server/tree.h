@@ -48,7 +48,6 @@ const char *bh_tree_pinned_to(const struct bh_json *pod);
 
 /* Set a member of obj that is absent, null or (strings) empty. True when something was set. */
 bool bh_tree_dflt_str(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v);
-bool bh_tree_dflt_i64(struct bh_arena *a, struct bh_json *obj, const char *key, int64_t v);
 /* The same for all members that a template of bh_json_make() has, in objects within it, too. */
 void bh_tree_dflt(struct bh_arena *a, struct bh_json *obj, const char *fmt, ...) BH_PRINTF(3, 4);
 /* The member's object or array, created when absent or null. NULL when it is of another type. */

@@ -103,9 +103,18 @@ static void post_about_pod(struct bh_sim_req *r, const struct bh_sim_type *t,
                            const ProtobufCMessageDescriptor *desc, bh_sim_pod_fn *act)
 {
     struct bh_json *v;
-    if (bh_sim_negotiate(r, false) || bh_sim_need_body(r, t, desc, &v))
+    if (bh_sim_negotiate(r, false) || bh_sim_need_body(r, t, desc, &v) ||
+        (t && bh_sim_check_schema(r, v)))
         return;
-    const char *name = *r->name ? r->name : bh_json_get_text(bh_json_get(v, "metadata"), "name");
+    const struct bh_json *meta = bh_json_get(v, "metadata");
+    const char *name = *r->name ? r->name : bh_json_get_text(meta, "name");
+    const char *ns = bh_json_get_text(meta, "namespace");
+    if (*ns && !bh_streq(ns, r->ns))
+        bh_sim_fail(&r->e, 400, "BadRequest",
+                    "the namespace of the provided object does not match the namespace sent on the "
+                    "request");
+    else if (!*name)
+        bh_sim_fail(&r->e, 400, "BadRequest", "Name parameter required.");
     bool dry_run = bh_sim_dry_run(r);
     if (!r->e.code)
         act(r->sim, r->ns, name, v, dry_run, &r->e);
@@ -331,6 +340,48 @@ static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
     finish(r, cur ? 200 : 201, o);
 }
 
+/* What a patch has made cannot be decoded: the error is about the patch. */
+static void blame_patch(struct bh_sim_req *r, const struct bh_json *v, const char *why)
+{
+    struct bh_buf text = {0}, quoted = {0};
+
+    bh_json_write(&text, v);
+    bh_buf_add_json_str(&quoted, text.p, text.n);
+    r->e = (struct bh_sim_error){0};
+    bh_sim_field_error(&r->e, "patch", "Invalid value", bh_buf_str(&quoted), "%s", why);
+    bh_sim_fail(&r->e, 422, "Invalid", " \"\" is invalid: patch: Invalid value: %s: %s",
+                bh_buf_str(&quoted), why);
+    bh_buf_fini(&text);
+    bh_buf_fini(&quoted);
+}
+
+/* Whether v, which a patch has made of an object of r's type, is one still. */
+static bool is_decodable(struct bh_sim_req *r, struct bh_json *v)
+{
+    const char *version = bh_json_get_text(v, "apiVersion"), *kind = bh_json_get_text(v, "kind");
+    char own[80];
+
+    bh_sim_type_api_version(r->type, own);
+    if (!bh_streq(version, own))
+        blame_patch(r, v,
+                    bh_arena_printf(r->a,
+                                    "no kind \"%s\" is registered for version \"%s\" in scheme "
+                                    "\"pkg/api/legacyscheme/scheme.go:30\"",
+                                    kind, version));
+    else if (!bh_streq(kind, r->type->kind))
+        blame_patch(r, v,
+                    bh_arena_printf(r->a, "converting (%s.%s) to (%s.%s): unknown conversion",
+                                    r->type->version, kind,
+                                    *r->type->group ? r->type->group : "core", r->type->kind));
+    else if (bh_sim_check_schema(r, v) == 400) {
+        const char *why = strstr(r->e.message, " cannot be handled as a ");
+        why = why ? strstr(why, ": ") : NULL;
+        if (why)
+            blame_patch(r, v, bh_arena_printf(r->a, "%s", why + 2));
+    }
+    return !r->e.code;
+}
+
 void bh_sim_do_patch(struct bh_sim_req *r)
 {
     enum patch_kind k = kind_of_patch(r);
@@ -350,7 +401,7 @@ void bh_sim_do_patch(struct bh_sim_req *r)
             doc = bh_json_clone(r->a, doc);
             bh_sim_convert_out(r->a, r->type, doc);
         }
-        if (!r->e.code && !bh_sim_patch(r, r->type->kind, doc, &v) && !bh_sim_check_schema(r, v)) {
+        if (!r->e.code && !bh_sim_patch(r, r->type->kind, doc, &v) && is_decodable(r, v)) {
             bh_sim_convert_in(r->a, r->type, v);
             bh_sim_do_update(r->sim, stored, r->ns, r->name, sub_of(r), r->a, v, &w, &o, &r->e);
         }

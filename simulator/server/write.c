@@ -168,27 +168,26 @@ int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *
     if (!meta || bh_sim_data_refuses(s, e))
         return e->code;
     const char *rv = bh_json_get_str(meta, "resourceVersion");
-    if (rv && *rv && !bh_streq(rv, "0"))
+    if (rv && *rv && !rv[strspn(rv, "0123456789")] && rv[strspn(rv, "0")])
         return bh_sim_fail(e, 400, "BadRequest",
                            "resourceVersion should not be set on objects to be created");
     ns = (t->flags & BH_SIM_NAMESPACED) ? ns : "";
     const char *name = settle_name(s, t, ns, a, meta);
     if (check_namespace(s, t, ns, name, e))
         return e->code;
+    stamp_new(s, t, a, obj, meta);
+    struct bh_sim_write wr = write_of(s, t, BH_SIM_OP_CREATE, a, obj, w, e);
+    if (bh_sim_default(&wr) || bh_sim_check_grants(s, a, t, ns, w->user, NULL, obj, e))
+        return e->code;
+    bh_sim_validate(&wr);
+    if (bh_sim_error_close(e, t, name))
+        return e->code;
     if (*name && bh_sim_get(s, t, ns, name)) {
         name_details(e, t, name);
         return bh_sim_fail(e, 409, "AlreadyExists", "%s%s%s \"%s\" already exists", t->plural,
                            *t->group ? "." : "", t->group, name);
     }
-    stamp_new(s, t, a, obj, meta);
-    struct bh_sim_write wr = write_of(s, t, BH_SIM_OP_CREATE, a, obj, w, e);
-    if (bh_sim_default(&wr) || bh_sim_check_grants(s, a, t, ns, w->user, NULL, obj, e))
-        return e->code;
-    bh_sim_meta_validate(t, name, meta, e);
-    if (!e->code)
-        bh_sim_validate(&wr);
-    if (bh_sim_error_close(e, t, name) || track(a, w, NULL, obj, e) ||
-        bh_sim_charge(&wr, w->dry_run))
+    if (track(a, w, NULL, obj, e) || bh_sim_charge(&wr, w->dry_run))
         return e->code;
     set_revision(s, a, meta);
     struct bh_sim_obj *o = bh_sim_obj_new(s, t, obj, s->rv + 1);
@@ -254,6 +253,26 @@ static int check_same(const struct bh_sim_obj *cur, const struct bh_json *meta,
     return rv && bh_streq(rv, "0") ? 0 : bh_sim_other_rv(e, cur, rv);
 }
 
+/* Kinds that clients may only write over what they have seen. */
+static int check_seen(const struct bh_sim_type *t, const struct bh_sim_wopt *w,
+                      const struct bh_json *meta, const char *name, struct bh_sim_error *e)
+{
+    const char *rv = bh_json_get_text(meta, "resourceVersion");
+
+    if (!w->warnings || (*rv && !bh_streq(rv, "0")) ||
+        bh_word_at("CSIDriver CSINode CSIStorageCapacity Lease PodDisruptionBudget RuntimeClass "
+                   "VolumeAttachment",
+                   t->kind) < 0)
+        return 0;
+    bh_sim_error_about(e, t, t->plural, name);
+    bh_sim_field_error(e, "metadata.resourceVersion", "Invalid value", "0",
+                       "must be specified for an update");
+    return bh_sim_fail(e, 422, "Invalid",
+                       "%s%s%s \"%s\" is invalid: metadata.resourceVersion: Invalid value: 0: must "
+                       "be specified for an update",
+                       t->plural, *t->group ? "." : "", t->group, name);
+}
+
 /* Puts what the sub-resource may not touch back to what it was. */
 static void restore(const struct bh_sim_type *t, enum bh_sim_sub sub, struct bh_arena *a,
                     struct bh_json *obj, const struct bh_json *old)
@@ -302,7 +321,7 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
     if (!slot)
         return bh_sim_not_found(e, t, name);
     struct bh_sim_obj *cur = slot->cur;
-    if (check_same(cur, meta, e))
+    if (check_same(cur, meta, e) || check_seen(t, w, meta, name, e))
         return e->code;
     const struct bh_json *old = w->old ? w->old : bh_sim_obj_tree(a, cur);
     restore(t, sub, a, obj, old);
@@ -317,9 +336,7 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
     wr.old_obj = cur;
     if (bh_sim_default(&wr) || bh_sim_check_grants(s, a, t, ns, w->user, old, obj, e))
         return e->code;
-    bh_sim_meta_validate(t, name, meta, e);
-    if (!e->code)
-        bh_sim_validate(&wr);
+    bh_sim_validate(&wr);
     if (bh_sim_error_close(e, t, name))
         return e->code;
     if (sub == BH_SIM_MAIN && (t->flags & BH_SIM_GRACEFUL) && bh_sim_charge(&wr, w->dry_run))

@@ -66,7 +66,8 @@ static inline const char *causes(struct fixture *f)
     const char *s;
 
     for (unsigned i = 0; i < f->e.n_causes; i++)
-        bh_buf_addf(&b, "%s%s: %s", i ? "\n" : "", f->e.causes[i].field, f->e.causes[i].message);
+        bh_buf_addf(&b, "%s%s: %s", i ? "\n" : "", bh_sim_cause_field(&f->e, i),
+                    bh_sim_cause_message(&f->e, i));
     s = bh_arena_strdup(&f->a, bh_buf_str(&b));
     bh_buf_fini(&b);
     return s;

@@ -123,8 +123,7 @@ static void test_a_group_does_not_change(void)
     CU_ASSERT_EQUAL(change(&f, "PodGroup", "default", "g", BH_SIM_MAIN,
                            "spec.schedulingPolicy.gang.minCount", "4"),
                     422);
-    EQ(causes(&f), "spec.schedulingPolicy: Invalid value: {\"gang\":{\"minCount\":4}}: field is "
-                   "immutable");
+    EQ(causes(&f), "spec.schedulingPolicy: Invalid value: null: field is immutable");
     CU_ASSERT_EQUAL(
         change(&f, "PodGroup", "default", "g", BH_SIM_MAIN, "spec.disruptionMode", "PodGroup"),
         422);
@@ -204,7 +203,7 @@ static void test_a_workload_is_refused(void)
                             "metadata: {name: w}\nspec: {controllerRef: {kind: a/b, name: .}}"));
     EQ(causes(&f), "spec.controllerRef.kind: Invalid value: \"a/b\": may not contain '/'\n"
                    "spec.controllerRef.name: Invalid value: \".\": may not be '.'\n"
-                   "spec.podGroupTemplates: Required value: must have at least one item");
+                   "spec.podGroupTemplates: Required value");
     CU_ASSERT_PTR_NULL(
         make(&f, "Workload", "default",
              "metadata: {name: w}\nspec: {podGroupTemplates: [{name: t, schedulingPolicy: {basic: "
@@ -231,7 +230,7 @@ static void test_a_pod_names_its_group(void)
                                   &(struct bh_sim_delete_options){.grace_s = 0}, NULL),
                     0);
     CU_ASSERT_PTR_NULL(make(&f, "Pod", "default", POD("  schedulingGroup: {}")));
-    EQ(causes(&f), "spec.schedulingGroup: Invalid value: \"\": must specify one of: "
+    EQ(causes(&f), "spec.schedulingGroup.podGroupName: Invalid value: null: must specify one of: "
                    "`podGroupName`");
     fixture_fini(&f);
 

@@ -667,7 +667,7 @@ static void test_cron_unreadable(void)
     check_refused(&w, "schedule: CRON_TZ=UTC 0 0 * * *",
                   "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
     check_refused(&w, "schedule: TZ=UTC 0 0 * * *, timeZone: UTC",
-                  "cannot use both timeZone field and TZ or CRON_TZ in schedule");
+                  "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
     check_refused(&w, "schedule: 0 0 * * *, timeZone: ''",
                   "timeZone must be nil or non-empty string");
     check_refused(&w, "schedule: 0 0 * * *, timeZone: local",

