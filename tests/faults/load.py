@@ -16,7 +16,7 @@ def labelled(name, namespace="", **labels):
 
 def csi_node(name):
     return {"kind": "CSINode", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": name}, "spec": {"drivers": [
-        {"name": "berth.example.com/made", "nodeID": name, "topologyKeys": [], "allocatable": {"count": ATTACHABLE}}]}}
+        {"name": "made.berth.example.com", "nodeID": name, "topologyKeys": [], "allocatable": {"count": ATTACHABLE}}]}}
 
 
 def device_class():
@@ -103,7 +103,7 @@ class Load:
         raise SystemExit(f"cannot create {obj['kind']} {obj['metadata']['name']}")
 
     def build(self):
-        for obj in (device_class(), storage_class("made", "berth.example.com/made"), storage_class("local", "kubernetes.io/no-provisioner"),
+        for obj in (device_class(), storage_class("made", "made.berth.example.com"), storage_class("local", "kubernetes.io/no-provisioner"),
                     priority_class("low", 10), priority_class("high", 1000), claim_template()):
             self.must(obj)
         for group in GROUPS:

@@ -108,7 +108,7 @@ static void add_node(unsigned i)
 {
     create("storage.k8s.io", "v1", "csinodes", "",
            "{'apiVersion':'storage.k8s.io/v1','kind':'CSINode','metadata':{'name':'n%u'},'spec':{"
-           "'drivers':[{'name':'berth.example.com/made','nodeID':'n%u','topologyKeys':[],"
+           "'drivers':[{'name':'made.berth.example.com','nodeID':'n%u','topologyKeys':[],"
            "'allocatable':{'count':2}}]}}",
            i, i);
     create("", "v1", "nodes", "",
@@ -705,7 +705,7 @@ void load_build(void)
            "{'apiVersion':'resource.k8s.io/v1','kind':'DeviceClass','metadata':{'name':'gpu'},"
            "'spec':{'selectors':[{'cel':{'expression':'device.driver == \\'gpu.example.com\\''}}]}"
            "}");
-    add_class("made", "berth.example.com/made");
+    add_class("made", "made.berth.example.com");
     add_class("local", "kubernetes.io/no-provisioner");
     for (unsigned i = 0; i < 2; i++)
         create("scheduling.k8s.io", "v1", "priorityclasses", "",
