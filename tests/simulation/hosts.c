@@ -4,6 +4,7 @@
  */
 #include "common/api/kubeconfig.h"
 #include "common/base/loop.h"
+#include "common/base/trusted_file.h"
 #include "common/http/probes.h"
 #include "common/snapshot/snapshot.h"
 #include "scheduler/config/config.h"
@@ -453,8 +454,8 @@ static void remove_files(const struct host *h)
 
     while (d && (e = readdir(d))) {
         snprintf(path, sizeof(path), "%s/%s", h->dir, e->d_name);
-        if (!bh_streq(e->d_name, CONFIG))
-            (void)remove(path); /* not folders */
+        if (e->d_name[0] != '.' && !bh_streq(e->d_name, CONFIG))
+            bh_remove_tree(path);
     }
     if (d)
         closedir(d);

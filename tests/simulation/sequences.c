@@ -6,6 +6,7 @@
  * for room, any other attempt says anew why a pod waits. So some seeds, when there is peace, go
  * through a few steps on a node that nobody else can use, and nothing follows.
  */
+#include "common/base/trusted_file.h"
 #include "scheduler/daemon/inflight.h"
 #include "tests/simulation/simulation.h"
 
@@ -478,25 +479,34 @@ static void refused_behind_repeats(void)
 
 /* ---- a damaged record ------------------------------------------------------------------------ */
 
-/* The record of a scheduler that is gone: it ends within its head, or a part of it is something else. */
+/* The record of a scheduler that is gone: it ends early, or one bit of what is in use is another. */
 static void damage_record(const struct host *h)
 {
-    char path[sizeof(h->dir) + sizeof(BH_INFLIGHT_FILE) + 1], *text = NULL;
-    size_t n = 0;
+    char path[sizeof(h->dir) + sizeof(BH_SCHEDULER_DIR "/" BH_INFLIGHT_FILE) + 1], *text = NULL;
+    size_t n = 0, at, used = 0;
 
-    snprintf(path, sizeof(path), "%s/" BH_INFLIGHT_FILE, h->dir);
-    if (bh_read_file(path, (size_t)1 << 26, &text, &n) < 0 || !n)
+    snprintf(path, sizeof(path), "%s/" BH_SCHEDULER_DIR "/" BH_INFLIGHT_FILE, h->dir);
+    if (bh_read_file(path, (size_t)1 << 26, &text, &n) < 0 || !n) {
         fail("a scheduler with a binding in flight has no record");
-    else if (chance(DRAW_SEQUENCE, 50))
-        n = draw(DRAW_SEQUENCE, 8);
-    else
-        text[draw(DRAW_SEQUENCE, 8)] ^= (char)(1 << draw(DRAW_SEQUENCE, 8));
-    if (n && bh_write_file(path, text, n, 0600) < 0)
+        free(text);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        used += text[i] != 0;
+    if (chance(DRAW_SEQUENCE, 50)) {
+        n = draw(DRAW_SEQUENCE, (uint32_t)n);
+    } else { /* zeros are of no use to a record that is not full, so one of the other bytes */
+        used = draw(DRAW_SEQUENCE, (uint32_t)used);
+        for (at = 0; text[at] == 0 || used--; at++)
+            ;
+        text[at] ^= (char)(1 << draw(DRAW_SEQUENCE, 8));
+    }
+    if (bh_write_file(path, text, n, 0600) < 0)
         fail("cannot write %s", path);
     free(text);
 }
 
-/* The next scheduler cannot know what is in flight, but from the binders. */
+/* The next scheduler cannot know what is in flight, not even from the binders when they are gone, too. */
 static void damaged_record(void)
 {
     if (!comes(somebody_leads, READY_NS))
@@ -510,6 +520,12 @@ static void damaged_record(void)
         return;
     reach(record_damaged);
     process_kill(find_process(P_SCHEDULER, h, 0));
+    const bool with_binders = chance(DRAW_SEQUENCE, 50);
+    for (unsigned i = 0; with_binders && i < world.n_binders; i++) {
+        struct process *binder = find_process(P_BINDER, h, (int)i);
+        process_kill(binder);
+        process_start(binder, draw_between(DRAW_SEQUENCE, 20 * MS, 200 * MS));
+    }
     damage_record(h);
     process_start(find_process(P_SCHEDULER, h, 0), draw_between(DRAW_SEQUENCE, 20 * MS, 200 * MS));
     in_server(add_rival);
