@@ -158,11 +158,9 @@ struct bh_sched_daemon {
     unsigned n_tended;                 /* writes of plugins, for no pod, that are not answered */
     uint64_t tended_ns, tend_every_ns; /* when plugins were asked last, and when they are next */
     bool tend_refused;                 /* one of what they wanted then */
-    LIST_HEAD(, bh_leaving)
-    leaving;               /* victims that are deleted and still seem to stay; a group's
-                                          until they are gone */
-    uint64_t leaving_seen; /* in.followed at the last look at them */
-    uv_poll_t extenders;   /* wakes the loop; only with extenders */
+    /* Victims that are deleted and still seem to stay; a group's until they are gone. */
+    LIST_HEAD(, bh_leaving) leaving;
+    uv_poll_t extenders; /* wakes the loop; only with extenders */
     /* When the engine had all objects last, or it was said that it has not. */
     uint64_t raw_missed_ns;
     struct bh_sched_audit audit;

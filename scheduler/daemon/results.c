@@ -199,9 +199,6 @@ static void see_victim(struct bh_sched_daemon *d, struct bh_leaving *l)
 
 void bh_sched_see_victims_off(struct bh_sched_daemon *d)
 {
-    if (LIST_EMPTY(&d->leaving) || d->leaving_seen == d->in.followed)
-        return;
-    d->leaving_seen = d->in.followed;
     for (struct bh_leaving *l = LIST_FIRST(&d->leaving), *next; l; l = next) {
         next = LIST_NEXT(l, link);
         if (l->terminating ? !bh_engine_find_pod(d->engine, bh_str_c(l->victim), NULL)
@@ -229,7 +226,6 @@ static void eviction_answered(struct bh_sched_daemon *d, const char *victim,
         l->preemptor = bh_pod_hold(preemptor);
         preemptor->leaving++;
         LIST_INSERT_HEAD(&d->leaving, l, link);
-        d->leaving_seen = UINT64_MAX;
     }
     bh_sched_eviction_over(d, preemptor);
     if (o == BERTH__OUTCOME__OUTCOME_REJECTED)
