@@ -175,11 +175,17 @@ static struct bh_json *new_volume(struct bh_sim_controllers *c, const struct bin
         "apiVersion: v1, kind: PersistentVolume, "
         "metadata: {name: %s, annotations: {" ANN_PROVISIONED ": %s}}, "
         "spec: {capacity: {storage: %s}, accessModes?: %p, persistentVolumeReclaimPolicy: %s, "
-        "storageClassName: %s, volumeMode: %s, csi: {driver: %s, volumeHandle: %s}}",
+        "storageClassName: %s, volumeMode: %s}",
         b->pv, provisioner, size ? size : "1Gi", bh_json_clone(a, modes),
-        policy ? policy : "Delete", class_named, volume_mode(b->claim_tree), provisioner,
-        b->claim->uid);
+        policy ? policy : "Delete", class_named, volume_mode(b->claim_tree));
 
+    /* "rancher.io/local-path" is no CSI driver's name: such provisioners make other volumes. */
+    if (strchr(provisioner, '/'))
+        bh_json_add(a, pv, "spec: {hostPath: {path: %s}}",
+                    bh_arena_printf(a, "/var/lib/provisioned/%s", b->pv));
+    else
+        bh_json_add(a, pv, "spec: {csi: {driver: %s, volumeHandle: %s}}", provisioner,
+                    b->claim->uid);
     add_topology(c, a, bh_json_get(pv, "spec"), class, bh_tree_annotation(b->claim_tree, ANN_NODE));
     (void)write_volume((void *)(uintptr_t)b, a, pv);
     return pv;

@@ -88,8 +88,10 @@ static void convert_group(struct bh_arena *a, struct bh_json *obj, bool out)
     convert_mode(a, spec, out);
     bh_json_each(t, bh_json_get(spec, "podGroupTemplates"))
         convert_mode(a, t, out);
-    if (!ref)
+    if (!ref || ref->type == BH_JSON_NULL) { /* stored even when it is empty */
+        bh_json_unset(spec, from);
         return;
+    }
     const struct bh_json *w = out ? bh_json_get(ref, "workload") : ref;
     const char *template = out ? "podGroupTemplateName" : "templateName";
     const char *as = out ? "templateName" : "podGroupTemplateName";

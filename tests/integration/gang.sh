@@ -98,7 +98,7 @@ check "a condition without a reason is none" fails 'status.conditions[0].reason:
 # ---- pods, protection ----
 pod() { printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {schedulingGroup: %s, containers: [{name: c, image: i}]}' "$1" "$2"; }
 check "a pod of the gang" kubectl create -f - <<<"$(pod p '{podGroupName: gang}')"
-check "a group without a name" fails 'spec.schedulingGroup: Invalid value: "": must specify one of: `podGroupName`' kubectl create -f - <<<"$(pod q '{}')"
+check "a group without a name" fails 'spec.schedulingGroup.podGroupName: Invalid value: null: must specify one of: `podGroupName`' kubectl create -f - <<<"$(pod q '{}')"
 check "a group that is deleted" kubectl delete podgroup gang --wait=false
 check "stays while it has pods" kubectl get podgroup gang
 check "they go" kubectl delete pod p --wait --grace-period=0 --force
