@@ -38,11 +38,12 @@ async def review(reader, head):
             await asyncio.sleep(0.2)
     finally:
         stats["open"] -= 1
+    kind = {"apiVersion": body["apiVersion"], "kind": body["kind"]}
     if token.startswith("good-"):
-        return {"status": {"authenticated": True, "user": {"username": "root", "groups": ["system:masters"]}}}
+        return {**kind, "status": {"authenticated": True, "user": {"username": "root", "groups": ["system:masters"]}}}
     if token.startswith("user-"):
-        return {"status": {"authenticated": True, "user": {"username": "alice"}}}
-    return {"status": {"authenticated": False, "allowed": False}}
+        return {**kind, "status": {"authenticated": True, "user": {"username": "alice"}}}
+    return {**kind, "status": {"authenticated": False, "allowed": False}}
 
 
 async def serve(reader, writer):

@@ -35,7 +35,7 @@ stopped() { # nothing stays behind, and it says so
     TMPDIR="$work/tmp" "$BERTH_BIN/berth" bench scale --nodes 1000000 --decisions 1000000 >"$work/stopped" 2>&1 &
     pid=$!
     # its runtime directory names the shared memory
-    until snapshot=$(readlink "$work"/tmp/berth-scale-*/snapshot); do kill -0 "$pid" || return 1; done
+    until snapshot=$(readlink "$work"/tmp/berth-scale-*/watcher/snapshot); do kill -0 "$pid" || return 1; done
     kill -TERM "$pid"
     wait "$pid" && return 1
     grep -q stopped "$work/stopped" && ! compgen -G "$snapshot*" && ! compgen -G "$work/tmp/*"
