@@ -187,7 +187,11 @@ int bh_run_create(struct bh_run *r, const struct bh_json *given, struct bh_err *
                        "generation");
     rc = known(obj, err);
     rc = rc < 0 ? rc : need_namespace(r, ns, err);
-    if (rc >= 0 && bh_sim_create(r->w.sim, t, ns, &r->a, obj, NULL, &e))
+    /* Before validation, which refuses the addresses of a service that is there. */
+    if (rc >= 0 && name && bh_sim_get(r->w.sim, t, ns, name))
+        rc = bh_err_set(err, -EEXIST, "%s %s%s%s: already exists", t->kind, ns, *ns ? "/" : "",
+                        name);
+    else if (rc >= 0 && bh_sim_create(r->w.sim, t, ns, &r->a, obj, NULL, &e))
         rc = refused(err, &e, t->kind, ns, name ? name : bh_json_get_text(meta, "generateName"));
     return rc;
 }
