@@ -11,7 +11,8 @@ done
 [ "$(id -u)" = 0 ] || { skip "a user per process" "only root can be several users"; exit 0; }
 group=61230
 declare -A uid=([watcher]=61231 [scheduler]=61232 [binder]=61233 [front]=61234 [operator]=61235 [stranger]=61236)
-as() { (umask 0007 && exec setpriv --reuid="${uid[$1]}" --regid=$group --clear-groups -- "${@:2}"); } # who command...
+become() { umask 0007 && exec setpriv --reuid="${uid[$1]}" --regid=$group --clear-groups -- "${@:2}"; } # in the background: $! is the command
+as() { (become "$@"); } # who command...
 chmod 711 "$work"
 as watcher test -x "$BERTH_BIN/berth" || { skip "a user per process" "other users do not reach $BERTH_BIN"; exit 0; }
 run=$work/run
@@ -35,8 +36,7 @@ users=watcher=${uid[watcher]},scheduler=${uid[scheduler]},binder=${uid[binder]},
 port=$((18000 + $$ % 6000)) # below the ports that the kernel hands out
 declare -A pid
 start() { # name user program flags...
-    (umask 0007 && exec setpriv --reuid="${uid[$2]}" --regid=$group --clear-groups -- "$BERTH_BIN/berth-$3" --runtime-dir "$run" "${@:4}") \
-        >>"$work/$1.log" 2>&1 &
+    become "$2" "$BERTH_BIN/berth-$3" --runtime-dir "$run" "${@:4}" >>"$work/$1.log" 2>&1 &
     pid[$1]=$!
     also_stop="$! $also_stop"
 }
@@ -197,13 +197,13 @@ check "and by the watcher" refused_as watcher --kubeconfig "$work/watcher.yaml" 
 # A snapshot of another user: whole, with a lease, of the same cluster
 forged=$work/forged
 install -d -m 1770 -o 0 -g $group "$forged"
-sed 's/t-admin/t-admin/' "$work/admin.yaml" >"$work/forger.yaml"
+cp "$work/admin.yaml" "$work/forger.yaml"
 chown "${uid[front]}" "$work/forger.yaml"
-as front "$BERTH_BIN/berth-watcher" --runtime-dir "$forged" --kubeconfig "$work/forger.yaml" --leader-elect=false --metrics-address 0 \
+become front "$BERTH_BIN/berth-watcher" --runtime-dir "$forged" --kubeconfig "$work/forger.yaml" --leader-elect=false --metrics-address 0 \
     --users "scheduler=${uid[scheduler]}" >"$work/forger.log" 2>&1 &
 also_stop="$! $also_stop"
 eventually "another user announces a snapshot" 20 test -L "$forged/watcher/snapshot"
-as scheduler "$BERTH_BIN/berth-scheduler" --runtime-dir "$forged" --users "$users" --metrics-address 0 -v 2 >"$work/deceived.log" 2>&1 &
+become scheduler "$BERTH_BIN/berth-scheduler" --runtime-dir "$forged" --users "$users" --metrics-address 0 -v 2 >"$work/deceived.log" 2>&1 &
 also_stop="$! $also_stop"
 not_believed() { grep -F "user ${uid[front]} announced it, and is not berth-watcher's user" "$work/deceived.log"; }
 eventually "and the scheduler does not believe it" 20 not_believed
