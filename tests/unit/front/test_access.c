@@ -674,8 +674,8 @@ static void test_answer_of_another_kind_allows_nothing(void)
         "\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\"",
         "\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1beta1\"",
         "\"kind\":\"SubjectAccessReview\"",
-        "\"a\":\"\\u0000\",\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/"
-        "v1\"",
+        ("\"a\":\"\\u0000\",\"kind\":\"SubjectAccessReview\","
+         "\"apiVersion\":\"authorization.k8s.io/v1\""),
     };
     const struct bh_authz_flags flags = {.authorized_ttl_ns = 1000000000};
     struct bh_authz *a;
