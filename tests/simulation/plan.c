@@ -399,7 +399,8 @@ static void on_machine(void *arg)
     (void)arg;
     if (world.now_ns >= plan.end_ns)
         return;
-    hosts_restart(&world.host[draw(DRAW_BOOT, world.n_hosts)], chance(DRAW_BOOT, 50));
+    const bool keeps_files = chance(DRAW_BOOT, 50); /* compilers differ in the order of arguments */
+    hosts_restart(&world.host[draw(DRAW_BOOT, world.n_hosts)], keeps_files);
     at(world.now_ns + draw_between(DRAW_BOOT, 8 * SECOND, 16 * SECOND), on_machine, NULL);
 }
 
